@@ -221,7 +221,7 @@ def _range(row: Stack) -> str:
     return f"runs UCX {row.ucx}" if row.ucx else "has no binding for UCX"
 
 
-def set_by_binding(stack: str, ucx_version: str, table: Sequence[Stack] | None = None) -> dict[str, str]:
+def set_by_binding(stack: str, ucx_version: str) -> dict[str, str]:
     """Variables that appear by themselves in processes of ``stack`` that load ``ucx_version``.
 
     None for a stack that the table doesn't hold, or for a UCX without a number.
@@ -229,10 +229,8 @@ def set_by_binding(stack: str, ucx_version: str, table: Sequence[Stack] | None =
     release = _RELEASE.match(ucx_version)
     if release is None:
         return {}
-    rows = [row for row in (stacks() if table is None else table) if row.name == stack]
-    return {
-        one.variable: one.value for row in rows for one in row.sets if version_key(release[0]) < version_key(one.below)
-    }
+    sets = [one for row in stacks() if row.name == stack for one in row.sets]
+    return {one.variable: one.value for one in sets if version_key(release[0]) < version_key(one.below)}
 
 
 AUTO, DEFAULT, EVENT = "auto", "default", "event"

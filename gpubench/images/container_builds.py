@@ -142,7 +142,6 @@ def _job(recipe: Recipe, context: BuildContext, date: str, *, push: bool, stack:
         tag=_stack_name(recipe) if stack else recipe.tag(date),
         target="shared" if stack else "",
         network=settings.build_network,
-        buildargs={},
         architecture=settings.architecture,
         push=settings.registry if push else "",
     )

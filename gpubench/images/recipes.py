@@ -91,18 +91,18 @@ def _by_name(listing: str) -> dict[str, str]:
     return heads | tags
 
 
-def recipes(specs: Sequence[str], site: Site, *, base: str = "", stack: str = "") -> list[Recipe]:
+def recipes(specs: Sequence[str], site: Site, *, stack: str = "") -> list[Recipe]:
     """One recipe per spec: all on one stack where one can carry them all, else each on the first that can carry it.
 
-    ``base`` overrides the profile's, ``stack`` forces a row of the table. A git ref whose repository doesn't answer
-    keeps an empty commit: see ``unresolved``.
+    ``stack`` forces a row of the table. A git ref whose repository doesn't answer keeps an empty commit: see
+    ``unresolved``.
 
     Raises:
         UsageError: an unknown spec, git ref, stack or base.
         PlanRefusedError: no row of the table can run on this site with that UCX; names the nearest that can.
     """
     settings = site.image
-    _check(settings, base or settings.base)
+    _check(settings)
     asked = [parse(spec) for spec in specs]
     rows = _rows(stack)
     candidates = admitted(rows, site)
@@ -125,7 +125,7 @@ def recipes(specs: Sequence[str], site: Site, *, base: str = "", stack: str = ""
         row = common or next((row for row in candidates if runs(row, one)), None)
         if row is None:
             raise refusal(spec, one, rows, candidates, site)
-        made.append(_recipe(spec, one, row, site, base=base or settings.base, commit=commit))
+        made.append(_recipe(spec, one, row, site, commit))
     return made
 
 
@@ -134,10 +134,10 @@ def unresolved(recipe: Recipe) -> bool:
     return recipe.source == "git" and not recipe.ucx_commit
 
 
-def _check(settings: ImageSettings, base: str) -> None:
+def _check(settings: ImageSettings) -> None:
     """Whatever enters a Dockerfile unquoted is checked here."""
-    if not _IMAGE.fullmatch(base):
-        raise UsageError(f"'{base}' is no name of an image", then="write it as in docker pull, like debian:12")
+    if not _IMAGE.fullmatch(settings.base):
+        raise UsageError(f"'{settings.base}' is no name of an image", then="write it as in docker pull, like debian:12")
     for package in settings.packages:
         if not _PACKAGE.fullmatch(package):
             raise UsageError(f"image.packages: '{package}' is no package of a distribution")
@@ -160,9 +160,7 @@ def _rows(name: str) -> list[Stack]:
     return found
 
 
-def _recipe(
-    spec: str, asked: RequestedUcx, row: Stack, site: Site, *, base: str, commit: Callable[[str], str]
-) -> Recipe:
+def _recipe(spec: str, asked: RequestedUcx, row: Stack, site: Site, commit: Callable[[str], str]) -> Recipe:
     settings = site.image
     wheel = _wheel(spec, asked, row, site)
     source = "wheel" if wheel else "git" if asked.kind in ("release", "git") else asked.kind
@@ -191,7 +189,7 @@ def _recipe(
         cuda=min(driver, row.cuda.max, key=version_key) if driver and row.cuda else "",
         site=site.name,
         settings=settings,
-        base=base,
+        base=settings.base,
     )
 
 

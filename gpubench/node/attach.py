@@ -69,13 +69,7 @@ def _connect(spec: AttachSpec, record: AttachRecord) -> Any:
 
     try:
         return Client(spec.address, timeout=spec.connect_s, name="gpubench", set_as_default=True)
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        ImportError,
-        RuntimeError,
-    ) as error:  # no answer, no TLS, ...
+    except (OSError, ValueError, TypeError, ImportError, RuntimeError) as error:  # no answer, no TLS, ...
         said = str(error).strip().split("\n")[0][:200]
         record.refusal = UNREACHABLE
         record.reason = f"no Dask scheduler answers at {spec.address} within {spec.connect_s:g} s ({said})"

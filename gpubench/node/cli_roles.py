@@ -5,25 +5,10 @@ from typing import Dict, List, Sequence, Tuple
 
 from gpubench.node.roles import NO_DASHBOARD
 
-FLAGS = {
-    "rank": "--rank",
-    "skip": "--skip",
-    "device": "--device",
-    "protocol": "--protocol",
-    "interface": "--interface",
-    "scheduler_file": "--scheduler-file",
-    "address": "--address",
-    "name": "--name",
-    "nthreads": "--nthreads",
-    "memory_limit": "--memory-limit",
-    "local_directory": "--local-directory",
-    "death_timeout": "--death-timeout",
-    "run_dir": "--run-dir",
-    "parent": "--parent",
-    "registry": "--registry",
-    "turns": "--turns",
-    "members": "--members",
-}
+OPTIONS = (
+    *("rank", "skip", "device", "protocol", "interface", "scheduler_file", "address", "name", "nthreads"),
+    *("memory_limit", "local_directory", "death_timeout", "run_dir", "parent", "registry", "turns", "members"),
+)
 
 # (may be given, must be given). With a spec, what the spec says can't be said twice.
 WITH_SPEC: Dict[str, Tuple[Tuple[str, ...], Tuple[str, ...]]] = {
@@ -53,12 +38,12 @@ def check(options: argparse.Namespace) -> None:
     if options.role not in table:
         raise CombinationError(f"{role} needs --spec FILE; without one: --role {' or '.join(BY_HAND)}")
     may, must = table[options.role]
-    given = [name for name in FLAGS if getattr(options, name) is not None]
-    foreign = [FLAGS[name] for name in given if name not in (*may, *must)]
+    given = [name for name in OPTIONS if getattr(options, name) is not None]
+    foreign = [_flag(name) for name in given if name not in (*may, *must)]
     if foreign:
-        takes = ", ".join(FLAGS[name] for name in (*must, *may) if name not in ("parent", "registry", "turns"))
+        takes = ", ".join(_flag(name) for name in (*must, *may) if name not in ("parent", "registry", "turns"))
         raise CombinationError(f"{role} {where} takes no {', '.join(foreign)} (it takes {takes})")
-    missing = [FLAGS[name] for name in must if name not in given]
+    missing = [_flag(name) for name in must if name not in given]
     if missing:
         raise CombinationError(f"{role} {where} needs {', '.join(missing)}")
     if table is BY_HAND and options.role == "worker" and (options.address is None) == (options.scheduler_file is None):
@@ -120,9 +105,9 @@ def _dashboard(more: Sequence[str]) -> List[str]:
 
 
 def _given(options: argparse.Namespace, *names: str) -> List[str]:
-    return [
-        word
-        for name in names
-        if getattr(options, name) is not None
-        for word in (FLAGS[name], str(getattr(options, name)))
-    ]
+    given = [(name, getattr(options, name)) for name in names]
+    return [word for name, value in given if value is not None for word in (_flag(name), str(value))]
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")

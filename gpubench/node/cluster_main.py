@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 from gpubench.node import rendezvous
 from gpubench.node.build import WrongImageError, check_build
@@ -89,16 +89,15 @@ class ClusterHead:
                 ready = True
                 self._publish(file)
                 self.state_file.ready(address)
-            if not ready and self._late():
+            if not ready and time.monotonic() - self._began > self.spec.deadlines.start_s:
                 raise ClusterEndedError(
                     f"{self.state_file.state.connected} of {self.spec.workers} workers connected within "
                     f"{self.spec.deadlines.start_s:g} s"
                 )
             if ready and not any(self._state(rank) == JOINED for rank in range(self.spec.nodes)):
                 raise ClusterEndedError("no node of the scheduler's own job is left")
-            if time_left() < self.spec.deadlines.stop_s * (
-                2 if self._scheduler_only else 1
-            ):  # before its nodes leave it
+            # A scheduler alone ends before its nodes leave it.
+            if time_left() < self.spec.deadlines.stop_s * (2 if self._scheduler_only else 1):
                 return "the job's time is over"
             if self.stop.asked():
                 return str(self.stop.reason)
@@ -113,15 +112,10 @@ class ClusterHead:
         self.node.stop()
         if self.server is not None:
             deadline = time.monotonic() + self.spec.deadlines.stop_s
-            while time.monotonic() < deadline and any(
-                connection.open for connection in self.server.connections.values()
-            ):
+            while time.monotonic() < deadline and any(one.open for one in self.server.connections.values()):
                 self.server.poll(TICK_S)
             self.server.close()
         self.state_file.end(reason)
-
-    def _late(self) -> bool:
-        return time.monotonic() - self._began > self.spec.deadlines.start_s
 
     def _address(self, scheduler: Child) -> str:
         """The scheduler's, once it answers."""
@@ -213,7 +207,8 @@ class ClusterHead:
         with contextlib.suppress(OSError, ValueError):
             said = json.loads(answer.read_text(encoding="utf-8"))
         if not said.get("left") and "error" not in said:
-            _send(server, ranks, {"kind": "stop"})
+            for rank in ranks:
+                server.send(rank, {"kind": "stop"})
         else:
             self._leaving.difference_update(ranks)
         if told is not None:
@@ -221,12 +216,6 @@ class ClusterHead:
 
     def _state(self, rank: int) -> str:
         return next((str(node["state"]) for node in self.state_file.state.nodes if node["rank"] == rank), GONE)
-
-
-def _send(server: ControlServer, ranks: Sequence[int], message: Message) -> None:
-    for rank in ranks:
-        if rank in server.connections:
-            server.connections[rank].send(message)
 
 
 def _registered(path: Path) -> List[Dict[str, Any]]:
@@ -287,13 +276,7 @@ def run(
         code = EXIT_OK
     except ClusterEndedError as error:
         code, reason = (EXIT_OK if lasts_s is not None and not head else EXIT_NODE), str(error)
-    except (
-        NotCleanError,
-        OSError,
-        RendezvousTimeoutError,
-        StoppedError,
-        WrongImageError,
-    ) as error:
+    except (NotCleanError, OSError, RendezvousTimeoutError, StoppedError, WrongImageError) as error:
         reason = str(error)
     finally:
         node.stop()

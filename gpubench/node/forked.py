@@ -4,7 +4,7 @@ Dask's imports bound a start: 1.2 s of a core for each of a node's processes, on
 done once. What may differ between processes or can't be forked comes after the fork: the binding and with it UCX, the
 run's secret, all threads and connections. On a GPU nothing is forked, because CUDA can't be.
 
-``fork`` is the supervisor's side; ``become`` is called in the process that forks, after its imports.
+``ForkingProcess`` is the supervisor's side; ``become`` is called in the process that forks, after its imports.
 """
 
 import contextlib
@@ -84,7 +84,7 @@ class ForkedChild(Child):
 
 
 class ForkingProcess:
-    """The process that forks others, as its supervisor sees it."""
+    """``gpubench WORDS``, which forks what is planned, as its supervisor sees it."""
 
     def __init__(self, words: List[str], planned: Sequence[Planned], env: Mapping[str, str], cwd: Path) -> None:
         self.children = [ForkedChild(one.name, cwd, self) for one in planned]
@@ -115,11 +115,6 @@ class ForkingProcess:
             name, _, pid = line.decode("ascii").rpartition(" ")
             next(child for child in self.children if child.name == name).known(int(pid))
         return self._pipe < 0
-
-
-def fork(words: List[str], planned: Sequence[Planned], env: Mapping[str, str], cwd: Path) -> List[ForkedChild]:
-    """Start ``gpubench WORDS``, which forks what is planned."""
-    return ForkingProcess(words, planned, env, cwd).children
 
 
 def _adopt_orphans(*, wanted: bool) -> None:

@@ -80,9 +80,8 @@ class RunNode:
         self.address = f"{LATE}{self._address_file}"
         self._protocol = ("--protocol", protocol) if protocol else ()
         self._scheduler_file = self.scratch / SCHEDULER_FILE
-        self._shared = (
-            not spec.has_workers(rank) and spec.scheduler_on == LAUNCH_NODE
-        )  # other jobs have the same launch node
+        # Other jobs have the same launch node.
+        self._shared = not spec.has_workers(rank) and spec.scheduler_on == LAUNCH_NODE
         self.children: List[Child] = []
         self.facts = facts()
         self.load = LoadSampler()
@@ -116,7 +115,7 @@ class RunNode:
         """Start processes of the cluster: several on a CPU as forks of one process."""
         if len(planned) > 1 and self.spec.device == "cpu":
             forks = role_words(forked.ROLE, self.spec_path, "--device", self.spec.device)
-            self.children += forked.fork(forks, planned, self.env, self.scratch)
+            self.children += forked.ForkingProcess(forks, planned, self.env, self.scratch).children
             return
         for one in planned:
             self.children.append(Child(one.name, command(*one.words), self.env, self.scratch, one.handles))

@@ -35,7 +35,7 @@ class StopRequest:
         self._watch_stdin = STOP_AT_EOF_VARIABLE in os.environ if watch_stdin is None else watch_stdin
         for number in REQUESTS:
             signal.signal(number, self._remember)
-        signal.signal(signal.SIGCHLD, _wake)
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # a signal without a handler of ours would not wake ``wait``
         # Never closed: signals are written there until the process ends.
         self._woken, written = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(written, warn_on_full_buffer=False)
@@ -73,10 +73,6 @@ class StopRequest:
 
     def _remember(self, number: int, _frame: Optional[FrameType]) -> None:
         self.reason = self.reason or f"interrupted by {signal.Signals(number).name}"
-
-
-def _wake(_number: int, _frame: Optional[FrameType]) -> None:
-    """Nothing: a signal without a handler of ours would not wake ``wait``."""
 
 
 def _ignore() -> None:

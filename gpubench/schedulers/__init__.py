@@ -23,26 +23,13 @@ class Scheduler(Protocol):
         """End it, and come back when it has ended; nothing where it has."""
 
 
-class Running(Protocol):
-    """A job that this process itself queued and started."""
-
-    def ended(self) -> bool:
-        """Whether it neither waits nor runs."""
-
-    def cancel(self) -> None:
-        """Ask it to end."""
-
-    def close(self) -> int:
-        """Come back when it has ended; its exit code."""
-
-
 class LocalScheduler(Scheduler, Protocol):
     """Jobs live on this machine, and no longer than the front end that submitted them."""
 
     def acquire_machine(self, job_dir: Path, waiting: Callable[[str], None]) -> contextlib.AbstractContextManager[int]:
         """Wait until no other job of this user runs on this machine; yields the lock for ``submit``."""
 
-    def submit(self, job_dir: Path, environ: Mapping[str, str], lock: int | None) -> Running:
+    def submit(self, job_dir: Path, environ: Mapping[str, str], lock: int | None) -> local.Job:
         """Start ``job_dir/job.sh``; ``lock`` is None for a job that joins another one on the same machine.
 
         Raises:
@@ -111,5 +98,4 @@ __all__ = [
     "JobState",
     "LocalScheduler",
     "QueuedScheduler",
-    "Running",
 ]

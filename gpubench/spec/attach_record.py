@@ -1,14 +1,12 @@
 """What the tool asks of a cluster that somebody else started, and what it is told: ``attach.json``, ``attached.json``.
 
 A look at a standing cluster: what ``gpubench cluster verify`` and ``affinity`` ask, and what they are told.
-
-Node half: Python 3.9, standard library only.
 """
 
 import dataclasses
-from typing import Any, Dict, List, Optional
+from typing import Any, ClassVar, Dict, List, Mapping, Optional
 
-from gpubench.spec.plain import from_plain, parse_object, to_json
+from gpubench.spec.plain import Document, to_json
 from gpubench.spec.records import WorkloadRecord
 from gpubench.spec.run import WorkloadSpec
 
@@ -22,11 +20,14 @@ REFUSED = "refused"
 
 
 @dataclasses.dataclass(frozen=True)
-class AttachSpec:
+class AttachSpec(Document):
     """Look at the cluster of the scheduler at ``address``, and measure ``workload`` there if one is named.
 
     ``device`` is ``auto cpu gpu``, ``connect_s`` how long the scheduler may take to answer.
     """
+
+    SCHEMA = ATTACH_SPEC
+    INNER: ClassVar[Mapping[str, Any]] = {"workload": WorkloadSpec}
 
     schema: str
     address: str
@@ -34,27 +35,18 @@ class AttachSpec:
     connect_s: float
     workload: Optional[WorkloadSpec]
 
-    def dump(self) -> str:
-        """JSON text."""
-        return to_json(self)
-
-    @staticmethod
-    def parse(text: str) -> "AttachSpec":
-        """Read it; raises SpecError."""
-        plain = parse_object(text, ATTACH_SPEC)
-        if plain.get("workload") is not None:
-            plain["workload"] = from_plain(WorkloadSpec, plain["workload"])
-        return from_plain(AttachSpec, plain)
-
 
 @dataclasses.dataclass
-class AttachRecord:
+class AttachRecord(Document):
     """What was found and measured. ``refusal`` is ``unreachable versions refused`` or empty, ``reason`` its one line.
 
     ``workers`` are what the scheduler says of each (``address host threads memory_limit``, bytes), ``processes`` what
     each says of itself; ``versions`` are those of the client, and so of the cluster. ``warnings`` are about what may
     disturb the figures.
     """
+
+    SCHEMA = ATTACH_RECORD
+    INNER: ClassVar[Mapping[str, Any]] = {"workload": WorkloadRecord}
 
     schema: str
     refusal: str = ""
@@ -68,16 +60,8 @@ class AttachRecord:
     workload: Optional[WorkloadRecord] = None
 
     def dump(self) -> str:
-        """JSON text."""
+        """JSON text; what processes say of themselves may hold any value."""
         return to_json(self, default=str)
-
-    @staticmethod
-    def parse(text: str) -> "AttachRecord":
-        """Read it; raises SpecError."""
-        plain = parse_object(text, ATTACH_RECORD)
-        if plain.get("workload") is not None:
-            plain["workload"] = from_plain(WorkloadRecord, plain["workload"])
-        return from_plain(AttachRecord, plain)
 
 
 INSPECT_SPEC = "gpubench/look/1"
@@ -86,11 +70,13 @@ INSPECT_FILE = "looked.json"
 
 
 @dataclasses.dataclass(frozen=True)
-class InspectSpec:
+class InspectSpec(Document):
     """Look at the cluster of the scheduler at ``address``, which may take ``connect_s`` seconds to answer.
 
     ``places`` says that every worker is to be asked where it may run; one that is busy may take ``answer_s`` seconds.
     """
+
+    SCHEMA = INSPECT_SPEC
 
     schema: str
     address: str
@@ -98,18 +84,9 @@ class InspectSpec:
     places: bool
     answer_s: float
 
-    def dump(self) -> str:
-        """JSON text."""
-        return to_json(self)
-
-    @staticmethod
-    def parse(text: str) -> "InspectSpec":
-        """Read it; raises SpecError."""
-        return from_plain(InspectSpec, parse_object(text, INSPECT_SPEC))
-
 
 @dataclasses.dataclass
-class InspectRecord:
+class InspectRecord(Document):
     """What was found. ``unreachable`` is why nobody answers, or empty.
 
     ``versions`` by process (``client``, ``scheduler``, a worker's address) and package; ``workers`` as the scheduler
@@ -117,6 +94,8 @@ class InspectRecord:
     themselves, ``places`` where each worker may run (``placed``), both only where client and cluster have the same
     Python, dask and distributed.
     """
+
+    SCHEMA = INSPECT_RECORD
 
     schema: str
     unreachable: str = ""
@@ -126,10 +105,5 @@ class InspectRecord:
     places: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
 
     def dump(self) -> str:
-        """JSON text."""
+        """JSON text; what processes say of themselves may hold any value."""
         return to_json(self, default=str)
-
-    @staticmethod
-    def parse(text: str) -> "InspectRecord":
-        """Read it; raises SpecError."""
-        return from_plain(InspectRecord, parse_object(text, INSPECT_RECORD))

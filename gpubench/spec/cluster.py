@@ -7,7 +7,7 @@ only.
 import dataclasses
 from typing import Any, Dict, List
 
-from gpubench.spec.plain import from_plain, parse_object, to_json
+from gpubench.spec.plain import Document
 
 CLUSTER_SPEC = "gpubench/cluster-spec/1"
 CLUSTER_STATE = "gpubench/cluster-state/1"
@@ -24,13 +24,15 @@ JOINED, RETIRED, GONE = "joined", "retired", "gone"
 
 
 @dataclasses.dataclass(frozen=True)
-class ClusterSpec:
+class ClusterSpec(Document):
     """One job of a standing cluster.
 
     ``leads`` says that its rank 0 holds the scheduler. Ranks are counted through all jobs: this one's begin with
     ``first_rank``. ``run`` is the file beside this one that says what every node's processes are like. ``connect``
     comes to stand in the scheduler's file, for people and for whoever looks at the cluster.
     """
+
+    SCHEMA = CLUSTER_SPEC
 
     schema: str
     cluster: str
@@ -40,18 +42,9 @@ class ClusterSpec:
     run: str
     connect: Dict[str, Any]
 
-    def dump(self) -> str:
-        """JSON text."""
-        return to_json(self)
-
-    @staticmethod
-    def parse(text: str) -> "ClusterSpec":
-        """Read it; raises SpecError."""
-        return from_plain(ClusterSpec, parse_object(text, CLUSTER_SPEC))
-
 
 @dataclasses.dataclass
-class ClusterState:
+class ClusterState(Document):
     """How the cluster stands, as rank 0 last wrote it.
 
     ``phase`` is ``starting ready ended``, ``reason`` why it ended. ``nodes`` are those that ever joined: ``rank job
@@ -60,6 +53,8 @@ class ClusterState:
     number (``workers``). ``events`` are what went wrong, each with ``at`` (UTC), ``what``, and ``last_lines`` of a
     process that died. Times are UTC, ISO 8601.
     """
+
+    SCHEMA = CLUSTER_STATE
 
     schema: str
     cluster: str
@@ -76,12 +71,3 @@ class ClusterState:
     def connected(self) -> int:
         """How many workers are connected."""
         return sum(int(node["connected"]) for node in self.nodes)
-
-    def dump(self) -> str:
-        """JSON text."""
-        return to_json(self)
-
-    @staticmethod
-    def parse(text: str) -> "ClusterState":
-        """Read it; raises SpecError."""
-        return from_plain(ClusterState, parse_object(text, CLUSTER_STATE))

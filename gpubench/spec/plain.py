@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 import re
-from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Tuple, Type, TypeVar, Union
+from typing import Any, Callable, ClassVar, Dict, FrozenSet, List, Mapping, Optional, Tuple, Type, TypeVar, Union
 
 T = TypeVar("T")
 
@@ -104,6 +104,28 @@ def parse_object(text: str, schema: str, source: str = "") -> Dict[str, Any]:
     if not isinstance(plain, dict) or plain.get("schema") != schema:
         raise SpecError(f"{what} a {schema}")
     return plain
+
+
+D = TypeVar("D", bound="Document")
+
+
+class Document:
+    """A dataclass that is a JSON file of its own, with a field ``schema``."""
+
+    SCHEMA: ClassVar[str] = ""
+    INNER: ClassVar[Mapping[str, Any]] = {}
+    """Fields that hold another dataclass, or None."""
+
+    def dump(self) -> str:
+        """JSON text, for a file that a person can read."""
+        return to_json(self)
+
+    @classmethod
+    def parse(cls: Type[D], text: str) -> D:
+        """Read it. Raises SpecError: not JSON, another schema, a missing or an unknown field."""
+        plain = parse_object(text, cls.SCHEMA)
+        inner = {name: from_plain(kind, plain[name]) for name, kind in cls.INNER.items() if plain.get(name) is not None}
+        return from_plain(cls, {**plain, **inner})
 
 
 def canonical(value: Any) -> bytes:

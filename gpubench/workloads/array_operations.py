@@ -7,12 +7,10 @@ of weights · operands (Freivalds, *Probabilistic machines can use less running 
 every repetition, and the operands are drawn again from their seeds, so that a damaged block is noticed too.
 """
 
-import abc
 import dataclasses
 import itertools
 import math
-import time
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import dask
 import dask.array
@@ -20,8 +18,9 @@ import distributed
 import numpy as np
 
 from gpubench.workloads import dask_compat, device
-from gpubench.workloads.arrays import ITEM_BYTES, SIGMAS, random_state, uniform
-from gpubench.workloads.base import Answer, Measurement, WorkloadContext
+from gpubench.workloads.arrays import ITEM_BYTES, SIGMAS, normal, random_state, uniform
+from gpubench.workloads.base import Answer, WorkloadContext, judged
+from gpubench.workloads.noop import LazyMeasurement
 
 CLOSE = 1e-9
 """Of the largest figure. Adding up n float64 in another order is off by n · 1.1e-16 at worst, by √n of that mostly."""
@@ -69,11 +68,6 @@ class Operand:
         return found
 
 
-def normal(device_name: str, entropy: Tuple[int, ...], shape: Place) -> Any:
-    """Normal(10, 1)."""
-    return random_state(device_name, entropy).normal(10.0, 1.0, shape)
-
-
 def projection(block: Any, weights: Any, device_name: str) -> Any:
     """``weights · block`` along the first axis, in main memory."""
     return device.host(device_name, device.array_module(device_name).asarray(weights) @ block)
@@ -100,35 +94,33 @@ def distance(found: Any, expected: Any) -> Optional[float]:
     return relative if math.isfinite(relative) else None
 
 
-class ArrayOperation(Measurement):
+Extra = Callable[[Block], Tuple[Any, ...]]
+Input = Tuple[Callable[[str, Tuple[int, ...], Place], Any], Tuple[str, ...], Tuple[str, ...]]
+"""How an operand is drawn, and the parameters that hold its shape and that of its blocks."""
+SQUARE: Input = (uniform, ("size", "size"), ("chunk", "chunk"))
+COLUMN: Input = (normal, ("size",), ("chunk",))
+
+
+class ArrayOperation(LazyMeasurement):
     """One operation on random arrays, whose blocks are ``placed`` in row-major order."""
+
+    inputs: Sequence[Input]
+    operation: Callable[..., List[Any]]
+    """From the operands to the lazy results that are persisted inside the clock."""
+    _graph: Any = None
 
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
         self.arrays: List[Any] = []
-        self._graph: List[Any] = []
-
-    @property
-    def size(self) -> int:
+        self.size = int(params["size"])
         """Elements along the first axis."""
-        return int(self.params["size"])
 
-    @property
-    def chunk(self) -> int:
-        """Elements of a block along an axis that is cut."""
-        return int(self.params["chunk"])
-
-    @abc.abstractmethod
     def operands(self) -> List[Operand]:
-        """The inputs."""
-
-    @abc.abstractmethod
-    def operation(self, *arrays: Any) -> List[Any]:
-        """The lazy results that are persisted inside the clock."""
-
-    @abc.abstractmethod
-    def verify(self, results: List[Any]) -> Tuple[bool, Dict[str, Any]]:
-        """Whether the results are right, and the figures that say so."""
+        """The inputs, as large as the parameters say."""
+        return [
+            Operand(draw, *(tuple(int(self.params[name]) for name in names) for names in (shape, chunk)))
+            for draw, shape, chunk in self.inputs
+        ]
 
     @property
     def nominal_bytes(self) -> int:
@@ -142,23 +134,18 @@ class ArrayOperation(Measurement):
         self.arrays = [self._array(number, operand) for number, operand in enumerate(self.operands())]
         self._graph = self.operation(*self.arrays)
 
-    def once(self) -> Tuple[float, List[Any]]:
-        """Persist and wait, as dask-cuda's array benchmarks do."""
-        client = self.context.client
-        start = time.perf_counter()
-        held = client.persist(self._graph)
-        distributed.wait(held)
-        device.synchronize_workers(client, self.context.device)
-        return time.perf_counter() - start, list(held)
+    def lazy(self) -> Any:
+        """Built before the clock."""
+        return self._graph
 
-    def check(self, answer: List[Any]) -> Answer:
-        """By figures of the blocks, which are taken where these lie."""
-        is_ok, details = self.verify(answer)
-        return Answer("ok" if is_ok else "wrong", details)
+    def once(self) -> Tuple[float, List[Any]]:
+        """As dask-cuda's array benchmarks; figures of the blocks are taken by ``check``, where these lie."""
+        seconds, held = self.persisted()
+        return seconds, list(held)
 
     def teardown(self) -> None:
         """Drop the operands."""
-        self.arrays, self._graph = [], []
+        self.arrays, self._graph = [], None
 
     def entropy(self, mark: int, place: Iterable[int] = ()) -> Tuple[int, ...]:
         """What the numbers of one block depend on."""
@@ -169,7 +156,7 @@ class ArrayOperation(Measurement):
         seed = np.random.SeedSequence(self.entropy(WEIGHTS)).generate_state(1)[0]
         return 0.5 + np.random.RandomState(int(seed)).random_sample(length)
 
-    def redrawn(self, number: int, figure: Any, extra: Callable[[Block], Tuple[Any, ...]]) -> List[Any]:
+    def redrawn(self, number: int, figure: Any, extra: Extra = lambda _block: ()) -> List[Any]:
         """``figure(block, *extra(block), device)`` of every block of an operand, drawn again from its seed."""
         operand, client = self.operands()[number], self.context.client
         futures = [
@@ -185,7 +172,7 @@ class ArrayOperation(Measurement):
         ]
         return list(client.gather(futures))
 
-    def of_blocks(self, result: Any, figure: Any, extra: Callable[[Block], Tuple[Any, ...]]) -> List[Any]:
+    def of_blocks(self, result: Any, figure: Any, extra: Extra = lambda _block: ()) -> List[Any]:
         """``figure(block, *extra(block), device)`` of every block of a result, taken where the block lies."""
         figure = dask.delayed(figure, pure=False)
         parts = zip(result.to_delayed().ravel(), blocks_of(result.chunks))
@@ -232,9 +219,6 @@ def _by_column(parts: List[Any], blocks: List[Block], columns: int) -> Any:
     return total
 
 
-Verdict = Tuple[bool, Dict[str, Any]]
-
-
 def energy(block: Any, device_name: str) -> Any:
     """Sum of the squared absolute values."""
     return device.host(device_name, (abs(block) ** 2).sum())
@@ -255,36 +239,18 @@ def whole(block: Any, device_name: str) -> Any:
     return device.host(device_name, block)
 
 
-def nothing(_block: Block) -> Tuple[Any, ...]:
-    """For figures that depend on the block alone."""
-    return ()
-
-
-class Square(ArrayOperation):
-    """One (size, size) matrix, uniform on [0, 1), in (chunk, chunk) blocks."""
-
-    def operands(self) -> List[Operand]:
-        """The matrix."""
-        return [Operand(uniform, (self.size, self.size), (self.chunk, self.chunk))]
-
-
 class Dot(ArrayOperation):
     """The product of two square matrices."""
 
-    def operands(self) -> List[Operand]:
-        """Both matrices, cut alike."""
-        return [Operand(uniform, (self.size, self.size), (self.chunk, self.chunk))] * 2
+    inputs = (SQUARE, SQUARE)
+    operation = staticmethod(lambda x, y: [x.dot(y)])
 
-    def operation(self, *arrays: Any) -> List[Any]:
-        """What is timed."""
-        return [arrays[0].dot(arrays[1])]
-
-    def verify(self, results: List[Any]) -> Verdict:
+    def check(self, answer: List[Any]) -> Answer:
         """w · (AB) = (w · A) · B, in n² steps instead of n³."""
         weights = self.weights(self.size)
-        found = self.projected_result(results[0], weights)
+        found = self.projected_result(answer[0], weights)
         expected = self.projected(1, self.projected(0, weights))
-        return close(found, expected), {"off_by": distance(found, expected), "tolerance": CLOSE}
+        return judged(close(found, expected), {"off_by": distance(found, expected), "tolerance": CLOSE})
 
     @property
     def least_moved_bytes(self) -> int:
@@ -301,15 +267,10 @@ class Dot(ArrayOperation):
 class Fft(ArrayOperation):
     """The Fourier transform of every column; each column lies in one block."""
 
-    def operands(self) -> List[Operand]:
-        """The matrix, cut along the second axis only."""
-        return [Operand(uniform, (self.size, self.size), (self.size, self.chunk))]
+    inputs = ((uniform, ("size", "size"), ("size", "chunk")),)
+    operation = staticmethod(lambda x: [np.fft.fft(x, axis=0)])
 
-    def operation(self, *arrays: Any) -> List[Any]:
-        """What is timed."""
-        return [np.fft.fft(arrays[0], axis=0)]
-
-    def verify(self, results: List[Any]) -> Verdict:
+    def check(self, answer: List[Any]) -> Answer:
         """Parseval's Σ|X|² = n · Σ|x|², and the sum over all coefficients weighted with powers of a root of −1.
 
         The transform of the weights exp(2πi (m + ½) k / n) is known in closed form, by the geometric series:
@@ -321,31 +282,30 @@ class Fft(ArrayOperation):
         # (2m + 1)·k modulo 2n in whole numbers: an angle of 10⁹ turns would have lost its digits.
         weights = np.exp(1j * np.pi * ((round(2 * shift) * steps) % (2 * size)) / size)
         transformed = 2.0 / (1.0 - np.exp(2j * np.pi * (shift - steps) / size))
-        found, expected = self.projected_result(results[0], weights), self.projected(0, transformed)
-        power = math.fsum(self.of_blocks(results[0], energy, nothing))
-        expected_power = size * math.fsum(self.redrawn(0, energy, nothing))
+        found, expected = self.projected_result(answer[0], weights), self.projected(0, transformed)
+        power = math.fsum(self.of_blocks(answer[0], energy))
+        expected_power = size * math.fsum(self.redrawn(0, energy))
         details = {"off_by": distance(found, expected), "power": power, "expected_power": expected_power}
-        return close(found, expected) and close(power, expected_power), details
+        return judged(close(found, expected) and close(power, expected_power), details)
 
 
-class Total(Square):
+class Total(ArrayOperation):
     """The sum of all elements."""
 
-    def operation(self, *arrays: Any) -> List[Any]:
-        """What is timed."""
-        return [arrays[0].sum()]
+    inputs = (SQUARE,)
+    operation = staticmethod(lambda x: [x.sum()])
 
     def scale(self) -> float:
         """By what the sum of all elements is divided."""
         return 1.0
 
-    def verify(self, results: List[Any]) -> Verdict:
+    def check(self, answer: List[Any]) -> Answer:
         """Against the exact sum of the blocks' sums, and size²/2 ± size · √(1/12)."""
-        (found,) = (float(part) for part in self.of_blocks(results[0], whole, nothing))
-        expected = math.fsum(self.redrawn(0, total, nothing)) / self.scale()
+        (found,) = (float(part) for part in self.of_blocks(answer[0], whole))
+        expected = math.fsum(self.redrawn(0, total)) / self.scale()
         sigmas = abs(found * self.scale() - self.size**2 / 2) / (self.size * math.sqrt(1.0 / 12.0))
         details = {"answer": found, "reference": expected, "sigmas": round(sigmas, 3)}
-        return close(found, expected) and sigmas <= SIGMAS, details
+        return judged(close(found, expected) and sigmas <= SIGMAS, details)
 
     @property
     def least_moved_bytes(self) -> int:
@@ -356,66 +316,60 @@ class Total(Square):
 class Mean(Total):
     """The mean of all elements."""
 
-    def operation(self, *arrays: Any) -> List[Any]:
-        """What is timed."""
-        return [arrays[0].mean()]
+    operation = staticmethod(lambda x: [x.mean()])
 
     def scale(self) -> float:
         """The count."""
         return float(self.size**2)
 
 
-class Slice(Square):
+class Slice(ArrayOperation):
     """Every third row, copied."""
 
-    def operation(self, *arrays: Any) -> List[Any]:
-        """What is timed."""
-        return [arrays[0][::3].copy()]
+    inputs = (SQUARE,)
+    operation = staticmethod(lambda x: [x[::3].copy()])
 
-    def verify(self, results: List[Any]) -> Verdict:
+    def check(self, answer: List[Any]) -> Answer:
         """w · x[::3] against v · x, v being w in every third place and 0 elsewhere."""
         rows = -(-self.size // 3)
         weights = self.weights(rows)
         spread = np.zeros(self.size)
         spread[::3] = weights
-        shape = list(results[0].shape)
+        shape = list(answer[0].shape)
         expected = self.projected(0, spread)
-        found = self.projected_result(results[0], weights) if shape == [rows, self.size] else np.empty(0)
-        return close(found, expected), {"shape": shape, "expected_rows": rows, "off_by": distance(found, expected)}
+        found = self.projected_result(answer[0], weights) if shape == [rows, self.size] else np.empty(0)
+        return judged(
+            close(found, expected), {"shape": shape, "expected_rows": rows, "off_by": distance(found, expected)}
+        )
 
 
 class Svd(ArrayOperation):
     """The singular value decomposition of a tall matrix, whose blocks hold whole rows."""
 
-    @property
-    def columns(self) -> int:
+    inputs = ((uniform, ("size", "second_size"), ("chunk", "second_size")),)
+    operation = staticmethod(lambda x: list(np.linalg.svd(x)))
+
+    def __init__(self, context: WorkloadContext, params: Any) -> None:
+        super().__init__(context, params)
+        self.columns = int(params["second_size"])
         """Of the matrix; singular values too."""
-        return int(self.params["second_size"])
 
     def setup(self) -> None:
         """Refuse what Dask can't decompose. Raises ValueError: more columns than rows."""
         if self.columns > self.size:
             raise ValueError(f"svd needs at least as many rows as columns: {self.size} < {self.columns}")
 
-    def operands(self) -> List[Operand]:
-        """The matrix, cut along the first axis only."""
-        return [Operand(uniform, (self.size, self.columns), (self.chunk, self.columns))]
-
-    def operation(self, *arrays: Any) -> List[Any]:
-        """What is timed: u, s and vᵀ."""
-        return list(np.linalg.svd(arrays[0]))
-
-    def verify(self, results: List[Any]) -> Verdict:
+    def check(self, answer: List[Any]) -> Answer:
         """w·u·s·vᵀ = w·x, uᵀu and v vᵀ leave a vector as it is, s falls, and Σs² is the sum of all squares."""
-        left, singular, right = results
+        left, singular, right = answer
         weights, vector = self.weights(self.size), self.weights(self.columns)
-        values = np.concatenate(self.of_blocks(singular, whole, nothing))
+        values = np.concatenate(self.of_blocks(singular, whole))
         through_left = self.projected_result(left, weights)
         found = self.projected_result(right, through_left * values)
         expected = self.projected(0, weights)
         again_left = np.sum(self.of_blocks(left, gram_image, lambda _: (vector,)), axis=0)
         again_right = np.sum(self.of_blocks(right, gram_image, lambda _: (vector,)), axis=0)
-        squares = math.fsum(self.redrawn(0, energy, nothing))
+        squares = math.fsum(self.redrawn(0, energy))
         falls = bool((np.diff(values) <= 0).all() and values[-1] >= 0)
         is_ok = (
             close(found, expected)
@@ -431,7 +385,7 @@ class Svd(ArrayOperation):
             "expected_squares": squares,
             "singular_values_fall": falls,
         }
-        return is_ok and falls, details
+        return judged(is_ok and falls, details)
 
     @property
     def least_moved_bytes(self) -> int:
@@ -454,9 +408,7 @@ def weighted(block: Any, entropy: Tuple[int, ...], device_name: str) -> Any:
 class Columns(ArrayOperation):
     """Two columns of ``size`` numbers each, Normal(10, 1), cut alike; compared block by block."""
 
-    def operands(self) -> List[Operand]:
-        """Both columns."""
-        return [Operand(normal, (self.size,), (self.chunk,))] * 2
+    inputs = (COLUMN, COLUMN)
 
     def block_weights(self, block: Block) -> Tuple[Any, ...]:
         """What a block's weights are drawn from."""
@@ -466,18 +418,16 @@ class Columns(ArrayOperation):
 class ColSum(Columns):
     """x + y."""
 
-    def operation(self, *arrays: Any) -> List[Any]:
-        """What is timed."""
-        return [arrays[0] + arrays[1]]
+    operation = staticmethod(lambda x, y: [x + y])
 
-    def verify(self, results: List[Any]) -> Verdict:
+    def check(self, answer: List[Any]) -> Answer:
         """w · (x + y) = w · x + w · y in every block."""
-        found = np.array(self.of_blocks(results[0], weighted, self.block_weights))
+        found = np.array(self.of_blocks(answer[0], weighted, self.block_weights))
         x, y = (np.array(self.redrawn(number, weighted, self.block_weights)) for number in (0, 1))
         expected = np.column_stack([x[:, 0], x[:, 1] + y[:, 1]])
         lengths_agree = found.shape == expected.shape and bool((found[:, 0] == expected[:, 0]).all())
         is_ok = lengths_agree and close(found[:, 1], expected[:, 1])
-        return is_ok, {"off_by": distance(found[:, 1], expected[:, 1]), "lengths_agree": lengths_agree}
+        return judged(is_ok, {"off_by": distance(found[:, 1], expected[:, 1]), "lengths_agree": lengths_agree})
 
 
 def masked(mask: Any, draw_entropy: Tuple[int, ...], entropy: Tuple[int, ...], device_name: str) -> Any:
@@ -490,13 +440,11 @@ def masked(mask: Any, draw_entropy: Tuple[int, ...], entropy: Tuple[int, ...], d
 class ColMask(Columns):
     """x[y > 10]: the result's length isn't known before."""
 
-    def operation(self, *arrays: Any) -> List[Any]:
-        """What is timed."""
-        return [arrays[0][arrays[1] > THRESHOLD]]
+    operation = staticmethod(lambda x, y: [x[y > THRESHOLD]])
 
-    def verify(self, results: List[Any]) -> Verdict:
+    def check(self, answer: List[Any]) -> Answer:
         """Exact count and weighted sum of every block."""
-        found = np.array(self.of_blocks(results[0], weighted, self.block_weights))
+        found = np.array(self.of_blocks(answer[0], weighted, self.block_weights))
         expected = np.array(
             self.redrawn(1, masked, lambda block: (self.entropy(0, block.place), *self.block_weights(block)))
         )
@@ -506,31 +454,30 @@ class ColMask(Columns):
             "expected_count": int(expected[:, 0].sum()),
             "off_by": distance(found[:, 1], expected[:, 1]),
         }
-        return counts_agree and close(found[:, 1], expected[:, 1]), details
+        return judged(counts_agree and close(found[:, 1], expected[:, 1]), details)
 
 
 class ColGather(ArrayOperation):
     """x[index], with ``second_size`` random places of x, Normal(10, 1)."""
 
+    operation = staticmethod(lambda x, index: [x[index]])
+
     def operands(self) -> List[Operand]:
         """The column and the index."""
-        index = Operand(ColumnPlaces(self.size), (int(self.params["second_size"]),), (self.chunk,))
-        return [Operand(normal, (self.size,), (self.chunk,)), index]
+        chunk = int(self.params["chunk"])
+        index = Operand(ColumnPlaces(self.size), (int(self.params["second_size"]),), (chunk,))
+        return [Operand(normal, (self.size,), (chunk,)), index]
 
-    def operation(self, *arrays: Any) -> List[Any]:
-        """What is timed."""
-        return [arrays[0][arrays[1]]]
-
-    def verify(self, results: List[Any]) -> Verdict:
+    def check(self, answer: List[Any]) -> Answer:
         """Every number found must be the one that its block of x, drawn again, has in that place: exact."""
-        index = np.concatenate(self.redrawn(1, whole, lambda _: ()))
+        index = np.concatenate(self.redrawn(1, whole))
         parts = self.redrawn(0, picked, lambda block: (block.first[0], index))
         expected = np.empty(len(index))
         for where, values in parts:
             expected[where] = values
-        found = np.concatenate(self.of_blocks(results[0], whole, lambda _: ()))
+        found = np.concatenate(self.of_blocks(answer[0], whole))
         wrong = int((found != expected).sum()) if len(found) == len(expected) else len(expected)
-        return not wrong, {"gathered": len(found), "expected": len(expected), "wrong": wrong}
+        return judged(not wrong, {"gathered": len(found), "expected": len(expected), "wrong": wrong})
 
     @property
     def least_moved_bytes(self) -> int:
@@ -563,14 +510,12 @@ def picked(block: Any, first: int, index: Any, device_name: str) -> Tuple[Any, A
 class MapOverlap(ArrayOperation):
     """A mean filter of (2·kernel + 1)² elements: every block needs its neighbours' margins."""
 
-    @property
-    def reach(self) -> int:
-        """How far a neighbour may be."""
-        return int(self.params["kernel"])
+    inputs = (SQUARE,)
 
-    def operands(self) -> List[Operand]:
-        """A square, uniform on [0, 1)."""
-        return [Operand(uniform, (self.size, self.size), (self.chunk, self.chunk))]
+    def __init__(self, context: WorkloadContext, params: Any) -> None:
+        super().__init__(context, params)
+        self.reach = int(params["kernel"])
+        """How far a neighbour may be."""
 
     def operation(self, *arrays: Any) -> List[Any]:
         """What is timed. ``none``: each block ends at the array's edge, as in dask-cuda, and mirrors itself there."""
@@ -585,15 +530,15 @@ class MapOverlap(ArrayOperation):
             )
         ]
 
-    def verify(self, results: List[Any]) -> Verdict:
+    def check(self, answer: List[Any]) -> Answer:
         """w · F x Fᵀ = ((w · F) · x) · Fᵀ: the filter is F, a mean over a line, applied to rows and columns.
 
         F is symmetric, also at its mirrored edges.
         """
         weights = self.weights(self.size)
-        found = self.projected_result(results[0], weights)
+        found = self.projected_result(answer[0], weights)
         expected = line_filter(self.projected(0, line_filter(weights, self.reach)), self.reach)
-        return close(found, expected), {"off_by": distance(found, expected)}
+        return judged(close(found, expected), {"off_by": distance(found, expected)})
 
     @property
     def least_moved_bytes(self) -> int:

@@ -5,14 +5,14 @@ The sums differ in the numbers they draw, the operation, and what must move.
 
 import abc
 import math
-from typing import Any, Dict, Tuple
+from typing import Any, Callable, Dict, Tuple
 
 import dask.array
 import distributed
 import numpy as np
 
 from gpubench.workloads import dask_compat, device
-from gpubench.workloads.base import Answer, WorkloadContext
+from gpubench.workloads.base import Answer, WorkloadContext, judged
 from gpubench.workloads.noop import LazyMeasurement
 
 ITEM_BYTES = 8
@@ -33,6 +33,11 @@ def uniform(device_name: str, entropy: Tuple[int, ...], shape: Tuple[int, ...]) 
     if device_name != "cpu":
         return random_state(device_name, entropy).random_sample(shape)
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence(entropy))).random(shape)
+
+
+def normal(device_name: str, entropy: Tuple[int, ...], shape: Tuple[int, ...]) -> Any:
+    """Normal(10, 1)."""
+    return random_state(device_name, entropy).normal(10.0, 1.0, shape)
 
 
 def drawn(
@@ -80,28 +85,22 @@ class ArraySum(LazyMeasurement):
 
     draw: Any
     """Importable function (device, entropy, shape) → block; each worker draws its own."""
+    operation: Callable[[Any], Any]
+    """From the array to the lazy scalar that is timed."""
+    _graph: Any = None
+    _original: Any = None
+    _factor = 1.0
+    _reference = 0.0
 
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
-        self._data: Any = None
-        self._graph: Any = None
-        self._original: Any = None
-        self._factor = 1.0
-        self._reference = 0.0
-
-    @property
-    def size(self) -> int:
+        self.size = int(params["size"])
         """Rows and columns."""
-        return int(self.params["size"])
 
     @property
     def nominal_bytes(self) -> int:
         """The array's bytes."""
         return self.size * self.size * ITEM_BYTES
-
-    @abc.abstractmethod
-    def operation(self, data: Any) -> Any:
-        """The lazy scalar that is timed."""
 
     @abc.abstractmethod
     def reference(self, data: Any) -> Any:
@@ -177,7 +176,7 @@ class ArraySum(LazyMeasurement):
         sigmas = abs(answer - mean) / deviation
         is_ok = abs(answer - reference) <= ROUNDING * abs(reference) and sigmas <= SIGMAS
         details = {"answer": answer, "reference": reference, "expected": mean, "sigmas": round(sigmas, 3)}
-        return Answer("ok" if is_ok else "wrong", details)
+        return judged(is_ok, details)
 
     def block_holders(self) -> Dict[str, Any]:
         """Workers that hold each block, by ``str(key)``."""
@@ -195,10 +194,7 @@ class TransposeSum(ArraySum):
     """
 
     draw = staticmethod(uniform)
-
-    def operation(self, data: Any) -> Any:
-        """What is timed."""
-        return (data + data.T).sum()
+    operation = staticmethod(lambda x: (x + x.T).sum())
 
     def reference(self, data: Any) -> Any:
         """Without the transpose, so without traffic."""
@@ -222,18 +218,14 @@ class TransposeSum(ArraySum):
         return total
 
 
-def normal_block(device: str, entropy: Tuple[int, ...], shape: Tuple[int, int]) -> Any:
-    """Normal(10, 1)."""
-    return random_state(device, entropy).normal(10.0, 1.0, shape)
-
-
 class StridedSum(ArraySum):
     """``((x + 1)[::2, ::2]).sum()``, x normal around 10 with deviation 1: DeepOps' ``sum.py``.
 
     Hardly moves anything: the workload that shows what a change of the communication library can *not* explain.
     """
 
-    draw = staticmethod(normal_block)
+    draw = staticmethod(normal)
+    operation = staticmethod(lambda x: (x + 1.0)[::2, ::2].sum())
 
     @property
     def count(self) -> int:
@@ -249,10 +241,6 @@ class StridedSum(ArraySum):
     def constant(self) -> float:
         """One is added to each element."""
         return float(self.count)
-
-    def operation(self, data: Any) -> Any:
-        """What is timed."""
-        return (data + 1.0)[::2, ::2].sum()
 
     def reference(self, data: Any) -> Any:
         """The ones are added to the sum instead of the elements; numbers not kept are drawn again from their seeds."""

@@ -56,6 +56,11 @@ class Answer:
     details: Dict[str, Any]
 
 
+def judged(is_right: bool, details: Dict[str, Any]) -> Answer:
+    """The outcome of an oracle that can tell."""
+    return Answer("ok" if is_right else "wrong", details)
+
+
 KEPT_BYTES = 64 * 1024**2
 """Data of up to so many bytes on a worker is generated once and copied before each repetition, in a tenth of the time.
 Larger data is generated anew, because memory may not hold it twice; on a GPU always."""
@@ -77,6 +82,9 @@ class Measurement(abc.ABC):
 
     backend = "dask"
     """Which of the catalogue's back-ends measures; set before ``setup``."""
+
+    _data: Any = None
+    """What the prepared repetition works on."""
 
     def __init__(self, context: WorkloadContext, params: Mapping[str, Any]) -> None:
         self.context = context
@@ -151,9 +159,9 @@ class Measurement(abc.ABC):
     def check(self, answer: Any) -> Answer:
         """Compare the answer with what must come out."""
 
-    @abc.abstractmethod
     def teardown(self) -> None:
         """Release every future and connection, so that the next workload finds empty workers; also after a failure."""
+        self._data = None
 
 
 WRAP = 2**64

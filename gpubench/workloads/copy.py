@@ -7,7 +7,7 @@ import numpy as np
 
 from gpubench.workloads import device
 from gpubench.workloads.arrays import ITEM_BYTES
-from gpubench.workloads.base import Answer, Measurement, WorkloadContext
+from gpubench.workloads.base import Answer, Measurement, WorkloadContext, judged
 
 _PAIRS: Dict[str, Tuple[Any, Any]] = {}
 """In a worker: source and target, by the token of the measurement that made them."""
@@ -61,9 +61,6 @@ class Copy(Measurement):
         """Read and written, by all workers."""
         return 2 * self._items * ITEM_BYTES * int(self.params["times"]) * len(self.context.workers)
 
-    def setup(self) -> None:
-        """Nothing: the first ``prepare`` allocates."""
-
     def prepare(self) -> None:
         """Other numbers than in the last repetition."""
         self._round += 1
@@ -78,7 +75,7 @@ class Copy(Measurement):
         """Every target holds this repetition's numbers."""
         wrong = sum(self.context.client.run(wrong_items, self._token, self._round, self.context.device).values())
         is_ok = not wrong and len(answer) == len(self.context.workers)
-        return Answer("ok" if is_ok else "wrong", {"wrong_items": wrong, "worker_s": answer})
+        return judged(is_ok, {"wrong_items": wrong, "worker_s": answer})
 
     def teardown(self) -> None:
         """Free the arrays."""

@@ -27,7 +27,7 @@ import distributed
 import numpy as np
 
 from gpubench.workloads import dask_compat, device
-from gpubench.workloads.base import WRAP, Answer, Measurement, UnavailableError, WorkloadContext, added_up
+from gpubench.workloads.base import WRAP, Answer, Measurement, UnavailableError, WorkloadContext, added_up, judged
 
 DIGITS = 14
 SCALE = 10**DIGITS
@@ -205,14 +205,15 @@ def size_seen(path: str) -> int:
 class CsvFrames(Measurement):
     """One operation on frames that were read from two CSV files, written once per run."""
 
+    left: Any = None
+    right: Any = None
+
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
         rows, columns, ids = (int(params[name]) for name in ("rows", "columns", "ids"))
         self.table = Table(rows, columns, ids, context.seed)
         self.left_path, self.right_path = Path(), Path()
         self.expected: Any = None
-        self.left: Any = None
-        self.right: Any = None
 
     def setup(self) -> None:
         """Write the tables unless a workload before has done so.
@@ -240,10 +241,6 @@ class CsvFrames(Measurement):
     @abc.abstractmethod
     def question(self) -> List[Any]:
         """The lazy results that are timed."""
-
-    @abc.abstractmethod
-    def verify(self, answer: List[Any]) -> Tuple[bool, Dict[str, Any]]:
-        """Whether the results are right, and the figures that say so."""
 
     def read(self, path: Path) -> Any:
         """The lazy frame in a file, a partition per ``chunk`` bytes."""
@@ -285,11 +282,6 @@ class CsvFrames(Measurement):
                 distributed.wait(answer)
             device.synchronize_workers(client, self.context.device)
             return time.perf_counter() - start, answer
-
-    def check(self, answer: List[Any]) -> Answer:
-        """Against the generator's figures."""
-        is_ok, details = self.verify(answer)
-        return Answer("ok" if is_ok else "wrong", details)
 
     def here(self, answer: List[Any]) -> List[Any]:
         """Results in this process, wherever they are."""
@@ -335,7 +327,7 @@ class CsvRead(CsvFrames):
             return [dask.delayed(sum)([dask.delayed(len)(part) for part in frame.to_delayed()])]
         return [frame]
 
-    def verify(self, answer: List[Any]) -> Tuple[bool, Dict[str, Any]]:
+    def check(self, answer: List[Any]) -> Answer:
         """Rows; where the frame is there, the sums of row numbers and of all floats too: exact."""
         if self.params["result"] == "compute":
             found, expected = [int(answer[0])], self.expected.left[:1]
@@ -343,7 +335,7 @@ class CsvRead(CsvFrames):
             figure = functools.partial(frame_figures, names=self.table.left_names, device_name=self.context.device)
             figures = of_partitions(self.context.client, answer[0], figure)
             found, expected = added_up(figures), self.expected.left
-        return found == expected, {"figures": found, "expected_figures": expected}
+        return judged(found == expected, {"figures": found, "expected_figures": expected})
 
 
 class Partials(CsvFrames):
@@ -364,10 +356,10 @@ class NUnique(Partials):
         """What is timed."""
         return [self.left["id"].nunique()]
 
-    def verify(self, answer: List[Any]) -> Tuple[bool, Dict[str, Any]]:
+    def check(self, answer: List[Any]) -> Answer:
         """As many as the generator drew."""
         found, expected = int(self.here(answer)[0]), len(self.expected.groups)
-        return found == expected, {"ids": found, "expected_ids": expected}
+        return judged(found == expected, {"ids": found, "expected_ids": expected})
 
 
 class FrameGroupby(Partials):
@@ -378,7 +370,7 @@ class FrameGroupby(Partials):
         groups = self.left.groupby("id")
         return [groups.min(), groups.max(), groups.mean(), groups.count()]
 
-    def verify(self, answer: List[Any]) -> Tuple[bool, Dict[str, Any]]:
+    def check(self, answer: List[Any]) -> Answer:
         """Ids, counts, smallest and largest exactly, means to 1e-9."""
         names = self.table.left_names
         smallest, largest, means, counts = (frame.sort_index() for frame in self.here(answer))
@@ -388,7 +380,7 @@ class FrameGroupby(Partials):
         ids_agree = all(host(one.index.values).tolist() == ids for one in (smallest, largest, means, counts))
         details: Dict[str, Any] = {"ids": len(counts), "expected_ids": len(ids), "ids_agree": ids_agree}
         if not ids_agree:
-            return False, details
+            return judged(False, details)
         expected_means = np.array([total / count for count, _, _, total in groups])
         off = float(np.abs(host(means[names].values) - expected_means).max())
         wrong = {
@@ -397,7 +389,7 @@ class FrameGroupby(Partials):
             "largest": wholes(host(largest[names].values)) != np.array([group[2] for group in groups]),
         }
         details.update({f"wrong_{name}": int(where.sum()) for name, where in wrong.items()}, means_off_by=off)
-        return off <= MEAN_CLOSE and not any(where.any() for where in wrong.values()), details
+        return judged(off <= MEAN_CLOSE and not any(where.any() for where in wrong.values()), details)
 
 
 def index_figures(frame: Any, left: List[str], right: List[str], device_name: str) -> List[int]:
@@ -435,7 +427,7 @@ class IndexMerge(CsvFrames):
         how = dask_compat.task_shuffle(self.left.merge)
         return [self.left.merge(self.right, left_index=True, right_index=True, how="inner", **how)]
 
-    def verify(self, answer: List[Any]) -> Tuple[bool, Dict[str, Any]]:
+    def check(self, answer: List[Any]) -> Answer:
         """Rows, sums of row numbers and of all floats, and of the products of each pair's first floats: exact."""
         figure = functools.partial(
             index_figures, left=self.table.left_names, right=self.table.right_names, device_name=self.context.device
@@ -445,7 +437,7 @@ class IndexMerge(CsvFrames):
         else:
             found = added_up(of_partitions(self.context.client, answer[0], figure))
         expected = self.expected.joined
-        return found == expected, {"figures": found, "expected_figures": expected}
+        return judged(found == expected, {"figures": found, "expected_figures": expected})
 
     @property
     def least_moved_bytes(self) -> int:

@@ -2,12 +2,10 @@
 
 import functools
 import importlib.util
-from typing import Any, List, Tuple
-
-import distributed
+from typing import Any, Callable, List
 
 from gpubench.workloads import dask_compat, device, frames
-from gpubench.workloads.base import Answer, UnavailableError, WorkloadContext
+from gpubench.workloads.base import Answer, UnavailableError, WorkloadContext, judged
 from gpubench.workloads.noop import LazyMeasurement
 
 ITEM_BYTES = 8
@@ -38,7 +36,6 @@ class Shuffle(LazyMeasurement):
 
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
-        self._graph: Any = None
         self.parts = int(params["in_parts"])
         self.rows = int(params["partition_size"]) // ITEM_BYTES
         if not self.parts or not self.rows:
@@ -80,18 +77,15 @@ class Shuffle(LazyMeasurement):
         frame = frames.settled(self.context, self.name, parts, partition(0, 1, self.context.device)[:0])
         keyword = dask_compat.shuffle_keyword(frame.shuffle)
         ignore = bool(self.params["ignore_index"])
-        self._graph = frame.shuffle("data", ignore_index=ignore, **{keyword: self.params["method"]})
+        self._data = frame.shuffle("data", ignore_index=ignore, **{keyword: self.params["method"]})
 
     def lazy(self) -> Any:
         """Built before the clock."""
-        return self._graph
+        return self._data
 
-    def once(self) -> Tuple[float, List[Figures]]:
-        """Figures of the partitions are taken after the clock."""
-        client = self.context.client
-        seconds, held = self.persisted()
-        count = functools.partial(figures, rows=self.rows, copies=self.parts, device_name=self.context.device)
-        return seconds, client.gather(client.map(count, distributed.futures_of(held), pure=False))
+    def figures_of(self) -> Callable[[Any], Figures]:
+        """Of the output partitions."""
+        return functools.partial(figures, rows=self.rows, copies=self.parts, device_name=self.context.device)
 
     def check(self, answer: List[Figures]) -> Answer:
         """All rows are there, and each key's rows are together: as many distinct keys over all as there are keys."""
@@ -100,8 +94,4 @@ class Shuffle(LazyMeasurement):
         is_ok = (rows, distinct, total) == (self.parts * self.rows, self.rows, expected) and complete == len(answer)
         details = {"rows": rows, "expected_rows": self.parts * self.rows, "keys": distinct, "expected_keys": self.rows}
         details.update({"sum": total, "expected_sum": expected, "split_partitions": len(answer) - complete})
-        return Answer("ok" if is_ok else "wrong", details)
-
-    def teardown(self) -> None:
-        """Drop the frame."""
-        self._graph = None
+        return judged(is_ok, details)

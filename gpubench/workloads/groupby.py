@@ -4,12 +4,10 @@ Source: ``dask_cuda/benchmarks/local_cudf_groupby.py``. All functions up to the 
 """
 
 import functools
-from typing import Any, List, Tuple
-
-import distributed
+from typing import Any, Callable, List, Tuple
 
 from gpubench.workloads import dask_compat, frames
-from gpubench.workloads.base import WRAP, Answer, WorkloadContext, added_up
+from gpubench.workloads.base import WRAP, Answer, WorkloadContext, added_up, judged
 from gpubench.workloads.device import array_module, frame_module
 from gpubench.workloads.noop import LazyMeasurement
 
@@ -81,7 +79,6 @@ class GroupBy(LazyMeasurement):
 
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
-        self._data: Any = None
         self._expected: Figures = []
         self.parts, self.rows = int(params["in_parts"]), int(params["rows_per_chunk"])
         if not self.parts or not self.rows:
@@ -133,20 +130,13 @@ class GroupBy(LazyMeasurement):
             **(dask_compat.task_shuffle(grouped.agg) if several else {}),
         )
 
-    def once(self) -> Tuple[float, List[Figures]]:
-        """Build the graph, persist, wait; figures of the partitions are taken after the clock."""
-        client = self.context.client
-        seconds, held = self.persisted()
-        count = functools.partial(grouped_figures, device_name=self.context.device)
-        return seconds, client.gather(client.map(count, distributed.futures_of(held), pure=False))
+    def figures_of(self) -> Callable[[Any], Figures]:
+        """Of the partitions."""
+        return functools.partial(grouped_figures, device_name=self.context.device)
 
     def check(self, answer: List[Figures]) -> Answer:
         """Every figure exactly."""
         found = added_up(answer)
         names = ("groups", "rows", "keys", "maxima", "sums")
         details = {"found": dict(zip(names, found)), "expected": dict(zip(names, self._expected))}
-        return Answer("ok" if found == self._expected else "wrong", details)
-
-    def teardown(self) -> None:
-        """Drop the frame."""
-        self._data = None
+        return judged(found == self._expected, details)

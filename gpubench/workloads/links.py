@@ -94,8 +94,3 @@ def quantiles(values: Sequence[float]) -> Dict[str, float]:
         above = min(below + 1, len(ordered) - 1)
         found[name] = ordered[below] + (place - below) * (ordered[above] - ordered[below])
     return found
-
-
-def total_bytes(links: Iterable[Link]) -> int:
-    """Sum over all pairs."""
-    return sum(link["bytes"] for link in links)

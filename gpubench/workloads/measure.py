@@ -11,7 +11,7 @@ from gpubench.workloads import dask_compat
 from gpubench.workloads.base import Answer, Measurement, UnavailableError
 from gpubench.workloads.clock import utc_now
 from gpubench.workloads.counters import Cost
-from gpubench.workloads.links import Link, collect, mark, summed, total_bytes
+from gpubench.workloads.links import Link, collect, mark, summed
 
 SLOW = "GPUBENCH_SLOW"
 """Setting of a variant, like ``5%``: see ``slowness``."""
@@ -57,10 +57,6 @@ class Result:
         }
 
 
-def _nothing() -> None:
-    """Between rounds of a run that has the machine for itself."""
-
-
 def measure(
     measurement: Measurement,
     planned: WorkloadSpec,
@@ -68,7 +64,7 @@ def measure(
     *,
     slow: float = 0.0,
     rounds: Sequence[int] = (),
-    between: Callable[[], None] = _nothing,
+    between: Callable[[], object] = lambda: None,
     clean: bool = False,
 ) -> Result:
     """Run ``warmup`` marked and ``reps`` timed repetitions, as planned; each sample goes to ``emit`` when checked.
@@ -102,7 +98,8 @@ def measure(
             done[is_warmup] += 1
             if line["answer"] == "wrong":
                 result.status = "failed"
-                result.reason = f"wrong answer: {_figures(result.answers[-1].details)}"
+                figures = (f"{name} {value}" for name, value in result.answers[-1].details.items())
+                result.reason = f"wrong answer: {', '.join(figures)}"
                 break
     except UnavailableError:
         measurement.teardown()
@@ -177,7 +174,7 @@ def _repeat(measurement: Measurement, result: Result, is_warmup: bool, slow: flo
     result.answers.append(answer)
     if not is_warmup:
         result.links = summed(result.links + traffic + measurement.links_own)
-        result.seen_bytes += total_bytes(traffic) + measurement.moved_bytes_own
+        result.seen_bytes += sum(link["bytes"] for link in traffic) + measurement.moved_bytes_own
         result.least_moved_bytes += result.floor
     return {
         "wall_s": wall_s,
@@ -188,7 +185,3 @@ def _repeat(measurement: Measurement, result: Result, is_warmup: bool, slow: flo
         "energy_j": cost.energy_j,
         "throttle": cost.throttle,
     }
-
-
-def _figures(details: Dict[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in details.items())

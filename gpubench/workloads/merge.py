@@ -16,7 +16,7 @@ from typing import Any, Dict, List, Tuple
 import distributed
 
 from gpubench.workloads import dask_compat, device, explicit_comms, frames
-from gpubench.workloads.base import WRAP, Answer, WorkloadContext, added_up
+from gpubench.workloads.base import WRAP, Answer, WorkloadContext, added_up, judged
 from gpubench.workloads.device import array_module, frame_module
 from gpubench.workloads.noop import LazyMeasurement
 
@@ -273,7 +273,7 @@ class Merge(LazyMeasurement):
             apart = are_apart(ranges)
             details["partitions_apart"] = apart
             is_ok = is_ok and apart and len(ranges) == len(parts)
-        return Answer("ok" if is_ok else "wrong", details)
+        return judged(is_ok, details)
 
     def teardown(self) -> None:
         """Drop both frames, and what they were copied from."""

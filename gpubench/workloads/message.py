@@ -15,7 +15,7 @@ import numpy as np
 from distributed.comm.addressing import get_address_host
 
 from gpubench.workloads import bindings, device
-from gpubench.workloads.base import Answer, Measurement, WorkloadContext
+from gpubench.workloads.base import Answer, Measurement, WorkloadContext, judged
 from gpubench.workloads.links import Link
 
 GREETING_BYTES = 8
@@ -222,7 +222,7 @@ class Message(Measurement):
             "pairs_in_one_process": sum(not side["is_other_process"] for side in answer) // 2,
         }
         is_ok = received == self.nominal_bytes and not details["wrong_bytes"] and not details["pairs_in_one_process"]
-        return Answer("ok" if is_ok else "wrong", details)
+        return judged(is_ok, details)
 
     def teardown(self) -> None:
         """Close all channels."""

@@ -5,12 +5,12 @@ Of any family whose timed region is "build a graph, persist it, wait": it provid
 
 import abc
 import time
-from typing import Any, List, Tuple
+from typing import Any, Callable, List, Tuple
 
 import distributed
 
 from gpubench.workloads import dask_compat, device
-from gpubench.workloads.base import Answer, Measurement
+from gpubench.workloads.base import Answer, Measurement, judged
 
 BACKEND = "dask-noop"
 DONE = "done nothing"
@@ -36,6 +36,16 @@ class LazyMeasurement(Measurement):
         distributed.wait(held)
         device.synchronize_workers(client, self.context.device)
         return time.perf_counter() - start, held
+
+    def once(self) -> Tuple[float, Any]:
+        """``persisted``; behind the clock, ``figures_of`` every partition of the result."""
+        client = self.context.client
+        seconds, held = self.persisted()
+        return seconds, client.gather(client.map(self.figures_of(), distributed.futures_of(held), pure=False))
+
+    def figures_of(self) -> Callable[[Any], List[int]]:
+        """The importable function that a worker calls with a partition; what it returns is compared."""
+        raise NotImplementedError
 
 
 class NoOp(Measurement):
@@ -82,7 +92,7 @@ class NoOp(Measurement):
         """One result for every partition that the collection says it has, none of them computed."""
         wrong = sum(1 for result in answer if not isinstance(result, str) or result != DONE)
         details = {"results": len(answer), "expected": self._partitions, "wrong": wrong}
-        return Answer("ok" if len(answer) == self._partitions and not wrong else "wrong", details)
+        return judged(len(answer) == self._partitions and not wrong, details)
 
     def teardown(self) -> None:
         """Drop the data."""

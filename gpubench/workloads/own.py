@@ -12,7 +12,7 @@ from typing import Any, Iterator, Mapping, Tuple
 import dask
 import distributed
 
-from gpubench.workloads.base import Answer, Measurement, WorkloadContext
+from gpubench.workloads.base import Answer, Measurement, WorkloadContext, judged
 from gpubench.workloads.catalogue.own import HASH, module_name
 
 
@@ -90,7 +90,7 @@ class OwnMeasurement(Measurement):
                 return Answer("wrong", {"check": str(error) or "AssertionError"})
             if right is None:
                 raise TypeError("check returned None: it has to return True or False")
-            return Answer("ok" if right else "wrong", {"check": bool(right)})
+            return judged(right, {"check": bool(right)})
 
     def teardown(self) -> None:
         """The class's own; then nothing holds its results any more."""

@@ -2,15 +2,13 @@
 
 import functools
 import importlib.util
-import time
 import uuid
 from pathlib import Path
-from typing import Any, List, Tuple
-
-import distributed
+from typing import Any, Callable, List, Tuple
 
 from gpubench.workloads import device
-from gpubench.workloads.base import Answer, Measurement, UnavailableError, WorkloadContext
+from gpubench.workloads.base import Answer, UnavailableError, WorkloadContext, judged
+from gpubench.workloads.noop import LazyMeasurement
 
 ROUNDING = 1e-9
 """Between two orders of adding up one column of floats."""
@@ -27,13 +25,11 @@ def read_figures(frame: Any) -> List[int]:
     return [len(frame), *(round(float(numbers[name].sum())) for name in numbers.columns)]
 
 
-class ReadParquet(Measurement):
+class ReadParquet(LazyMeasurement):
     """Files that all workers see: a user's, or written once where the first worker keeps its own.
 
     They are read several times, so from the page cache unless the file system or their size prevents it.
     """
-
-    uses_transfer_log = True
 
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
@@ -80,15 +76,13 @@ class ReadParquet(Measurement):
     def prepare(self) -> None:
         """The files lie where they lie."""
 
-    def once(self) -> Tuple[float, List[List[int]]]:
-        """Find out what there is to read, read all of it, wait."""
-        client = self.context.client
-        start = time.perf_counter()
-        held = client.persist(device.read_parquet(self._paths(), self.context.device))
-        distributed.wait(held)
-        device.synchronize_workers(client, self.context.device)
-        seconds = time.perf_counter() - start
-        return seconds, client.gather(client.map(read_figures, distributed.futures_of(held), pure=False))
+    def lazy(self) -> Any:
+        """Find out what there is to read; all of it."""
+        return device.read_parquet(self._paths(), self.context.device)
+
+    def figures_of(self) -> Callable[[Any], List[int]]:
+        """Of the partitions."""
+        return read_figures
 
     def check(self, answer: List[List[int]]) -> Answer:
         """Rows exactly, sums to the rounding of their order and of one unit per partition."""
@@ -100,7 +94,7 @@ class ReadParquet(Measurement):
         is_ok = len(found) == len(self._expected) and found[0] == self._expected[0] and near
         details = {"rows": found[0], "expected_rows": self._expected[0]}
         details.update({"sums": found[1:], "expected_sums": self._expected[1:]})
-        return Answer("ok" if is_ok else "wrong", details)
+        return judged(is_ok, details)
 
     def teardown(self) -> None:
         """Delete the files that were written."""

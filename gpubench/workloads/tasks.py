@@ -15,7 +15,7 @@ import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from gpubench.workloads import dask_compat
-from gpubench.workloads.base import Answer, Measurement, UnavailableError
+from gpubench.workloads.base import Answer, Measurement, UnavailableError, judged
 from gpubench.workloads.task_clients import Clients, TaskBatch, counted, next_size, shares
 
 RESULT = 7
@@ -137,7 +137,7 @@ class Tasks(Measurement):
         right = sum(batch.results.get(RIGHT, 0) for batch in answer)
         is_ok = bool(answer) and all(batch.results == {RIGHT: batch.count} for batch in answer)
         details = {"results": results, "expected": expected, "wrong": results - right}
-        return Answer("ok" if is_ok else "wrong", details)
+        return judged(is_ok, details)
 
     def teardown(self) -> None:
         """End what submits, and what it started."""

@@ -9,7 +9,7 @@ import contextlib
 import math
 import time
 import warnings
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
 
 import dask
 import dask.array
@@ -19,7 +19,7 @@ import numpy as np
 
 from gpubench.workloads import dask_compat, device, frames, weak_data
 from gpubench.workloads.arrays import drawn
-from gpubench.workloads.base import WRAP, Answer, Measurement, WorkloadContext, added_up
+from gpubench.workloads.base import WRAP, Answer, Measurement, WorkloadContext, added_up, judged
 from gpubench.workloads.catalogue.weak import COLUMNS, ITEM_BYTES, ROW_BYTES, partition_starts, square, square_chunks
 from gpubench.workloads.weak_data import UPPER
 
@@ -36,24 +36,19 @@ DEVIATION = ((UPPER**2 - 1) / 12) ** 0.5
 class WeakTask(Measurement):
     """One task. ``prepare`` makes the input, ``operation`` is timed, ``seen`` turns its result into an answer."""
 
+    lazy: Callable[[Any], Any]
+    """From the input to the collection that the task is about."""
+    is_kept = False
+    """Whether the result stays on the workers, instead of being fetched: as in the original."""
+
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
-        self._data: Any = None
-
-    @property
-    def threads(self) -> int:
+        self.threads = len(context.workers) * context.threads_per_worker
         """Of all workers: what dask-bench calls n."""
-        return len(self.context.workers) * self.context.threads_per_worker
-
-    @property
-    def problem_size(self) -> int:
+        self.problem_size = int(params["problem_size"])
         """Per thread, or per square root of threads."""
-        return int(self.params["problem_size"])
-
-    @property
-    def is_persisted(self) -> bool:
+        self.is_persisted = params.get("mode") == "persisted"
         """The input lies in fixed places before the clock."""
-        return self.params.get("mode") == "persisted"
 
     @property
     def entropy(self) -> Tuple[int, int]:
@@ -69,13 +64,14 @@ class WeakTask(Measurement):
     def input(self) -> Any:
         """The collection that the task works on."""
 
-    @abc.abstractmethod
     def operation(self, data: Any) -> Any:
-        """The timed thing, from the graph to the end of waiting."""
+        """The timed thing, from the graph to the end of waiting; parts are put together as ``compute`` does it."""
+        if self.is_kept:
+            return self.persisted(self.lazy(data))
+        return self.lazy(data).compute(scheduler=self.context.client.get)
 
-    @abc.abstractmethod
-    def seen(self, result: Any) -> Any:
-        """From the result of ``operation`` to what ``check`` compares; after the clock."""
+    seen: Callable[[Any], Any]
+    """From the result of ``operation`` to what ``check`` compares; after the clock."""
 
     def prepare(self) -> None:
         """Make the next input."""
@@ -102,24 +98,16 @@ class WeakTask(Measurement):
         distributed.wait(held)
         return held
 
-    def computed(self, collection: Any) -> Any:
-        """``collection.compute()`` on our cluster: parts are put together as that does it."""
-        return collection.compute(scheduler=self.context.client.get)
-
     def on_workers(self, function: Any, *arguments: Any) -> List[Any]:
         """``function`` of each row of ``arguments`` (sequences of one length), somewhere on the cluster."""
         client = self.context.client
         gathered: List[Any] = client.gather(client.map(function, *arguments, pure=False))
         return gathered
 
-    def teardown(self) -> None:
-        """Drop the input."""
-        self._data = None
-
 
 def exactly(found: List[int], expected: List[int]) -> Answer:
     """Figures against figures."""
-    return Answer("ok" if found == expected else "wrong", {"figures": found, "expected": expected})
+    return judged(found == expected, {"figures": found, "expected": expected})
 
 
 def exactly_and_likely(found: List[int], expected: List[int], count: int, total: int) -> Answer:
@@ -127,7 +115,7 @@ def exactly_and_likely(found: List[int], expected: List[int], count: int, total:
     answer = exactly(found, expected)
     sigmas = abs(total / count - MEAN) / DEVIATION * count**0.5
     is_ok = answer.status == "ok" and sigmas <= SIGMAS
-    return Answer("ok" if is_ok else "wrong", {**answer.details, "sigmas": round(sigmas, 3)})
+    return judged(is_ok, {**answer.details, "sigmas": round(sigmas, 3)})
 
 
 def close(found: List[float], expected: List[float]) -> Answer:
@@ -138,7 +126,7 @@ def close(found: List[float], expected: List[float]) -> Answer:
     details: Dict[str, Any] = {"numbers": len(found), "expected_numbers": len(expected), "wrong": len(wrong)}
     if pairs:
         details["example"], details["expected_example"] = (wrong or pairs)[0]
-    return Answer("ok" if not wrong and len(found) == len(expected) else "wrong", details)
+    return judged(not wrong and len(found) == len(expected), details)
 
 
 def deviation(count: int, total: int, squares: int, *, sample: bool) -> float:
@@ -157,25 +145,21 @@ Place = Tuple[int, int]
 class ArrayTask(WeakTask):
     """A square of int64, (N, N), N = int(problem_size·√threads), in about as many square chunks as threads."""
 
-    @property
-    def side(self) -> int:
+    def __init__(self, context: WorkloadContext, params: Any) -> None:
+        super().__init__(context, params)
+        self.side, _ = square(self.problem_size, self.threads)
         """Rows and columns."""
-        return square(self.problem_size, self.threads)[0]
+        self.lengths = square_chunks(self.problem_size, self.threads)
+        """Of the blocks along both axes."""
 
     @property
     def nominal_bytes(self) -> int:
         """The array's bytes."""
         return self.side**2 * ITEM_BYTES
 
-    @property
-    def chunks(self) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:
-        """Lengths of the blocks along both axes."""
-        lengths = square_chunks(self.problem_size, self.threads)
-        return lengths, lengths
-
     def blocks(self) -> Dict[Place, Tuple[Tuple[int, ...], Place, Place]]:
         """Of every block, by its number in both directions: entropy, shape, place of its first element."""
-        lengths = self.chunks[0]
+        lengths = self.lengths
         starts = [sum(lengths[:number]) for number in range(len(lengths))]
         numbers = range(len(lengths))
         return {
@@ -186,8 +170,8 @@ class ArrayTask(WeakTask):
 
     def input(self) -> Any:
         """As published: never computed, so that every task draws it anew."""
-        context, draw = self.context, weak_data.integers_block
-        return drawn(context, self.name, draw, self.entropy, self.chunks, is_settled=self.is_persisted, dtype="int64")
+        context, draw, chunks = self.context, weak_data.integers_block, (self.lengths, self.lengths)
+        return drawn(context, self.name, draw, self.entropy, chunks, is_settled=self.is_persisted, dtype="int64")
 
     def holders(self) -> Dict[str, List[str]]:
         """Workers that hold each block of the input, by ``str(key)``; none where it isn't persisted."""
@@ -204,13 +188,7 @@ class ArrayTask(WeakTask):
 class KeptArray(ArrayTask):
     """A task whose result stays on the workers: figures are taken there, block by block."""
 
-    def lazy(self, data: Any) -> Any:
-        """What is persisted."""
-        raise NotImplementedError
-
-    def operation(self, data: Any) -> Any:
-        """What is timed."""
-        return self.persisted(self.lazy(data))
+    is_kept = True
 
     def seen(self, result: Any) -> Any:
         """Figures of every block."""
@@ -223,9 +201,7 @@ class KeptArray(ArrayTask):
 class ArrayCreate(KeptArray):
     """Drawing the array."""
 
-    def lazy(self, data: Any) -> Any:
-        """Nothing but the numbers."""
-        return data
+    lazy = staticmethod(lambda x: x)
 
     def check(self, answer: List[List[int]]) -> Answer:
         """Against the numbers drawn once more, and against the distribution's mean."""
@@ -236,9 +212,7 @@ class ArrayCreate(KeptArray):
 class ArrayBlockwise(KeptArray):
     """One function on every block."""
 
-    def lazy(self, data: Any) -> Any:
-        """Plus one."""
-        return data.map_blocks(_plus_one, dtype=data.dtype)
+    lazy = staticmethod(lambda x: x.map_blocks(plus_one, dtype=x.dtype))
 
     def check(self, answer: List[List[int]]) -> Answer:
         """One more per element changes the weighted sums by the product of the weights' sums."""
@@ -248,16 +222,10 @@ class ArrayBlockwise(KeptArray):
         return exactly(added_up(answer), [figure % WRAP for figure in expected])
 
 
-def _plus_one(block: Any) -> Any:
-    return block + 1
-
-
 class ArrayTranspose(KeptArray):
     """Every block off the diagonal meets its mirror image."""
 
-    def lazy(self, data: Any) -> Any:
-        """Plus its transpose."""
-        return data + data.T
+    lazy = staticmethod(lambda x: x + x.T)
 
     @property
     def least_moved_bytes(self) -> int:
@@ -280,9 +248,7 @@ class ArrayTranspose(KeptArray):
 class ArrayElementwise(KeptArray):
     """Several functions on every element, one after the other."""
 
-    def lazy(self, data: Any) -> Any:
-        """One, everywhere."""
-        return dask.array.sin(data) ** 2 + dask.array.cos(data) ** 2
+    lazy = staticmethod(lambda x: dask.array.sin(x) ** 2 + dask.array.cos(x) ** 2)
 
     def seen(self, result: Any) -> Any:
         """Elements and largest distance from one, of every block."""
@@ -293,11 +259,14 @@ class ArrayElementwise(KeptArray):
         count, farthest = sum(part[0] for part in answer), max(part[1] for part in answer)
         is_ok = count == self.side**2 and all(part[1] <= ONE for part in answer)
         details = {"elements": count, "expected_elements": self.side**2, "farthest_from_one": farthest}
-        return Answer("ok" if is_ok else "wrong", details)
+        return judged(is_ok, details)
 
 
 class ArrayAccess(ArrayTask):
     """One element; the original counts its 8 bytes, so a rate is one over a time."""
+
+    lazy = staticmethod(lambda x: x[ROW, COLUMN])
+    seen = staticmethod(int)
 
     @property
     def nominal_bytes(self) -> int:
@@ -310,17 +279,9 @@ class ArrayAccess(ArrayTask):
         if self.side <= COLUMN:
             raise ValueError(f"weak-array-access looks up x[{ROW}, {COLUMN}], x has {self.side} rows and columns")
 
-    def operation(self, data: Any) -> Any:
-        """What is timed."""
-        return self.computed(data[ROW, COLUMN])
-
-    def seen(self, result: Any) -> int:
-        """A plain number."""
-        return int(result)
-
     def check(self, answer: int) -> Answer:
         """Against that element of its block, drawn once more."""
-        chunk = self.chunks[0][0]
+        chunk = self.lengths[0]
         place = (ROW // chunk, COLUMN // chunk)
         entropy, shape, (row, column) = self.blocks()[place]
         drawn_again = [self.context.device], [entropy], [shape], [ROW - row], [COLUMN - column]
@@ -330,19 +291,14 @@ class ArrayAccess(ArrayTask):
 class ArrayStd(ArrayTask):
     """Standard deviation of all elements."""
 
+    lazy = staticmethod(lambda x: x.std())
+    seen = staticmethod(float)
+
     @property
     def least_moved_bytes(self) -> int:
         """A partial result from each worker with blocks but the one that puts them together."""
         owners = {workers[0] for workers in self.holders().values() if len(workers) == 1}
         return ITEM_BYTES * max(0, len(owners) - 1)
-
-    def operation(self, data: Any) -> Any:
-        """What is timed."""
-        return self.computed(data.std())
-
-    def seen(self, result: Any) -> float:
-        """A plain number."""
-        return float(result)
 
     def check(self, answer: float) -> Answer:
         """Against exact integer sums."""
@@ -353,26 +309,20 @@ class ArrayStd(ArrayTask):
 class ArrayStdAxis(ArrayTask):
     """Standard deviation of every column."""
 
+    lazy = staticmethod(lambda x: x.std(axis=0))
+    seen = staticmethod(lambda result: result.tolist())
+
     @property
     def least_moved_bytes(self) -> int:
         """A partial result per column from each worker with blocks of it but the one that puts them together."""
         holders = self.holders()
-        lengths = self.chunks[0]
+        lengths = self.lengths
         total = 0
         for number, columns in enumerate(lengths if holders else ()):
             blocks = (holders[str((self._data.name, row, number))] for row in range(len(lengths)))
             owners = {workers[0] for workers in blocks if len(workers) == 1}
             total += ITEM_BYTES * columns * max(0, len(owners) - 1)
         return total
-
-    def operation(self, data: Any) -> Any:
-        """What is timed."""
-        return self.computed(data.std(axis=0))
-
-    def seen(self, result: Any) -> List[float]:
-        """Plain numbers."""
-        columns: List[float] = result.tolist()
-        return columns
 
     def check(self, answer: List[float]) -> Answer:
         """Against exact integer sums of every column; a sum of squares is far below 2⁵³."""
@@ -397,10 +347,10 @@ class FrameTask(WeakTask):
     copies of what they fetched.
     """
 
-    @property
-    def starts(self) -> Tuple[int, ...]:
+    def __init__(self, context: WorkloadContext, params: Any) -> None:
+        super().__init__(context, params)
+        self.starts = partition_starts(self.problem_size, self.threads)
         """First row of every partition, and the number of rows."""
-        return partition_starts(self.problem_size, self.threads)
 
     @property
     def nominal_bytes(self) -> int:
@@ -464,13 +414,7 @@ def rows_of(parts: List[List[int]]) -> List[int]:
 class KeptFrame(FrameTask):
     """A task whose result stays on the workers: figures are taken there, partition by partition."""
 
-    def lazy(self, data: Any) -> Any:
-        """What is persisted."""
-        raise NotImplementedError
-
-    def operation(self, data: Any) -> Any:
-        """What is timed."""
-        return self.persisted(self.lazy(data))
+    is_kept = True
 
     def seen(self, result: Any) -> List[List[int]]:
         """Figures of every partition."""
@@ -489,13 +433,11 @@ class FrameReduction(FrameTask):
 class FrameCreate(KeptFrame):
     """Drawing the numbers, and a frame of them."""
 
+    lazy = staticmethod(lambda x: dask.dataframe.from_dask_array(x, columns=weak_data.COLUMNS))
+
     def input(self) -> Any:
         """The array, still to be drawn."""
         return self.numbers()
-
-    def lazy(self, data: Any) -> Any:
-        """The frame."""
-        return dask.dataframe.from_dask_array(data, columns=weak_data.COLUMNS)
 
     def check(self, answer: List[List[int]]) -> Answer:
         """Against the numbers drawn once more, and against the distribution's mean."""
@@ -507,9 +449,7 @@ class FrameCreate(KeptFrame):
 class FrameBlockwise(KeptFrame):
     """One function on every partition."""
 
-    def lazy(self, data: Any) -> Any:
-        """Plus one."""
-        return data.map_partitions(plus_one)
+    lazy = staticmethod(lambda df: df.map_partitions(plus_one))
 
     def check(self, answer: List[List[int]]) -> Answer:
         """Against the numbers drawn once more, plus one."""
@@ -517,12 +457,14 @@ class FrameBlockwise(KeptFrame):
 
 
 def plus_one(frame: Any) -> Any:
-    """Of a partition or a group."""
+    """Of a block, a partition or a group."""
     return frame + 1
 
 
 class FrameAccess(FrameTask):
     """One row; the original counts 8 bytes."""
+
+    lazy = staticmethod(lambda df: df.loc[FRAME_ROW])
 
     @property
     def nominal_bytes(self) -> int:
@@ -534,10 +476,6 @@ class FrameAccess(FrameTask):
         super().setup()
         if self.starts[-1] <= FRAME_ROW:
             raise ValueError(f"weak-frame-access looks up row {FRAME_ROW}, the frame has {self.starts[-1]}")
-
-    def operation(self, data: Any) -> Any:
-        """What is timed."""
-        return self.computed(data.loc[FRAME_ROW])
 
     def seen(self, result: Any) -> List[int]:
         """Index and numbers, one row after the other."""
@@ -554,14 +492,8 @@ class FrameAccess(FrameTask):
 class FrameStd(FrameReduction):
     """Standard deviation of every column."""
 
-    def operation(self, data: Any) -> Any:
-        """What is timed."""
-        return self.computed(data.std())
-
-    def seen(self, result: Any) -> List[float]:
-        """Plain numbers, in the order of columns."""
-        by_name: Dict[str, float] = dict(zip(result.index.tolist(), result.to_numpy().tolist()))
-        return [by_name[name] for name in weak_data.COLUMNS]
+    lazy = staticmethod(lambda df: df.std())
+    seen = staticmethod(lambda result: [float(result[name]) for name in weak_data.COLUMNS])
 
     def check(self, answer: List[float]) -> Answer:
         """Against exact integer sums."""
@@ -576,13 +508,8 @@ class FrameStd(FrameReduction):
 class FrameSeriesStd(FrameStd):
     """Standard deviation of one column."""
 
-    def operation(self, data: Any) -> Any:
-        """What is timed."""
-        return self.computed(data["col_0"].std())
-
-    def seen(self, result: Any) -> List[float]:
-        """A plain number."""
-        return [float(result)]
+    lazy = staticmethod(lambda df: df["col_0"].std())
+    seen = staticmethod(lambda result: [float(result)])
 
     def check(self, answer: List[float]) -> Answer:
         """Against exact integer sums."""
@@ -628,9 +555,7 @@ class FrameGroupbyMean(FrameReduction):
 
     columns: Sequence[str] = ("col_0",)
 
-    def operation(self, data: Any) -> Any:
-        """What is timed."""
-        return self.computed(data.groupby(KEY)["col_0"].mean())
+    lazy = staticmethod(lambda df: df.groupby(KEY)["col_0"].mean())
 
     def seen(self, result: Any) -> List[List[float]]:
         """Keys in ascending order, and means of every column in that order."""
@@ -656,18 +581,13 @@ class FrameGroupbyMeans(FrameGroupbyMean):
     """Means of two columns: selected by a list, because pandas 2 refuses the original's tuple."""
 
     columns = ("col_0", "col_2")
-
-    def operation(self, data: Any) -> Any:
-        """What is timed."""
-        return self.computed(data.groupby(KEY)[["col_0", "col_2"]].mean())
+    lazy = staticmethod(lambda df: df.groupby(KEY)[["col_0", "col_2"]].mean())
 
 
 class FrameGroupbyApply(ShuffleTask):
     """A Python function of every group: here, nearly of every row."""
 
-    def operation(self, data: Any) -> Any:
-        """What is timed."""
-        return self.computed(data.groupby(KEY).apply(plus_one))
+    lazy = staticmethod(lambda df: df.groupby(KEY).apply(plus_one))
 
     def seen(self, result: Any) -> Tuple[List[int], bool]:
         """Figures of the rows, and whether each stands below its own key where keys are shown.
@@ -693,9 +613,7 @@ class FrameGroupbyApply(ShuffleTask):
 class FrameSort(ShuffleTask, KeptFrame):
     """All rows in the order of one column."""
 
-    def lazy(self, data: Any) -> Any:
-        """All rows, in order."""
-        return data.sort_values(KEY)
+    lazy = staticmethod(lambda df: df.sort_values(KEY))
 
     def check(self, answer: List[List[int]]) -> Answer:
         """The same rows; ascending in every partition, and from each to the next that has rows."""

@@ -4,7 +4,6 @@ import contextlib
 import os
 import tempfile
 from pathlib import Path
-from typing import Iterator
 
 
 def write_atomic(path: Path, data: bytes, mode: int = 0o644) -> None:
@@ -30,14 +29,9 @@ def write_atomic(path: Path, data: bytes, mode: int = 0o644) -> None:
 
 def sync_directory(path: Path) -> None:
     """Make a rename in ``path`` durable; file systems that can't sync a directory are left alone."""
-    with _opened(path) as handle, contextlib.suppress(OSError):
-        os.fsync(handle)
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[int]:
     handle = os.open(str(path), os.O_RDONLY | os.O_DIRECTORY)
     try:
-        yield handle
+        with contextlib.suppress(OSError):
+            os.fsync(handle)
     finally:
         os.close(handle)

@@ -59,9 +59,7 @@ def build_one(one: BuildJob, logs: Path, show: Seen | None = None) -> BuildOutco
 
 def built(engine: Engine, files: Mapping[str, bytes], platform: str = ARCHITECTURE) -> str:
     """An image without a tag."""
-    return build_image(
-        engine, files, labels={}, buildargs={}, network="host", architecture=platform, on_line=lambda _: None
-    )
+    return build_image(engine, job("untagged", files, labels={}, architecture=platform), lambda _: None)
 
 
 def tags(daemon: DockerDaemon) -> list[str]:

@@ -36,7 +36,7 @@ def test_two_at_once_and_the_failing_one_leaves_the_other(
     engine: Engine, base: str, daemon: DockerDaemon, tmp_path: Path
 ) -> None:
     word = uuid.uuid4().hex  # else the engine's cache, which outlives a first try, has the step already
-    good = job("v1.14.x", dockerfile(base, "ARG WORD", 'RUN echo "word $WORD"'), buildargs={"WORD": word})
+    good = job("v1.14.x", dockerfile(base, f"ARG WORD={word}", 'RUN echo "word $WORD"'))
     bad = job("topic/bad", dockerfile(base, "RUN echo said before >&2; echo the cause >&2; exit 3"))
     seen = Seen()
     ok, failed = build_all([good, bad], at_once=2, logs=tmp_path, show=seen)
@@ -95,12 +95,8 @@ def test_lines_arrive_while_the_step_runs_and_it_can_be_ended(engine: Engine, ba
     with pytest.raises(InterruptedByUserError):
         build_image(
             engine,
-            dockerfile(base, f"RUN echo waiting; exec sleep {LONG}"),
-            labels={},
-            buildargs={},
-            network="host",
-            architecture="",
-            on_line=on_line,
+            job("waits", dockerfile(base, f"RUN echo waiting; exec sleep {LONG}"), architecture=""),
+            on_line,
             cancelled=stop.is_set,
         )
     assert {image.id for image in untagged(daemon)} == before

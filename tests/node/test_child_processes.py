@@ -206,7 +206,7 @@ def test_a_process_that_is_forked_and_not_yet_known_when_all_are_killed_does_not
     script = tmp_path / "forks.py"
     script.write_text(FORKS_LATE)
     monkeypatch.setattr(sys, "argv", [str(script)])
-    (child,) = forked.fork([], [Planned("worker", [])], dict(os.environ), tmp_path)
+    (child,) = forked.ForkingProcess([], [Planned("worker", [])], dict(os.environ), tmp_path).children
     until((tmp_path / "stands-alone").exists)
     stop_all([child], grace_s=0.1)
     assert child.code == -signal.SIGTERM
@@ -218,7 +218,7 @@ def test_a_process_that_ends_while_it_gets_what_was_sent_before_keeps_its_exit_c
     script = tmp_path / "forks.py"
     script.write_text(FORKS_LATE)
     monkeypatch.setattr(sys, "argv", [str(script)])
-    (child,) = forked.fork([], [Planned("worker", [])], dict(os.environ), tmp_path)
+    (child,) = forked.ForkingProcess([], [Planned("worker", [])], dict(os.environ), tmp_path).children
     until((tmp_path / "stands-alone").exists)
     child._sent += [signal.SIGTERM] * 2000  # it ends at the first, and the others find it ended
     child.signal(signal.SIGTERM)

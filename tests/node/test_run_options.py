@@ -130,7 +130,7 @@ def test_what_supervisors_and_scripts_say_is_taken(words: str) -> None:
 
 def test_every_option_of_the_parser_is_known_to_the_check() -> None:
     known = set(vars(_parser().parse_args(["run"]))) - {"command", "role", "spec"}
-    assert known == set(cli_roles.FLAGS)
+    assert known == set(cli_roles.OPTIONS)
 
 
 def test_what_a_planned_scheduler_is_told() -> None:

@@ -23,9 +23,10 @@ from gpubench.errors import (
 )
 from gpubench.model.plan import Plan, PlannedJob
 from gpubench.polling import poll_until
-from gpubench.schedulers import BATCH, LOCAL, POLLED, SCHEDULERS, Allocation, JobState, QueuedScheduler, Running
+from gpubench.schedulers import BATCH, LOCAL, POLLED, SCHEDULERS, Allocation, JobState, QueuedScheduler
 from gpubench.schedulers import submitted as jobs_known
 from gpubench.schedulers.batch import STOPPED, inherited
+from gpubench.schedulers.local import Job
 from gpubench.store.accounting import PENDING, Accounting, account
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records
@@ -123,7 +124,7 @@ def _run_job(
             raise InterruptedByUserError(f"job {job.job} was ended by a signal")
 
 
-def _stop_if(interrupted: list[str], running: Running | None) -> None:
+def _stop_if(interrupted: list[str], running: Job | None) -> None:
     if not interrupted:
         return
     if running is not None:

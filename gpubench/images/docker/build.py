@@ -159,21 +159,12 @@ def find_buildx() -> str:
 
 def build_image(
     engine: Engine,
-    files: Mapping[str, bytes],
-    *,
-    labels: Mapping[str, str],
-    buildargs: Mapping[str, str],
-    network: str,
-    architecture: str,
+    job: "BuildJob",
     on_line: Callable[[str], None],
     on_step: OnStep = lambda _step, _share: None,
     cancelled: Cancelled = never,
-    target: str = "",
 ) -> str:
-    """Build the ``Dockerfile`` among ``files``, or its stage ``target``, in ``engine``; returns its id, ``sha256:…``.
-
-    ``network`` is that of the build's steps, empty means the engine's default; ``architecture`` as ``uname -m`` says it
-    or empty. The image has no tag, so no failed or killed build leaves one.
+    """Build a job in ``engine``; returns the image's id, ``sha256:…``. It has no tag: no failed build leaves one.
 
     Raises:
         MissingToolError: buildx isn't installed, a step failed, or the disk is full.
@@ -182,19 +173,18 @@ def build_image(
     """
     with temporary_directory("buildx") as folder:
         identity = folder / "id"
-        dockerfile = _named_bases(engine, files["Dockerfile"])
-        (folder / _CONTEXT).write_bytes(archive.context({**files, "Dockerfile": dockerfile}).read())
+        dockerfile = _named_bases(engine, job.files["Dockerfile"])
+        (folder / _CONTEXT).write_bytes(archive.context({**job.files, "Dockerfile": dockerfile}).read())
         words = ["build", "--progress=plain", f"--iidfile={identity}"]
-        words += [f"--label={name}={value}" for name, value in labels.items()]
-        words += [f"--build-arg={name}={value}" for name, value in buildargs.items()]
-        words += [f"--network={network}"] if network else []
-        words += [f"--platform=linux/{docker_architecture(architecture)}"] if architecture else []
-        words += [f"--target={target}"] if target else []
+        words += [f"--label={name}={value}" for name, value in job.labels.items()]
+        words += [f"--network={job.network}"] if job.network else []
+        words += [f"--platform=linux/{docker_architecture(job.architecture)}"] if job.architecture else []
+        words += [f"--target={job.target}"] if job.target else []
         lines = BuildLines(dockerfile, on_line, on_step)
         if _run([*words, "-"], folder, lines, cancelled):
-            if architecture and lines.missing_base and engine.has(lines.missing_base):
+            if job.architecture and lines.missing_base and engine.has(lines.missing_base):
                 found = engine.architecture(lines.missing_base)
-                require_architecture(found, architecture, f"base image {lines.missing_base}")
+                require_architecture(found, job.architecture, f"base image {lines.missing_base}")
             raise lines.failure()
         return identity.read_text().strip()
 
@@ -268,9 +258,8 @@ class BuildJob:
         files: the build context, ``Dockerfile`` among them.
         labels: of the finished image.
         tag: ``TAG``, or ``REPOSITORY:TAG`` for a local name of its own.
-        architecture: that the image must have, as ``uname -m`` says it.
+        architecture: that the image must have, as ``uname -m`` says it; empty: any.
         network: Docker's network mode of the build's steps; empty: the engine's default.
-        buildargs: values of the Dockerfile's ``ARG`` s.
         target: the stage to build; empty: the whole Dockerfile.
         push: the repository to push to, ``HOST[:PORT]/REPOSITORY``; empty: the image stays in the engine.
     """
@@ -281,7 +270,6 @@ class BuildJob:
     tag: str
     architecture: str
     network: str = ""
-    buildargs: Mapping[str, str] = dataclasses.field(default_factory=dict)
     push: str = ""
     target: str = ""
 
@@ -401,15 +389,10 @@ class _Builder:
     def _build(self, job: BuildJob, log: Log) -> str:
         image = build_image(
             self._engine,
-            job.files,
-            labels=job.labels,
-            buildargs=job.buildargs,
-            network=job.network,
-            architecture=job.architecture,
-            on_line=log.write,
-            on_step=lambda step, share: self._show.step(job.name, str(step), share),
-            cancelled=self._cancelled,
-            target=job.target,
+            job,
+            log.write,
+            lambda step, share: self._show.step(job.name, str(step), share),
+            self._cancelled,
         )
         require_architecture(self._engine.architecture(image), job.architecture, "what was built")
         self._engine.tag(image, job.reference)

@@ -194,13 +194,12 @@ class Engine:
             raise SchedulerError(f"could not {what}: Docker ended without a digest", then="run it again")
         return digest
 
-    def pull(self, reference: str, cancelled: Cancelled = never) -> str:
+    def pull(self, reference: str) -> str:
         """Fetch ``HOST/REPOSITORY@sha256:…`` (or ``:TAG``) and return the image's id.
 
         Raises:
             SchedulerError: the registry is down, refuses, or hasn't got it.
             MissingToolError: the disk is full.
-            InterruptedByUserError: ``cancelled`` said so.
         """
         name, word = split_reference(reference)
         repository = Repository.parse(name)
@@ -209,7 +208,7 @@ class Engine:
         def begin(client: docker.APIClient) -> Iterator[dict[str, Any]]:
             yield from client.pull(repository.name, tag=word, stream=True, decode=True, auth_config=auth)
 
-        for _ in self._transfer(begin, cancelled, what=f"pull {reference}", host=repository.host):
+        for _ in self._transfer(begin, never, what=f"pull {reference}", host=repository.host):
             pass
         return str(self._inspect(repository.at(word))["Id"])
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import difflib
+import functools
 import hashlib
 import re
 import time
@@ -145,79 +146,6 @@ class _Patience(urllib3.Retry):
             return 0.0
 
 
-class Transport:
-    """GET requests to one repository."""
-
-    def __init__(self, repository: Repository) -> None:
-        self.repository = repository
-        self._session: requests.Session
-        self._auth: requests.auth.AuthBase = Header()
-
-    def get(self, path: str, *, limit: int, what: str, accept: str = "*/*") -> RegistryResponse:
-        """The answer to ``PATH`` below ``/v2/``: any but 401, 403, 429 and 5xx. ``what`` completes "could not …".
-
-        Raises:
-            SchedulerError: refused, down, overloaded, too slow, or an answer of more than ``limit`` bytes.
-        """
-        # One session per request, closed after it: a login node's front end asks a handful, and none may keep a socket.
-        with requests.Session() as self._session:
-            # A proxy of the environment is for other machines.
-            self._session.trust_env = not is_loopback(self.repository.host)
-            return self._attempts(path, limit, what, accept)
-
-    def _attempts(self, path: str, limit: int, what: str, accept: str) -> RegistryResponse:
-        left: urllib3.Retry = _Patience(total=ATTEMPTS - 1, backoff_factor=0.5, backoff_max=LONGEST_PAUSE_S)
-        while True:
-            asked = None
-            try:
-                answer = self._logged_in(path, limit, what, accept)
-                if answer.status not in _AGAIN:
-                    return answer
-                why, asked = f"status {answer.status}", urllib3.HTTPResponse(headers=answer.headers)
-            except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-                slow = isinstance(error, requests.Timeout) or "timed out" in str(error).lower()
-                why = "too slow" if slow else cause(error)
-            try:
-                left = left.increment("GET", path)
-            except urllib3.exceptions.MaxRetryError:
-                state = {"too slow": "is too slow", "status 429": "is overloaded"}.get(why, "doesn't answer")
-                raise SchedulerError(
-                    f"registry {self.repository.host} {state}: could not {what} ({why}, {ATTEMPTS} attempts)",
-                    then="check its name and the network, and run it again",
-                ) from None
-            left.sleep(asked)
-
-    def _logged_in(self, path: str, limit: int, what: str, accept: str) -> RegistryResponse:
-        """One attempt; a login is made, or renewed when its time was over."""
-        answer = self._one(path, limit, accept)
-        if answer.status == 401:
-            login = find_credentials(self.repository.host)
-            self._auth = log_in(answer.headers.get("WWW-Authenticate", ""), self.repository, login, self._send)
-            answer = self._one(path, limit, accept)
-        if answer.status in (401, 403):
-            raise refused(self.repository.host, what, str(answer.status))
-        return answer
-
-    def _one(self, path: str, limit: int, accept: str) -> RegistryResponse:
-        deadline = time.monotonic() + WHOLE_S
-        url = self.repository.api + path
-        # The bytes as they are stored: it is them that a digest is of.
-        headers = {"Accept": accept, "Accept-Encoding": "identity"}
-        with self._send("GET", url, headers=headers, auth=self._auth, stream=True) as answer:
-            body = bytearray()
-            # Whatever has come: `iter_content` would wait for a whole piece, however slowly it comes.
-            while piece := answer.raw.read1(_PIECE):
-                body += piece
-                if len(body) > limit:
-                    raise SchedulerError(f"registry {self.repository.host} sends more than {limit} bytes for {path}")
-                if time.monotonic() > deadline:
-                    raise requests.Timeout
-            return RegistryResponse(answer.status_code, answer.headers, bytes(body))
-
-    def _send(self, method: str, url: str, **options: Any) -> requests.Response:
-        return self._session.request(method, url, timeout=SILENCE_S, **options)
-
-
 @dataclasses.dataclass(frozen=True)
 class Layer:
     """A layer's digest, its size in bytes as it is stored, and its media type."""
@@ -253,7 +181,8 @@ class Registry:
 
     def __init__(self, name: str) -> None:
         self.repository = Repository.parse(name)
-        self._transport = Transport(self.repository)
+        self._session: requests.Session
+        self._auth: requests.auth.AuthBase = Header()
 
     def tags(self) -> list[str]:
         """Every tag, sorted. Raises SchedulerError: no such repository, or a registry that is down, slow or refuses."""
@@ -362,7 +291,68 @@ class Registry:
         return answer.body
 
     def _get(self, path: str, what: str, *, limit: int = LARGEST_DOCUMENT, accept: str = "*/*") -> RegistryResponse:
-        return self._transport.get(path, limit=limit, what=what, accept=accept)
+        """The answer to ``PATH`` below ``/v2/``: any but 401, 403, 429 and 5xx. ``what`` completes "could not …".
+
+        Raises:
+            SchedulerError: refused, down, overloaded, too slow, or an answer of more than ``limit`` bytes.
+        """
+        # One session per request, closed after it: a login node's front end asks a handful, and none may keep a socket.
+        with requests.Session() as self._session:
+            # A proxy of the environment is for other machines.
+            self._session.trust_env = not is_loopback(self.repository.host)
+            return self._attempts(functools.partial(self._one, path, limit, accept), path, what)
+
+    def _attempts(self, ask: Callable[[], RegistryResponse], path: str, what: str) -> RegistryResponse:
+        left: urllib3.Retry = _Patience(total=ATTEMPTS - 1, backoff_factor=0.5, backoff_max=LONGEST_PAUSE_S)
+        while True:
+            asked = None
+            try:
+                answer = self._logged_in(ask, what)
+                if answer.status not in _AGAIN:
+                    return answer
+                why, asked = f"status {answer.status}", urllib3.HTTPResponse(headers=answer.headers)
+            except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+                slow = isinstance(error, requests.Timeout) or "timed out" in str(error).lower()
+                why = "too slow" if slow else cause(error)
+            try:
+                left = left.increment("GET", path)
+            except urllib3.exceptions.MaxRetryError:
+                state = {"too slow": "is too slow", "status 429": "is overloaded"}.get(why, "doesn't answer")
+                raise SchedulerError(
+                    f"registry {self.repository.host} {state}: could not {what} ({why}, {ATTEMPTS} attempts)",
+                    then="check its name and the network, and run it again",
+                ) from None
+            left.sleep(asked)
+
+    def _logged_in(self, ask: Callable[[], RegistryResponse], what: str) -> RegistryResponse:
+        """One attempt; a login is made, or renewed when its time was over."""
+        answer = ask()
+        if answer.status == 401:
+            login = find_credentials(self.repository.host)
+            self._auth = log_in(answer.headers.get("WWW-Authenticate", ""), self.repository, login, self._send)
+            answer = ask()
+        if answer.status in (401, 403):
+            raise refused(self.repository.host, what, str(answer.status))
+        return answer
+
+    def _one(self, path: str, limit: int, accept: str) -> RegistryResponse:
+        deadline = time.monotonic() + WHOLE_S
+        url = self.repository.api + path
+        # The bytes as they are stored: it is them that a digest is of.
+        headers = {"Accept": accept, "Accept-Encoding": "identity"}
+        with self._send("GET", url, headers=headers, auth=self._auth, stream=True) as answer:
+            body = bytearray()
+            # Whatever has come: `iter_content` would wait for a whole piece, however slowly it comes.
+            while piece := answer.raw.read1(_PIECE):
+                body += piece
+                if len(body) > limit:
+                    raise SchedulerError(f"registry {self.repository.host} sends more than {limit} bytes for {path}")
+                if time.monotonic() > deadline:
+                    raise requests.Timeout
+            return RegistryResponse(answer.status_code, answer.headers, bytes(body))
+
+    def _send(self, method: str, url: str, **options: Any) -> requests.Response:
+        return self._session.request(method, url, timeout=SILENCE_S, **options)
 
 
 def _digest(body: bytes) -> str:

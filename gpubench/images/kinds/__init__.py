@@ -10,12 +10,11 @@ from gpubench.model.image import Image
 class Kind(Protocol):
     """An adapter to a kind of image."""
 
+    ON_DEMAND: bool
+    """Whether a campaign builds them when it needs them, so that nobody has to ask for them by name."""
+
     def obtain(self, request: ImageRequest) -> Obtained:
         """One image per spec, built where that is asked for; raises as its module says."""
-
-    @property
-    def ON_DEMAND(self) -> bool:  # noqa: N802 - a module's constant
-        """Whether a campaign builds them when it needs them, so that nobody has to ask for them by name."""
 
     def entries(self, paths: ImagePaths) -> list[Entry]:
         """What lies there that ``images.lock.toml`` doesn't name."""

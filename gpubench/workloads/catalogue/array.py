@@ -1,8 +1,8 @@
 """Operations on arrays, as dask-cuda's and DeepOps' benchmarks do them, and STREAM's Copy."""
 
-from typing import Any, Callable, Dict, Mapping, Tuple
+from typing import Any, Callable, Dict, Mapping
 
-from gpubench.workloads.catalogue.entry import BOTH_DEVICES, Param, Shape, Workload
+from gpubench.workloads.catalogue.entry import Param, Shape, Workload
 
 ITEM_BYTES = 8
 Held = Callable[[Mapping[str, Any], Shape], int]
@@ -51,32 +51,32 @@ def _gather_held(params: Mapping[str, Any], shape: Shape) -> int:
     return _columns(1.0)(params, shape) + (2 + blocks) * int(params["second_size"]) * ITEM_BYTES
 
 
-def _strided_held(params: Mapping[str, Any], shape: Shape) -> int:
-    return _square(0.0 if params["generate"] else 1.0)(params, shape)
-
-
-def _copy_held(params: Mapping[str, Any], _shape: Shape) -> int:
-    return 3 * int(params["size"])
-
-
 def _workload(name: str, factory: str, timed: str, oracle: str, **changes: Any) -> Workload:
     facts: Dict[str, Any] = {
-        "family": "array",
         "source": "dask_cuda.benchmarks.local_cupy -o {}".format(name.replace("-", "_")),
-        "scaling": "strong",
-        "backends": ("dask",),
-        "devices": BOTH_DEVICES,
         "params": {"size": SIZE, "chunk": CHUNK},
-        "graph": "before the clock",
         "counted": "size² × 8",
         "grows": (("size", 0.5), ("chunk", 0.5)),
+        **changes,
     }
-    timed = f"persisting {timed} of operands that lie on the workers, waiting"
-    facts.update(changes)
-    return Workload(name=name, factory=factory, timed=timed, oracle=oracle, **facts)
+    return Workload(
+        name=name,
+        factory=f"array_operations:{factory}",
+        family="array",
+        scaling="strong",
+        timed=f"persisting {timed} of operands that lie on the workers, waiting",
+        graph="before the clock",
+        oracle=oracle,
+        **facts,
+    )
 
 
-_COLUMNS: Tuple[str, Dict[str, Param]] = ("2 × size × 8", {"size": LENGTH, "chunk": CUT})
+_OF_COLUMNS: Dict[str, Any] = {
+    "counted": "2 × size × 8",
+    "params": {"size": LENGTH, "chunk": CUT},
+    "grows": (("size", 1.0), ("chunk", 1.0)),
+    "held": _columns(3.0),
+}
 _TOTAL = "equals the exact sum of the blocks' sums, drawn again, to 1e-9; size²/2 within 6 standard deviations"
 
 WORKLOADS = (
@@ -87,7 +87,6 @@ WORKLOADS = (
         source="dask_cuda.benchmarks.local_cupy -o transpose_sum",
         scaling="strong",
         backends=("dask", "dask-noop"),
-        devices=BOTH_DEVICES,
         params={
             "size": Param("count", 3000, "rows and columns of the array of float64", original="-s 10000"),
             "chunk": Param("count", 1000, "rows and columns of one chunk", original="-c 2500"),
@@ -107,8 +106,6 @@ WORKLOADS = (
         family="array",
         source="DeepOps sum.py",
         scaling="strong",
-        backends=("dask",),
-        devices=BOTH_DEVICES,
         params={
             "size": Param("count", 4000, "rows and columns of the array of float64", original="--xdim --ydim 500000"),
             "chunk": Param("count", 1000, "rows and columns of one chunk", original="--x_chunk_size 10000"),
@@ -118,7 +115,7 @@ WORKLOADS = (
         graph="before the clock",
         counted="size² × 8",
         oracle="equals sum(x[::2, ::2]) + count, summed apart from it, to 1e-9; 11·count within 6 standard deviations",
-        held=_strided_held,
+        held=lambda params, shape: _square(0.0 if params["generate"] else 1.0)(params, shape),
         held_text="size² × 8 B / workers unless drawn inside the clock; 2 chunks per thread in work",
         grows=(("size", 0.5), ("chunk", 0.5)),
     ),
@@ -128,8 +125,6 @@ WORKLOADS = (
         family="array",
         source="STREAM's Copy",
         scaling="weak",
-        backends=("dask",),
-        devices=BOTH_DEVICES,
         params={
             "size": Param("size", 200_000_000, "bytes of the array that each worker copies, float64"),
             "times": Param("count", 5, "copies of a repetition"),
@@ -138,13 +133,13 @@ WORKLOADS = (
         graph="none",
         counted="2 × size × times × workers: read and written",
         oracle="each target holds the numbers of this repetition",
-        held=_copy_held,
+        held=lambda params, _shape: 3 * int(params["size"]),
         held_text="3 × size: source, target, and what the target is compared with",
         grows=(("size", 1.0),),
     ),
     _workload(
         "dot",
-        "array_operations:Dot",
+        "Dot",
         "the matrix product x.dot(y)",
         "w·(xy) equals (w·x)·y in every column to 1e-9, w random and x, y drawn again (Freivalds)",
         held=_square(5.0),
@@ -153,7 +148,7 @@ WORKLOADS = (
     ),
     _workload(
         "svd",
-        "array_operations:Svd",
+        "Svd",
         "u, s and vᵀ of the singular value decomposition",
         "w·u·s·vᵀ equals w·x, uᵀu and v vᵀ leave a random vector as it is, Σs² equals Σx², all to 1e-9; s falls",
         held=_svd_held,
@@ -169,7 +164,7 @@ WORKLOADS = (
     ),
     _workload(
         "fft",
-        "array_operations:Fft",
+        "Fft",
         "the Fourier transform of every column",
         "Σ|X|² equals size·Σ|x|²; w·X, w being powers of a root of −1, equals x times a geometric series; to 1e-9",
         held=_fft_held,
@@ -179,7 +174,7 @@ WORKLOADS = (
     ),
     _workload(
         "sum",
-        "array_operations:Total",
+        "Total",
         "the sum of all elements",
         _TOTAL,
         held=_square(1.0),
@@ -187,7 +182,7 @@ WORKLOADS = (
     ),
     _workload(
         "mean",
-        "array_operations:Mean",
+        "Mean",
         "the mean of all elements",
         _TOTAL + " (times size²)",
         held=_square(1.0),
@@ -195,7 +190,7 @@ WORKLOADS = (
     ),
     _workload(
         "slice",
-        "array_operations:Slice",
+        "Slice",
         "x[::3].copy()",
         "shape; w·x[::3] equals v·x in every column to 1e-9, v being the random w in every third place",
         held=_square(4 / 3),
@@ -203,30 +198,24 @@ WORKLOADS = (
     ),
     _workload(
         "col-sum",
-        "array_operations:ColSum",
+        "ColSum",
         "x + y",
         "w·(x + y) equals w·x + w·y in every block to 1e-9, w random and x, y drawn again",
-        held=_columns(3.0),
         held_text="3 × size × 8 B / workers: both columns and their sum; 2 blocks per thread in work",
-        counted=_COLUMNS[0],
-        params=_COLUMNS[1],
-        grows=(("size", 1.0), ("chunk", 1.0)),
+        **_OF_COLUMNS,
     ),
     _workload(
         "col-mask",
-        "array_operations:ColMask",
+        "ColMask",
         "x[y > 10]",
         "every block's count exactly, its randomly weighted sum to 1e-9, by places instead of a mask, x, y drawn again",
-        held=_columns(3.0),
         held_text="3 × size × 8 B / workers: both columns and what is kept, at most one more; "
         "2 blocks per thread in work",
-        counted=_COLUMNS[0],
-        params=_COLUMNS[1],
-        grows=(("size", 1.0), ("chunk", 1.0)),
+        **_OF_COLUMNS,
     ),
     _workload(
         "col-gather",
-        "array_operations:ColGather",
+        "ColGather",
         "x[index]",
         "every number equals the one in its place, exactly, looked up in blocks that are drawn again",
         held=_gather_held,
@@ -242,7 +231,7 @@ WORKLOADS = (
     ),
     _workload(
         "map-overlap",
-        "array_operations:MapOverlap",
+        "MapOverlap",
         "the mean filter of (2·kernel + 1)² elements",
         "w·y equals the same filter as two means over lines, applied to w and to w·x instead, in every column to 1e-9",
         held=_square(4.0),

@@ -2,7 +2,7 @@
 
 from typing import Any, Mapping
 
-from gpubench.workloads.catalogue.entry import BOTH_DEVICES, Param, Shape, Workload
+from gpubench.workloads.catalogue.entry import Param, Shape, Workload
 
 
 def _message_held(params: Mapping[str, Any], _shape: Shape) -> int:
@@ -16,8 +16,6 @@ WORKLOADS = (
         family="communication",
         source="ucx-py's send-recv.py, OSU osu_latency",
         scaling="none",
-        backends=("dask",),
-        devices=BOTH_DEVICES,
         params={
             "size": Param("size", 10_000_000, "bytes of one message", original="1 B … 64 MiB"),
             "round_trips": Param("count", 5, "ping-pongs per pair of workers and repetition", original="--n-iter 30"),
@@ -48,8 +46,6 @@ WORKLOADS = (
         family="communication",
         source="ucx_perftest; ucxx.benchmarks.send_recv",
         scaling="none",
-        backends=("dask",),
-        devices=BOTH_DEVICES,
         params={
             "test": Param(
                 "choice",

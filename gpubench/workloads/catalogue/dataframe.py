@@ -3,9 +3,11 @@
 What Summit's GTC 2020 benchmark times on dataframes that it reads from CSV files.
 """
 
+import dataclasses
+import functools
 from typing import Any, Dict, Mapping
 
-from gpubench.workloads.catalogue.entry import BOTH_DEVICES, Param, Shape, Workload
+from gpubench.workloads.catalogue.entry import Param, Shape, Workload
 
 ROW_BYTES = 16
 """Two int64 columns."""
@@ -21,11 +23,6 @@ def _merge_held(params: Mapping[str, Any], shape: Shape) -> int:
     # the result twice more where it is sorted.
     chunks = sum(_per_worker(int(params[side]), shape) for side in ("base_chunks", "other_chunks"))
     return int(params["rows_per_worker"]) * ROW_BYTES * chunks * (4 if params["set_index"] else 3)
-
-
-def _shuffle_held(params: Mapping[str, Any], shape: Shape) -> int:
-    # Data and index, of the input, its groups, and the result.
-    return 3 * 2 * int(params["partition_size"]) * _per_worker(int(params["in_parts"]), shape)
 
 
 def _groupby_held(params: Mapping[str, Any], shape: Shape) -> int:
@@ -51,7 +48,6 @@ WORKLOADS = (
         source="dask_cuda.benchmarks.local_cudf_merge",
         scaling="weak",
         backends=("dask", "dask-noop", "explicit-comms"),
-        devices=BOTH_DEVICES,
         params={
             "rows_per_worker": Param(
                 "count",
@@ -84,7 +80,6 @@ WORKLOADS = (
             "set_index": Param("flag", False, "sort the joined frame by key, inside the clock", original="--set-index"),
         },
         timed="building the graph of the inner join on `key`, persisting it, waiting",
-        graph="timed",
         counted="rows × item sizes of both input frames (two int64 columns each)",
         oracle="exact row count, and exact sums over keys, both payloads and their products, from the generator alone; "
         "sorted partitions that don't overlap; dask-noop: one result per partition, none computed",
@@ -101,7 +96,6 @@ WORKLOADS = (
         source="dask_cuda.benchmarks.local_cudf_shuffle",
         scaling="strong",
         backends=("dask", "dask-noop"),
-        devices=BOTH_DEVICES,
         params={
             "in_parts": Param("count", 16, "partitions, before and after", original="--in-parts 100"),
             "partition_size": Param("size", 1 << 20, "bytes of one partition", original="--partition-size 1 MiB"),
@@ -119,7 +113,7 @@ WORKLOADS = (
         counted="in_parts × partition_size, twice that (the index) without ignore_index",
         oracle="exact rows, number of keys and sum; all rows of each key in one partition; "
         "dask-noop: one result per partition, none computed",
-        held=_shuffle_held,
+        held=lambda params, shape: 6 * int(params["partition_size"]) * _per_worker(int(params["in_parts"]), shape),
         held_text="2 × partition_size × partitions per worker × 3 (as they are, grouped, the result): data and index",
         grows=(("partition_size", 1.0),),
     ),
@@ -130,7 +124,6 @@ WORKLOADS = (
         source="dask_cuda.benchmarks.local_cudf_groupby",
         scaling="strong",
         backends=("dask", "dask-noop"),
-        devices=BOTH_DEVICES,
         params={
             "in_parts": Param("count", 8, "partitions of the input", original="--in-parts 100"),
             "rows_per_chunk": Param("count", 100_000, "rows of one partition", original="-c 1_000_000"),
@@ -141,7 +134,6 @@ WORKLOADS = (
             "generate": Param("flag", False, "draw the frame inside the clock", original="always inside"),
         },
         timed="building the graph of max and count of one column and mean of another by key, persisting it, waiting",
-        graph="timed",
         counted="rows × 24 (int64 key, int64, float64)",
         oracle="exact number of groups, and exact sums of rows, maxima and sums weighted by key, counted without "
         "grouping; dask-noop: one result per partition, none computed",
@@ -156,8 +148,6 @@ WORKLOADS = (
         family="dataframe",
         source="dask_cuda.benchmarks.read_parquet",
         scaling="strong",
-        backends=("dask",),
-        devices=BOTH_DEVICES,
         params={
             "path": Param(
                 "path", "", "folder of *.parquet files that every worker sees; empty: write some", original="PATH"
@@ -166,7 +156,6 @@ WORKLOADS = (
             "rows_per_file": Param("count", 200_000, "rows of each, one int64 and one float64", original="none"),
         },
         timed="reading the files' metadata and all columns into memory (usually from the page cache), waiting",
-        graph="timed",
         counted="bytes of the files on disk",
         oracle="exact rows, sums of the numeric columns as pyarrow reads them without Dask",
         held=_parquet_held,
@@ -186,15 +175,6 @@ def _tables_held(copies: float, params: Mapping[str, Any], shape: Shape) -> int:
     rows, width = int(params["rows"]), int(params["columns"]) + 2
     chunk = min(int(params["chunk"]), rows * width * TEXT_BYTES)
     return int(copies * rows * width * 8 / shape.workers + 1.5 * chunk * shape.threads_per_worker)
-
-
-def _csv_held(params: Mapping[str, Any], shape: Shape) -> int:
-    return _tables_held(1.0, params, shape)
-
-
-def _index_merge_held(params: Mapping[str, Any], shape: Shape) -> int:
-    # Both tables (the right one is a tenth), both of them shuffled, and a result of a tenth with twice the columns.
-    return _tables_held(2.4, params, shape)
 
 
 CSV_PARAMS: Dict[str, Param] = {
@@ -218,76 +198,68 @@ PARTITIONS = Param(
 )
 
 
-def _csv_workload(name: str, factory: str, **facts: Any) -> Workload:
+_SHARE = "rows × (columns + 2) × 8 B / workers: {}; 1.5 chunks per thread"
+
+
+def _csv_workload(name: str, factory: str, original: str, timed: str, oracle: str, **changes: Any) -> Workload:
+    facts: Dict[str, Any] = {
+        "params": {**CSV_PARAMS, "partitions": PARTITIONS},
+        "counted": "rows × (columns + 2) × 8, the left table in memory",
+        "held": functools.partial(_tables_held, 1.0),
+        "held_text": _SHARE.format("the left table"),
+        **changes,
+    }
     return Workload(
         name=name,
         factory=f"csv_frames:{factory}",
         family="dataframe",
+        source=f"Summit GTC 2020 cudf_benchmarking.py {original}",
         scaling="strong",
-        backends=("dask",),
-        devices=BOTH_DEVICES,
-        graph="timed",
+        timed=timed,
+        oracle=oracle,
         grows=(("rows", 1.0), ("chunk", 1.0)),
         **facts,
     )
 
 
-_SOURCE = "Summit GTC 2020 cudf_benchmarking.py"
-_SHARE = "rows × (columns + 2) × 8 B / workers: {}; 1.5 chunks per thread"
-
 CSV_WORKLOADS = (
     _csv_workload(
         "csv-read",
         "CsvRead",
-        source=f"{_SOURCE} read_csv",
+        "read_csv",
+        timed="building the graph of reading the left table's file, and persisting it, or counting its rows; waiting",
         params={
             **CSV_PARAMS,
-            "result": Param(
-                "choice",
-                "persist",
-                "keep the frame in the workers, or only count its rows",
-                choices=("compute", "persist"),
-                original="--persist_instead_of_compute",
+            "result": dataclasses.replace(
+                CSV_PARAMS["result"], default="persist", text="keep the frame in the workers, or only count its rows"
             ),
         },
-        timed="building the graph of reading the left table's file, and persisting it, or counting its rows; waiting",
-        counted="rows × (columns + 2) × 8, the left table in memory",
         oracle="exact row count; with `persist` exact sums of row numbers and of all floats too, from the generator",
-        held=_csv_held,
-        held_text=_SHARE.format("the left table"),
     ),
     _csv_workload(
         "nunique",
         "NUnique",
-        source=f"{_SOURCE} groupby, unique ids",
-        params={**CSV_PARAMS, "partitions": PARTITIONS},
+        "groupby, unique ids",
         timed="building the graph of id.nunique() of a frame that lies on the workers, computing or persisting it",
-        counted="rows × (columns + 2) × 8, the left table in memory",
         oracle="exactly as many ids as the generator drew",
-        held=_csv_held,
-        held_text=_SHARE.format("the left table"),
     ),
     _csv_workload(
         "frame-groupby",
         "FrameGroupby",
-        source=f"{_SOURCE} groupby",
-        params={**CSV_PARAMS, "partitions": PARTITIONS},
+        "groupby",
         timed="building the graph of min, max, mean and count of all columns by id, computing or persisting it",
-        counted="rows × (columns + 2) × 8, the left table in memory",
         oracle="ids, counts, minima and maxima exactly, means to 1e-9, from the generator",
-        held=_csv_held,
-        held_text=_SHARE.format("the left table"),
     ),
     _csv_workload(
         "index-merge",
         "IndexMerge",
-        source=f"{_SOURCE} join-indexed",
-        params={**CSV_PARAMS, "partitions": PARTITIONS},
+        "join-indexed",
         timed="building the graph of the inner join of both tables on their index, computing or persisting it",
         counted="(1.1 × rows) × (columns + 2) × 8: both tables in memory",
         oracle="exact row count, exact sums of row numbers, of all floats and of products of paired ones, from the "
         "generator",
-        held=_index_merge_held,
+        # Both tables (the right one is a tenth), both of them shuffled, and a result of a tenth with twice the columns.
+        held=functools.partial(_tables_held, 2.4),
         held_text="2.4 × " + _SHARE.format("both tables, both shuffled, the result"),
     ),
 )

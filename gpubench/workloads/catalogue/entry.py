@@ -1,12 +1,7 @@
-"""How a workload is described: what can be set, what is timed and counted, what it needs.
-
-Node half: Python 3.9, standard library only.
-"""
+"""How a workload is described: what can be set, what is timed and counted, what it needs."""
 
 import dataclasses
 from typing import Any, Callable, Mapping, Tuple
-
-BOTH_DEVICES = ("cpu", "gpu")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,16 +40,6 @@ class Shape:
         return self.workers * self.threads_per_worker
 
 
-def nothing_held(_params: Mapping[str, Any], _shape: Shape) -> int:
-    """For workloads without data worth counting."""
-    return 0
-
-
-def no_fault(_backend: str, _params: Mapping[str, Any]) -> str:
-    """For workloads whose parameters don't depend on each other."""
-    return ""
-
-
 @dataclasses.dataclass(frozen=True)
 class Workload:
     """One measured operation.
@@ -80,16 +65,16 @@ class Workload:
     family: str
     source: str
     scaling: str
-    backends: Tuple[str, ...]
-    devices: Tuple[str, ...]
     params: Mapping[str, Param]
     timed: str
-    graph: str
     counted: str
     oracle: str
-    held: Callable[[Mapping[str, Any], Shape], int] = nothing_held
+    backends: Tuple[str, ...] = ("dask",)
+    devices: Tuple[str, ...] = ("cpu", "gpu")
+    graph: str = "timed"
+    held: Callable[[Mapping[str, Any], Shape], int] = lambda _params, _shape: 0
     held_text: str = "hardly anything"
     grows: Tuple[Tuple[str, float], ...] = ()
     least_workers: int = 1
     needs: Mapping[str, Tuple[str, ...]] = dataclasses.field(default_factory=dict)
-    fault: Callable[[str, Mapping[str, Any]], str] = no_fault
+    fault: Callable[[str, Mapping[str, Any]], str] = lambda _backend, _params: ""

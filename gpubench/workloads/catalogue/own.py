@@ -7,7 +7,7 @@ container, can import it. Its hash is a parameter of the workload: another conte
 import hashlib
 from typing import Any, Dict, Mapping
 
-from gpubench.workloads.catalogue.entry import BOTH_DEVICES, Workload
+from gpubench.workloads.catalogue.entry import Workload
 
 HASH = "sha256"
 """The parameter that holds the hash of the file's content."""
@@ -41,11 +41,8 @@ def entry(name: str) -> Workload:
         family="own",
         source="a file of yours",
         scaling="none",
-        backends=("dask",),
-        devices=BOTH_DEVICES,
         params={},
         timed="the call, and the results that it returns",
-        graph="timed",
         counted="`nominal_bytes` of the function or class, else none",
         oracle="`check` of the class; without one answers are `unchecked`",
     )

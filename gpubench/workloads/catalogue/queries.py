@@ -2,7 +2,7 @@
 
 from typing import Any, Mapping
 
-from gpubench.workloads.catalogue.entry import BOTH_DEVICES, Param, Shape, Workload
+from gpubench.workloads.catalogue.entry import Param, Shape, Workload
 
 BYTES_OF_SCALE_1 = 10**9
 """The tables as text; the columns that a query reads are less than half of it in memory."""
@@ -31,7 +31,6 @@ WORKLOADS = (
         source="TPC-H; cudf_polars.streaming.benchmarks.pdsh",
         scaling="strong",
         backends=("dask", "cudf-polars", "polars"),
-        devices=BOTH_DEVICES,
         params={
             "query": Param("count", 1, "which of the 22 queries", original="pdsh 1"),
             "queries": Param(
@@ -53,7 +52,6 @@ WORKLOADS = (
             ),
         },
         timed="building the query over Parquet files, reading, computing it, bringing the answer to the client",
-        graph="timed",
         counted="bytes on disk of the tables that the query names; of several queries the mean",
         oracle="rows, their order and all columns exactly, floats to 1e-9, as polars answers the same query in SQL on "
         "the same files; as pandas, where the image has no polars or polars is measured",

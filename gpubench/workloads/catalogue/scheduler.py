@@ -2,7 +2,7 @@
 
 from typing import Any, Iterator, Mapping
 
-from gpubench.workloads.catalogue.entry import BOTH_DEVICES, Param, Workload
+from gpubench.workloads.catalogue.entry import Param, Workload
 
 MODES = ("fixed", "estimate", "exponential", "explicit")
 _PARSL_ONLY = ("parsl_config", "parsl_provider", "parsl_partition", "parsl_account")
@@ -26,10 +26,6 @@ def _faults(backend: str, params: Mapping[str, Any]) -> Iterator[str]:
         yield f'{slurms[0]} is for parsl_provider = "slurm"'
     if given and params["clients"] > 1:
         yield f"with {given[0]} there is one client: every other would start all those workers again"
-
-
-def _fault(backend: str, params: Mapping[str, Any]) -> str:
-    return next(_faults(backend, params), "")
 
 
 PARAMS = {
@@ -74,7 +70,6 @@ WORKLOADS = (
         source="parsl-perf",
         scaling="none",
         backends=("dask", "parsl"),
-        devices=BOTH_DEVICES,
         params=PARAMS,
         timed="submitting tasks that do nothing, waiting for all, gathering their results; of the last batch, given as "
         "seconds of `count` tasks at its rate, since the size of a batch may follow from the speed",
@@ -83,6 +78,6 @@ WORKLOADS = (
         oracle="of every batch exactly as many results as tasks, each of them 7",
         grows=(("count", 1.0),),
         needs={"parsl": ("parsl",)},
-        fault=_fault,
+        fault=lambda backend, params: next(_faults(backend, params), ""),
     ),
 )

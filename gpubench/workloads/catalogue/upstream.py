@@ -3,7 +3,7 @@
 import shlex
 from typing import Any, Mapping
 
-from gpubench.workloads.catalogue.entry import BOTH_DEVICES, Param, Workload
+from gpubench.workloads.catalogue.entry import Param, Workload
 
 BENCHMARKS = (
     "local_cudf_merge",
@@ -47,14 +47,11 @@ WORKLOADS = (
         family="upstream",
         source="dask_cuda.benchmarks",
         scaling="none",
-        backends=("dask",),
-        devices=BOTH_DEVICES,
         params={
             "benchmark": Param("choice", "local_cudf_merge", "module of dask_cuda.benchmarks", choices=BENCHMARKS),
             "options": Param("name", "", "its own options, as typed in a shell: `-c 1000000 --frac-match 0.6`"),
         },
         timed="what the benchmark times, by its own clock; one timed run per repetition, each in a process of its own",
-        graph="timed",
         counted="what the benchmark says that it has processed",
         oracle="none of its own, so answers are `unchecked`: its workers must be ours, its seconds within its process'",
         needs={"dask": ("dask-cuda",)},

@@ -8,7 +8,7 @@ import dataclasses
 import math
 from typing import Any, Callable, Mapping, Tuple
 
-from gpubench.workloads.catalogue.entry import BOTH_DEVICES, Param, Shape, Workload
+from gpubench.workloads.catalogue.entry import Param, Shape, Workload
 
 ITEM_BYTES = 8
 COLUMNS = 6
@@ -193,14 +193,11 @@ def _workload(task: _Task) -> Workload:
         family="weak scaling",
         source=f"dask-bench assess_{'arrays' if is_array else 'dataframes'}: {task.original}",
         scaling="weak",
-        backends=("dask",),
-        devices=BOTH_DEVICES,
         params={
             "problem_size": _ARRAY_SIZE if is_array else _FRAME_SIZE,
             **_ways(task, _ARRAY_MODE if is_array else _FRAME_MODE),
         },
         timed=f"building the graph of {task.timed}, {ends}",
-        graph="timed",
         counted="8 (one element)" if task.name == "access" else "rows × columns × 8",
         oracle=task.oracle,
         held=_array_held(task) if is_array else _frame_held(task),
