@@ -13,6 +13,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import sys
 import tempfile
 from collections import Counter
@@ -27,14 +28,13 @@ from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import is_temporary, read_record, run_directories
 from tests.cli.campaigns import Front, cluster_processes, nothing_left, until, words, write_suite
 from tests.conftest import own_queue, run_gpubench
-from tests.kills.points import ERRORS, Call, Fault, Full, Point, moments
+from tests.kills.points import ERRORS, LONGEST_S, Call, Fault, Full, Point, moments
 from tests.kills.slurm_points import SlurmPoint, slurm_points
 from tests.slurm.campaigns import copy_images
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.test_campaigns import left_on
 
 VARIANTS = "a=1.22.0 b=1.22.0,MALLOC_ARENA_MAX=2"
-LONGEST_S = 900.0
 ANSWER = (
     *("workload", "backend", "params_id", "nodes", "workers_per_node", "protocol", "baseline", "candidate"),
     *("blocks", "samples", "verdict", "reason"),
@@ -51,6 +51,7 @@ class Seen:
     """What happened at a point, and what is wrong with what came out; ``struck`` is empty where nothing was killed."""
 
     point: Point | SlurmPoint
+    directory: Path
     struck: str
     happened: list[str]
     faults: list[str]
@@ -140,7 +141,7 @@ def kill(
     front = point.start(directory, planned, site.env(directory))
     struck = point.strike(front)
     code = front.end(LONGEST_S)
-    seen = Seen(point, struck, [f"bench ended with {code}"], [])
+    seen = Seen(point, directory, struck, [f"bench ended with {code}"], [])
     seen.faults += _bugs(front.output)
     if not _resume(seen, directory, planned, site):
         seen.faults.append("not done")
@@ -285,6 +286,17 @@ def _by_slurm(seed: int, count: int) -> Iterator[Seen]:
                 yield kill(point, place, expected, site=site)
 
 
+def _keep(directory: Path, name: object, folder: Path | None) -> None:
+    """Copy what the campaign of the point that is called so ends in to a directory in ``folder``."""
+    if folder is None:
+        return
+    to = folder / re.sub(r"[^0-9a-z.]+", "-", str(name).lower())
+    to.mkdir(parents=True, exist_ok=True)
+    for result in ("report.html", "report.md", "verdicts.json", "results.parquet"):
+        for path in directory.glob(f"outputs/*/{result}"):
+            shutil.copy(path, to)
+
+
 def main() -> None:
     """Print a line for each point; the exit code is 1 where something was lost or left."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -301,14 +313,16 @@ def main() -> None:
         "--interleaved", action="store_true", help="kill the moments' campaigns with all clusters alive"
     )
     parser.add_argument("--slurm", type=int, default=0, help="so many points under a real Slurm of four hosts")
+    parser.add_argument("--keep", type=Path, help="folder to which each campaign's page, verdicts and table are copied")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
-    wrong = 0
+    tried: dict[str, list[Seen]] = {}
     with tempfile.TemporaryDirectory(prefix="kills-") as folder:
         home = Path(folder)
         (home / "undisturbed").mkdir()
         local = options.moments or options.calls or options.errors or options.full
         expected = undisturbed(home / "undisturbed") if local else Counter()
+        _keep(home / "undisturbed", "undisturbed", options.keep)
 
         def by_moment() -> Iterator[Seen]:
             for number, point in enumerate(moments(options.seed, options.moments, interleaved=options.interleaved)):
@@ -325,8 +339,17 @@ def main() -> None:
         fulls = (full(role, int(steps), int(kib), home, expected) for role, steps, kib in filled)
         for seen in itertools.chain(by_moment(), *calls, *errors, *fulls, _by_slurm(options.seed, options.slurm)):
             print(seen, flush=True)
-            wrong += bool(seen.faults)
-    sys.exit(bool(wrong))
+            tried.setdefault(seen.point.kind, []).append(seen)
+            _keep(seen.directory, seen.point, options.keep)
+            if not seen.faults:
+                shutil.rmtree(seen.directory)
+    print("\n| kind | tried | struck | with faults |\n|---|---|---|---|")
+    for kind, ones in tried.items():
+        struck, wrong = (
+            sum(map(bool, column)) for column in zip(*((one.struck, one.faults) for one in ones), strict=True)
+        )
+        print(f"| {kind} | {len(ones)} | {struck} | {wrong} |")
+    sys.exit(any(seen.faults for seen in itertools.chain(*tried.values())))
 
 
 if __name__ == "__main__":
