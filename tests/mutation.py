@@ -1,8 +1,8 @@
 """Do the tests notice a change of the code? ``python -m tests.mutation --packages stats plan --count 60 --seed 1``.
 
 Mutants are made by cosmic-ray (a library of mutation operators, installed into uv's cache by its first use), in a clone
-of HEAD. So many of a package's mutants are drawn from the seed. Each is tested with the package's own tests, and only if
-it survives these, with other folders of tests, in two processes. Prints the survivors with their diffs.
+of HEAD. So many of a package's mutants are drawn from the seed. Each is tested with the package's own tests, and only
+if it survives these, with other folders of tests, in two processes. Prints the survivors with their diffs.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Tuple
 
 HOLD = ".held"
-"""Locked by its supervisor while that runs; holds the boot id of the kernel that keeps the lock, and the host's name."""
+"""Locked by its supervisor while that runs; holds the boot id of the kernel that keeps the lock, and the host name."""
 
 FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 """Errors of a disk, which say nothing about the variant."""

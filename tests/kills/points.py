@@ -16,10 +16,12 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ClassVar
 
 from tests.cli.campaigns import Front, cluster_processes, role_processes, until
 
 CALLS = {
+    "write": "write,pwrite64,writev",
     "rename": "rename,renameat,renameat2",
     "fsync": "fsync,fdatasync",
     "link": "link,linkat",
@@ -30,6 +32,8 @@ LONGEST_S = 900.0
 ERRORS = ("ENOSPC", "EDQUOT", "EROFS", "EIO")
 CUT = ("= ?", "<unfinished ...>")
 """How strace writes a call from which nobody came back."""
+INJECTED = "(INJECTED)"
+"""How it ends the line of a call that it let fail."""
 
 SHIM = """#!{bash}
 if [ "$1" = job.sh ]; then exec {words} {bash} "$@"; fi
@@ -99,7 +103,7 @@ class Call:
     role: str
     call: str
     number: int
-    _marks = CUT  # others are killed too: a supervisor ends its processes so
+    _marks: ClassVar[tuple[str, ...]] = CUT  # others are killed too: a supervisor ends its processes so
 
     def __str__(self) -> str:
         return f"{self.role}, {self.call} {self.number}"
@@ -150,7 +154,7 @@ class Fault(Call):
     """The ``number``-th call fails with ``error`` (``ENOSPC``); only that one, in each process of the role."""
 
     error: str
-    _marks = ("(INJECTED)",)
+    _marks: ClassVar[tuple[str, ...]] = (INJECTED,)
 
     def __str__(self) -> str:
         return f"{self.role}, {self.call} {self.number}: {self.error}"
