@@ -10,7 +10,7 @@ import io
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,11 +20,11 @@ from gpubench.errors import DataError, GpubenchError
 from gpubench.importers.directory import IMPORT, NOTE, TABLE
 from gpubench.merge.samples import OPTIONAL, parse_samples
 from gpubench.merge.table import COLUMNS, merge_directory
-from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
+from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun, PlannedWorkload
 from gpubench.plan.block_design import run_id
 from gpubench.render.job import turns_spec
 from gpubench.render.planned import UNRESOLVED, spec_path, turns_path
-from gpubench.spec import RunRecord
+from gpubench.spec import RunRecord, WorkloadSpec
 from gpubench.spec.plain import content_id, parse_json, parse_lines
 from gpubench.spec.records import (
     DATA_FOLDER,
@@ -138,25 +138,34 @@ def read_object(path: Path) -> dict[str, Any] | None:
     return plain if isinstance(plain, dict) else None
 
 
+def ids_of_runs(campaign: str, jobs: Sequence[PlannedJob]) -> Iterator[tuple[str, str]]:
+    """The id of every planned run, and the hash of its row, which it should be."""
+    for job in jobs:
+        for block in job.blocks:
+            for run in block.runs:
+                yield run.run, run_id(campaign, block.block, job.place, run.variant, run.workloads)
+
+
+def ids_of_workloads(workloads: Sequence[PlannedWorkload]) -> Iterator[tuple[str, str]]:
+    """The id of every planned workload, and the hash of its name and parameters, which it should be."""
+    for one in workloads:
+        spec = WorkloadSpec(one.name, one.backend, one.params, one.reps, one.warmup, one.timeout_s)
+        yield one.params_id, spec.params_id
+
+
 def check_plan(campaign: Campaign) -> Iterator[Finding]:
     """Whether run ids and workloads' ids are still the hashes of their content."""
     plan = campaign.plan
     sources = [(PLAN_FILE, plan.jobs)]
     sources += [(f"plan.d/{number:03d}.json", one.jobs) for number, one in enumerate(campaign.additions, start=1)]
     for name, jobs in sources:
-        wrong = [
-            run.run
-            for job in jobs
-            for block in job.blocks
-            for run in block.runs
-            if run.run != run_id(plan.campaign, block.block, job.place, run.variant, run.workloads)
-        ]
+        wrong = [run for run, hashed in ids_of_runs(plan.campaign, jobs) if run != hashed]
         if wrong:
             what = f"{len(wrong)} run ids aren't the hash of their row, the first: {wrong[0]}"
             yield edited(campaign.directory / name, what)
-    for one in plan.workloads:
-        if one.spec.params_id != one.params_id:
-            what = f"{one.params_id} isn't the hash of workload {one.name} and its parameters"
+    for one, (found, hashed) in zip(plan.workloads, ids_of_workloads(plan.workloads), strict=True):
+        if found != hashed:
+            what = f"{found} isn't the hash of workload {one.name} and its parameters"
             yield edited(campaign.directory / PLAN_FILE, what)
 
 
@@ -334,6 +343,8 @@ def _results(campaign: Campaign) -> Iterator[Finding]:
         strange = table.join(merged, on=list(COLUMNS), how="anti", nulls_equal=True).height
         if strange:
             yield edited(campaign.results, f"{strange} of its rows belong to no run that is here", again)
+        elif repeated := table.height - table.unique().height:  # no two samples of a run have the same number
+            yield edited(campaign.results, f"{repeated} of its rows are there twice", again)
 
 
 def _notes(attempts: list[RunDirectory], alive: set[str]) -> Iterator[str]:

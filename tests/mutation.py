@@ -1,8 +1,8 @@
 """Do the tests notice a change of the code? ``python -m tests.mutation --packages stats plan --count 60 --seed 1``.
 
 Mutants are made by cosmic-ray (a library of mutation operators, installed into uv's cache by its first use), in a clone
-of HEAD. So many of a package's mutants are drawn from the seed. Each is tested with the package's own tests, and if it
-survives these, with the other tests that run in one process. Prints the survivors with their diffs.
+of HEAD. So many of a package's mutants are drawn from the seed. Each is tested with the package's own tests, and only
+if it survives these, with other folders of tests, in two processes. Prints the survivors with their diffs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ COSMIC_RAY = "cosmic-ray==8.7.0"
 FAST = "not system and not integration and not long and not testbed"
 OTHERS = ("stats", "merge", "plan", "store", "history", "report", "fsck", "model", "importers", "render")
 """Folders of tests that are tried after the package's own: those that use it, and need no process."""
-LONGEST_S = 400
+LONGEST_S = 1800
+"""A test run that takes longer counts as one that failed: long enough for a busy machine."""
 DRAW = """
 SELECT module_path, start_pos_row, start_pos_col, operator_name, occurrence, operator_args, job_id FROM mutation_specs
 """
@@ -58,13 +59,13 @@ def _package(name: str, count: int, seed: int, clone: Path) -> tuple[int, list[s
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
     own = f"tests/{name}"
     others = " ".join(f"tests/{one}" for one in OTHERS if one != name)
-    pytest = f"{shlex.quote(sys.executable)} -m pytest -x -q -n0 -p no:cacheprovider -m '{FAST}'"
+    pytest = f"{shlex.quote(sys.executable)} -m pytest -x -q -p no:cacheprovider -m '{FAST}'"
     (clone / "mutation.toml").write_text(
         "[cosmic-ray]\n"
         f'module-path = "gpubench/{name}"\n'
         f"timeout = {LONGEST_S}\n"
         "excluded-modules = []\n"
-        f"test-command = {json.dumps('bash -c ' + shlex.quote(f'{pytest} {own} && {pytest} {others}'))}\n"
+        f"test-command = {json.dumps('bash -c ' + shlex.quote(f'{pytest} -n0 {own} && {pytest} -n2 {others}'))}\n"
         '[cosmic-ray.distributor]\nname = "local"\n'
     )
     _cosmic_ray(clone, "baseline", "mutation.toml")  # else every mutant would look killed

@@ -131,13 +131,17 @@ def become(path: Path, supervisor: int) -> List[str]:
     plain = json.loads(path.read_text(encoding="utf-8"))
     members, report, us = plain["members"], int(plain["report"]), os.getpid()
     handles = {handle for member in members.values() for handle in member["handles"]}
+    ended, ours = os.pipe()  # nobody writes: its end is read when this process, the last that holds it, has ended
     for name, member in members.items():
         if os.fork() == 0:
+            os.close(ours)
             for handle in handles - set(member["handles"]):
                 os.close(handle)
             _stand_alone(name, path.with_name(f"{name}.log"))
             _entitle(command(*member["words"]))
-            while os.getppid() == us:
+            os.read(ended, 1)
+            os.close(ended)
+            while os.getppid() == us:  # files are closed a moment earlier
                 time.sleep(ADOPTED_POLL_S)
             die_with_parent(supervisor)
             os.write(report, f"{name} {os.getpid()}\n".encode("ascii"))

@@ -5,13 +5,14 @@ import errno
 import fcntl
 import os
 import shutil
+import socket
 import stat
 import tempfile
 from pathlib import Path
 from typing import Tuple
 
 HOLD = ".held"
-"""Locked by its supervisor while that runs; holds the boot id of the kernel that keeps the lock."""
+"""Locked by its supervisor while that runs; holds the boot id of the kernel that keeps the lock, and the host name."""
 
 FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 """Errors of a disk, which say nothing about the variant."""
@@ -24,7 +25,7 @@ def make(base: Path, name: str) -> Tuple[Path, int]:
     handle = os.open(str(path / HOLD), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with contextlib.suppress(OSError):  # a file system without locks: what is left there stays
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.write(handle, _kernel())
+        os.write(handle, _kernel() + _host())
     return path, handle
 
 
@@ -45,7 +46,10 @@ def fault(directory: Path) -> str:
 
 
 def clear(base: Path) -> None:
-    """Remove the directories below ``base`` whose supervisors are dead; on a shared file system, only this node's."""
+    """Remove the directories below ``base`` whose supervisors are dead; on a shared file system, only this node's.
+
+    A directory of this host that another kernel held was left by a crash or a reboot.
+    """
     for hold in base.glob(f"gpubench-*/{HOLD}"):
         with contextlib.suppress(OSError):
             # Anybody may put anything there: a link, or a pipe, which a plain open waits for.
@@ -53,10 +57,17 @@ def clear(base: Path) -> None:
             with os.fdopen(handle, "r+b", buffering=0) as file:
                 found = os.fstat(handle)
                 ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
-                if ours and file.read() == _kernel():
+                held = file.read() if ours else b""
+                if held.startswith(_kernel()) or (_host() and held.endswith(b"\n" + _host())):
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     shutil.rmtree(str(hold.parent), ignore_errors=True)
 
 
 def _kernel() -> bytes:
     return Path("/proc/sys/kernel/random/boot_id").read_bytes()
+
+
+def _host() -> bytes:
+    """Empty where the name may be that of any machine."""
+    name = socket.gethostname()
+    return b"" if name.partition(".")[0] in ("", "localhost") else f"host {name}\n".encode()

@@ -5,6 +5,7 @@ a measured rate belongs to a site and outlives the campaigns that it was measure
 """
 
 import dataclasses
+import datetime as dt
 import json
 import re
 from collections.abc import Mapping
@@ -51,20 +52,37 @@ def calibration_file(site: str) -> Path:
 
 def read_calibrations(site: str) -> dict[str, Calibration]:
     """The latest of each kind by ``slow``; empty where there is none, or none that this version can read."""
+    return _read(calibration_file(site)) or {}
+
+
+def _read(path: Path) -> dict[str, Calibration] | None:
+    """None where there is a file that this version can't read."""
     try:
-        plain = json.loads(calibration_file(site).read_bytes())
-        return {one["slow"]: Calibration(**one) for one in plain["calibrations"]} if plain["schema"] == SCHEMA else {}
-    except (OSError, ValueError, KeyError, TypeError):
+        plain = json.loads(path.read_bytes())
+        if plain["schema"] != SCHEMA:
+            return None
+        return {one["slow"]: Calibration(**one) for one in plain["calibrations"]}
+    except FileNotFoundError:
         return {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def keep_calibration(site: str, measured: Calibration) -> Path:
-    """Replace the site's calibration of the same kind; the file. Raises MissingToolError where it can't be written."""
+    """Replace the site's calibration of the same kind; the file.
+
+    One that this version can't read (damaged, or of a newer gpubench) is renamed: ``<site>.json.unreadable-<stamp>``.
+    Raises MissingToolError where the file can't be written.
+    """
     path = calibration_file(site)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     with locked(path.parent):  # another command may keep its own at the same moment
-        kept: Mapping[str, Calibration] = {**read_calibrations(site), measured.slow: measured}
+        before = _read(path)
+        if before is None:
+            with writing(path):
+                path.rename(path.with_name(f"{path.name}.unreadable-{dt.datetime.now(dt.UTC):%Y%m%dT%H%M%SZ}"))
+        kept: Mapping[str, Calibration] = {**(before or {}), measured.slow: measured}
         rows = [dataclasses.asdict(kept[slow]) for slow in sorted(kept)]
         write_atomically(path, json.dumps({"schema": SCHEMA, "site": site, "calibrations": rows}, indent=1) + "\n")
     return path

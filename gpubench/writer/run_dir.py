@@ -89,11 +89,13 @@ def write_provenance(path: Path, provenance: Mapping[str, Any]) -> None:
 
 
 def finish(path: Path, record: RunRecord) -> None:
-    """Write ``run.json``, the last file of a run, with the hashes of the others; samples reach the disk before it."""
-    samples = path / SAMPLES_FILE
-    if samples.exists():
-        with samples.open("rb") as handle:
-            os.fsync(handle.fileno())
+    """Write ``run.json``, the last file of a run, with the hashes of the others; what was appended reaches the disk
+    before it.
+    """
+    for appended in (path / SAMPLES_FILE, path / LINKS_FILE):
+        if appended.exists():
+            with appended.open("rb") as handle:
+                os.fsync(handle.fileno())
     hashed = dataclasses.replace(record, files=_hashes(path))
     write_atomic(path / RUN_FILE, _pretty(to_plain(hashed)))
 

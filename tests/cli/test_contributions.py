@@ -21,7 +21,10 @@ from gpubench.cli.results import contribute
 from gpubench.cli.results.fsck import check_pack
 from gpubench.cli.results.pack import pack
 from gpubench.errors import DataError, GpubenchError, UsageError
+from gpubench.fsck import ids_of_runs, ids_of_workloads
+from gpubench.model.plan import Plan
 from gpubench.spec.plain import content_id
+from gpubench.store.campaign import Campaign
 from tests.conftest import ROOT, Run, need
 
 GOLDEN = ROOT / "tests" / "golden" / "schemas" / "1" / "campaign"
@@ -307,6 +310,53 @@ def test_a_campaign_from_a_home_is_published_after_its_pack_replaced_the_homes(
     checked = check_pack(clean)
     assert checked.findings == ()
     assert any("/home/user stands for every home" in note for note in checked.notes)
+
+
+def named_after_homes(directory: Path) -> None:
+    """As a campaign is whose label of a variant and parameter of a workload name a home: their hashes are ids."""
+
+    def replaced(old: str, new: str) -> None:
+        for path in [one for one in directory.rglob("*.json*") if one.suffix in (".json", ".jsonl")]:
+            path.write_text(path.read_text().replace(old, new))
+        for path in sorted(directory.rglob(f"*{old}*"), reverse=True):
+            path.rename(path.with_name(path.name.replace(old, new)))
+
+    replaced('"parsl_config": ""', '"parsl_config": "/home/ada/parsl.py"')
+    replaced('"b"', '"1.22.0,UCX_CONFIG_DIR=/home/ada/ucx"')
+    (tasks, _) = Plan.parse((directory / "plan.json").read_bytes(), "plan").workloads
+    replaced(tasks.params_id, dict(ids_of_workloads([tasks]))[tasks.params_id])
+    campaign = Campaign.open(directory)
+    for run, hashed in [*ids_of_runs(campaign.plan.campaign, campaign.jobs)]:
+        replaced(run, hashed)
+    for path in directory.glob("runs/*/run.json"):
+        record = json.loads(path.read_text())
+        record["files"] = {
+            name: hashlib.sha256((path.parent / name).read_bytes()).hexdigest() for name in record["files"]
+        }
+        path.write_text(json.dumps(record))
+
+
+def test_ids_that_are_hashes_of_homes_are_computed_again_where_the_homes_are_replaced(
+    packed: Packed, tmp_path: Path
+) -> None:
+    assert check_pack(packed(named_after_homes)).findings == ()
+    clean = tmp_path / "clean.gpubench.zip"
+    pack(tmp_path / "campaigns" / "mine", clean, homes=False)
+    assert check_pack(clean).findings == ()
+    with zipfile.ZipFile(clean) as archive:
+        assert not any(b"/home/ada" in archive.read(name) for name in archive.namelist())
+
+
+def test_an_id_that_was_no_hash_of_its_row_is_none_afterwards(packed: Packed, tmp_path: Path) -> None:
+    def edit(directory: Path) -> None:
+        named_after_homes(directory)
+        plan = directory / "plan.json"
+        plan.write_text(plan.read_text().replace('"count": 40', '"count": 41'))
+
+    packed(edit)
+    clean = tmp_path / "clean.gpubench.zip"
+    pack(tmp_path / "campaigns" / "mine", clean, homes=False)
+    assert any("isn't the hash of workload tasks" in one.what for one in check_pack(clean).findings)
 
 
 def test_a_pack_without_homes_in_it_is_the_same_with_them_replaced(packed: Packed, tmp_path: Path) -> None:

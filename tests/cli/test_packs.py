@@ -155,6 +155,10 @@ def test_a_campaign_that_runs_is_not_packed_nor_links_nor_over_other_files(campa
     (tmp_path / PACK).write_text("my thesis")
     assert "is no pack" in str(refusal("results", "pack", campaign))
     assert (tmp_path / PACK).read_text() == "my thesis"
+    assert run("results", "pack", GOLDEN / "import", "--out", "other.zip").exit_code == 0
+    before = (tmp_path / "other.zip").read_bytes()
+    assert "is the pack of" in str(refusal("results", "pack", campaign, "--out", "other.zip"))
+    assert (tmp_path / "other.zip").read_bytes() == before
     assert "is inside the directory" in str(refusal("results", "pack", campaign, "--out", campaign / "x.zip"))
     (campaign / "notes").symlink_to("/etc/hostname")
     assert "is a link" in str(refusal("results", "pack", campaign, "--out", "y.zip"))

@@ -164,6 +164,8 @@ def test_a_table_with_a_row_of_no_run_was_edited(campaign: Path) -> None:
     assert found(campaign) == [("edited", "results.parquet")]
     table.head(3).write_parquet(campaign / "results.parquet")  # older than the last run
     assert found(campaign) == []
+    pl.concat([table, table.head(1)]).write_parquet(campaign / "results.parquet")  # a sample that counts twice
+    assert found(campaign) == [("edited", "results.parquet")]
 
 
 def test_a_campaign_that_runs_is_no_finding_and_the_command_says_so(campaign: Path) -> None:

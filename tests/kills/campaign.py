@@ -13,6 +13,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import sys
 import tempfile
 from collections import Counter
@@ -27,21 +28,26 @@ from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import is_temporary, read_record, run_directories
 from tests.cli.campaigns import Front, cluster_processes, nothing_left, until, words, write_suite
 from tests.conftest import own_queue, run_gpubench
-from tests.kills.points import ERRORS, Call, Fault, Full, Point, moments
+from tests.kills.points import ERRORS, LONGEST_S, Call, Fault, Full, Point, moments
 from tests.kills.slurm_points import SlurmPoint, slurm_points
 from tests.slurm.campaigns import copy_images
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.test_campaigns import left_on
 
 VARIANTS = "a=1.22.0 b=1.22.0,MALLOC_ARENA_MAX=2"
-LONGEST_S = 900.0
 ANSWER = (
     *("workload", "backend", "params_id", "nodes", "workers_per_node", "protocol", "baseline", "candidate"),
     *("blocks", "samples", "verdict", "reason"),
 )
 """Of a verdict, what times don't change: one block decides nothing."""
 ANSWERS = "answers"
-SECTION = re.compile(r'<section[^>]* id="([a-z-]+)"')
+PAGE = "page"
+NO_TEXT = re.compile(r"<(script|style|svg)\b.*?</\1>|<[^>]+>", re.DOTALL)
+NUMBERS = re.compile(
+    r"\S*-\d{8}T\d{6}Z\S*|[-+−±]?\d+(?:[.:,/-]\d+)*(?:T\S+|e-?\d+)?(?:\s?(?:%|[mµ]?s|[KMG]?i?B|m|h)\b)?"
+)
+OF_TIMES = re.compile(r"attempt|load|stolen|speed|straggler|noise|^all:$|^[^a-z]*$")
+"""Lines of a page that attempts and the machine's load change, and whoever resumes a campaign."""
 TRIES = 3
 """Commands until a campaign is done: the first may find that a process of the killed one still ends."""
 
@@ -51,6 +57,7 @@ class Seen:
     """What happened at a point, and what is wrong with what came out; ``struck`` is empty where nothing was killed."""
 
     point: Point | SlurmPoint
+    directory: Path
     struck: str
     happened: list[str]
     faults: list[str]
@@ -137,10 +144,11 @@ def kill(
 ) -> Seen:
     """Start a campaign in the empty ``directory``, kill it at the point, resume it until it is done, and look."""
     planned = [*site.words(directory), *(["--arrangement", "interleaved"] if interleaved else [])]
+    expected = _without_page(expected) if interleaved else expected
     front = point.start(directory, planned, site.env(directory))
     struck = point.strike(front)
     code = front.end(LONGEST_S)
-    seen = Seen(point, struck, [f"bench ended with {code}"], [])
+    seen = Seen(point, directory, struck, [f"bench ended with {code}"], [])
     seen.faults += _bugs(front.output)
     if not _resume(seen, directory, planned, site):
         seen.faults.append("not done")
@@ -201,6 +209,8 @@ def _faults(seen: Seen, directory: Path, home: Path, expected: Counter[tuple[Any
     checked = run_gpubench(["results", "fsck", str(directory)], home, own_queue(home), one_stream=True)
     if checked.returncode or "no findings" not in checked.stdout:
         yield f"fsck: {checked.stdout.strip()}"
+    if replaced - {None} or expected == _without_page(expected):  # a page names the runs that were lost
+        expected, found = _without_page(expected), _without_page(found)
     if found != expected:
         yield f"store, verdicts or page have {dict(found - expected)} more, and lack {dict(expected - found)}"
     yield from _left(directory, home)
@@ -235,14 +245,19 @@ def _table(directory: Path) -> Counter[tuple[Any, ...]]:
 
 
 def _answers(directory: Path) -> Counter[tuple[Any, ...]]:
-    """Every verdict but for what times make of it, and the page's sections."""
+    """Every verdict but for what times make of it, and the page's lines of text without their numbers."""
     try:
         cells = json.loads((directory / "verdicts.json").read_text(encoding="utf-8"))["cells"]
         page = (directory / "report.html").read_text(encoding="utf-8")
     except FileNotFoundError:
         return Counter([(ANSWERS, "none")])
     found = Counter((ANSWERS, *(one[name] for name in ANSWER)) for one in cells)
-    return found + Counter((ANSWERS, name) for name in SECTION.findall(page))
+    lines = [" ".join(NUMBERS.sub("#", line).split()) for line in NO_TEXT.sub("\n", page).splitlines()]
+    return found + Counter((ANSWERS, PAGE, line) for line in lines if line and not OF_TIMES.search(line))
+
+
+def _without_page(rows: Counter[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
+    return Counter({row: count for row, count in rows.items() if row[:2] != (ANSWERS, PAGE)})
 
 
 def all_calls(
@@ -285,6 +300,17 @@ def _by_slurm(seed: int, count: int) -> Iterator[Seen]:
                 yield kill(point, place, expected, site=site)
 
 
+def _keep(directory: Path, name: object, folder: Path | None) -> None:
+    """Copy what the campaign of the point that is called so ends in to a directory in ``folder``."""
+    if folder is None:
+        return
+    to = folder / re.sub(r"[^0-9a-z.]+", "-", str(name).lower())
+    to.mkdir(parents=True, exist_ok=True)
+    for result in ("report.html", "report.md", "verdicts.json", "results.parquet"):
+        for path in directory.glob(f"outputs/*/{result}"):
+            shutil.copy(path, to)
+
+
 def main() -> None:
     """Print a line for each point; the exit code is 1 where something was lost or left."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -301,14 +327,16 @@ def main() -> None:
         "--interleaved", action="store_true", help="kill the moments' campaigns with all clusters alive"
     )
     parser.add_argument("--slurm", type=int, default=0, help="so many points under a real Slurm of four hosts")
+    parser.add_argument("--keep", type=Path, help="folder to which each campaign's page, verdicts and table are copied")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
-    wrong = 0
+    tried: dict[str, list[Seen]] = {}
     with tempfile.TemporaryDirectory(prefix="kills-") as folder:
         home = Path(folder)
         (home / "undisturbed").mkdir()
         local = options.moments or options.calls or options.errors or options.full
         expected = undisturbed(home / "undisturbed") if local else Counter()
+        _keep(home / "undisturbed", "undisturbed", options.keep)
 
         def by_moment() -> Iterator[Seen]:
             for number, point in enumerate(moments(options.seed, options.moments, interleaved=options.interleaved)):
@@ -325,8 +353,17 @@ def main() -> None:
         fulls = (full(role, int(steps), int(kib), home, expected) for role, steps, kib in filled)
         for seen in itertools.chain(by_moment(), *calls, *errors, *fulls, _by_slurm(options.seed, options.slurm)):
             print(seen, flush=True)
-            wrong += bool(seen.faults)
-    sys.exit(bool(wrong))
+            tried.setdefault(seen.point.kind, []).append(seen)
+            _keep(seen.directory, seen.point, options.keep)
+            if not seen.faults:
+                shutil.rmtree(seen.directory)
+    print("\n| kind | tried | struck | with faults |\n|---|---|---|---|")
+    for kind, ones in tried.items():
+        struck, wrong = (
+            sum(map(bool, column)) for column in zip(*((one.struck, one.faults) for one in ones), strict=True)
+        )
+        print(f"| {kind} | {len(ones)} | {struck} | {wrong} |")
+    sys.exit(any(seen.faults for seen in itertools.chain(*tried.values())))
 
 
 if __name__ == "__main__":

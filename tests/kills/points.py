@@ -16,19 +16,24 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ClassVar
 
 from tests.cli.campaigns import Front, cluster_processes, role_processes, until
 
 CALLS = {
+    "write": "write,pwrite64,writev",
     "rename": "rename,renameat,renameat2",
     "fsync": "fsync,fdatasync",
     "link": "link,linkat",
     "mkdir": "mkdir,mkdirat",
     "unlink": "unlink,unlinkat",
 }
+LONGEST_S = 900.0
 ERRORS = ("ENOSPC", "EDQUOT", "EROFS", "EIO")
 CUT = ("= ?", "<unfinished ...>")
 """How strace writes a call from which nobody came back."""
+INJECTED = "(INJECTED)"
+"""How it ends the line of a call that it let fail."""
 
 SHIM = """#!{bash}
 if [ "$1" = job.sh ]; then exec {words} {bash} "$@"; fi
@@ -55,6 +60,11 @@ class Moment:
 
     def __str__(self) -> str:
         return f"{self.role} {self.number}, {self.after_s:.2f} s after its start"
+
+    @property
+    def kind(self) -> str:
+        """What points are counted by."""
+        return f"{self.role} at a moment"
 
     def start(self, directory: Path, words: list[str], env: dict[str, str]) -> Front:
         return Front(directory, *words, env=env)
@@ -93,10 +103,15 @@ class Call:
     role: str
     call: str
     number: int
-    _marks = CUT  # others are killed too: a supervisor ends its processes so
+    _marks: ClassVar[tuple[str, ...]] = CUT  # others are killed too: a supervisor ends its processes so
 
     def __str__(self) -> str:
         return f"{self.role}, {self.call} {self.number}"
+
+    @property
+    def kind(self) -> str:
+        """What points are counted by."""
+        return f"{self.role} at {self.call}"
 
     def start(self, directory: Path, words: list[str], env: dict[str, str]) -> Front:
         calls = CALLS[self.call]
@@ -113,7 +128,7 @@ class Call:
 
     def strike(self, front: Front) -> str:
         """Wait for the end; which call strace killed at, empty where nobody makes so many."""
-        front.end()
+        front.end(LONGEST_S)
         log = self._log(front.directory)
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []
         struck = [line for line in lines if line.endswith(self._marks)]
@@ -139,10 +154,14 @@ class Fault(Call):
     """The ``number``-th call fails with ``error`` (``ENOSPC``); only that one, in each process of the role."""
 
     error: str
-    _marks = ("(INJECTED)",)
+    _marks: ClassVar[tuple[str, ...]] = (INJECTED,)
 
     def __str__(self) -> str:
         return f"{self.role}, {self.call} {self.number}: {self.error}"
+
+    @property
+    def kind(self) -> str:
+        return f"{self.role}, {self.call} fails with {self.error}"
 
     def explains(self, reason: str) -> bool:
         return os.strerror(getattr(errno, self.error)) in reason
@@ -161,13 +180,18 @@ class Full:
     def __str__(self) -> str:
         return f"{self.role} of {self.kib} KiB"
 
+    @property
+    def kind(self) -> str:
+        """What points are counted by."""
+        return f"{self.role} is full"
+
     def start(self, directory: Path, words: list[str], env: dict[str, str]) -> Front:
         self._mount("-o", f"size={self.kib}k", "-t", "tmpfs", "tmpfs", self._folder(directory))
         return Front(directory, *words, env=env)
 
     def strike(self, front: Front) -> str:
         """Wait for the end, then make room; empty where nothing went wrong."""
-        code = front.end()
+        code = front.end(LONGEST_S)
         self._mount("-o", "remount,size=1g", self._folder(front.directory))
         return "" if code == 0 else front.output.strip().splitlines()[-1].partition(";")[0][-80:]
 

@@ -46,6 +46,11 @@ class SlurmPoint:
         away = f", away for {self.down_s:.1f} s" if self.what in SITE else ""
         return f"{self.what} {self.number}{where}, {self.after_s:.2f} s after its start{away}"
 
+    @property
+    def kind(self) -> str:
+        """What points are counted by."""
+        return f"{self.what} under Slurm"
+
     def start(self, directory: Path, words: list[str], env: dict[str, str]) -> Front:
         return Front(directory, *words, env=env)
 

@@ -1,7 +1,8 @@
-"""A command that is killed at any of its renames, syncs and links is repeated, and does then what it was to do."""
+"""A command that is killed, or whose disk fails, at any of its calls is repeated, and does then what it was to do."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -14,7 +15,9 @@ import pytest
 from gpubench.store.rundirs import is_temporary
 from tests.cli.archive import draco_archive
 from tests.conftest import GPUBENCH, ROOT, Run, need, own_queue, plain_environment
-from tests.kills.points import CALLS, CUT
+from tests.importing.nodes import BUILD, REPOSITORY, Importer, image_files, item
+from tests.importing.registry import Registry
+from tests.kills.points import CALLS, CUT, ERRORS, INJECTED
 from tests.point_counts import POINTS, Count
 
 pytestmark = pytest.mark.system
@@ -28,18 +31,25 @@ def campaign(tmp_path: Path) -> Path:
     return Path(shutil.copytree(GOLDEN, tmp_path / "far" / "tiny"))
 
 
-def killed(words: list[str], directory: Path, call: str, number: int, env: Mapping[str, str] | None = None) -> bool:
-    """Run the command and kill it at that call; False where it makes no so many, and comes to its end."""
+def struck(words: list[str], directory: Path, calls: str, injected: str, env: Mapping[str, str]) -> tuple[bool, str]:
+    """Run the command under strace: whether it made so many calls that one was injected, and what it said."""
     log = directory / "strace.log"
-    inject = ["-e", f"trace={CALLS[call]}", "-e", f"inject={CALLS[call]}:signal=KILL:when={number}"]
-    subprocess.run(
-        ["strace", "-qqq", "-o", log, *inject, "--", GPUBENCH, *words],
+    done = subprocess.run(
+        ["strace", "-qqq", "-o", log, "-e", f"trace={calls}", "-e", f"inject={calls}:{injected}", "--", *words],
         cwd=directory,
-        env=plain_environment({**own_queue(directory), **(env or {})}),
+        env=dict(env),
         capture_output=True,
+        text=True,
         check=False,
     )
-    return any(line.endswith(CUT) for line in log.read_text().splitlines())
+    found = any(line.endswith((*CUT, INJECTED)) for line in log.read_text(errors="replace").splitlines())
+    return found, f"exit {done.returncode}\n{done.stderr}"
+
+
+def killed(words: list[str], directory: Path, call: str, number: int, env: Mapping[str, str] | None = None) -> bool:
+    """Run the command and kill it at that call; False where it makes no so many, and comes to its end."""
+    named = plain_environment({**own_queue(directory), **(env or {})})
+    return struck([str(GPUBENCH), *words], directory, CALLS[call], f"signal=KILL:when={number}", named)[0]
 
 
 def kills(words: list[str], directory: Path, call: str, env: Mapping[str, str] | None = None) -> Iterator[str]:
@@ -50,8 +60,7 @@ def kills(words: list[str], directory: Path, call: str, env: Mapping[str, str] |
         number += 1
 
 
-@pytest.mark.parametrize("call", ["rename", pytest.param("fsync", marks=pytest.mark.long)])
-@pytest.mark.parametrize(
+each_command = pytest.mark.parametrize(
     ("command", "made"),
     [
         ("results import draco-csv {archive} --date 2025-11-07 --out made", ("import.json", "results.parquet")),
@@ -62,6 +71,10 @@ def kills(words: list[str], directory: Path, call: str, env: Mapping[str, str] |
     ],
     ids=["import", "compare", "report", "pack", "fetch"],
 )
+
+
+@pytest.mark.parametrize("call", ["rename", pytest.param("fsync", marks=pytest.mark.long)])
+@each_command
 def test_a_command_that_was_killed_is_repeated(
     gpubench: Run,
     tmp_path: Path,
@@ -72,24 +85,62 @@ def test_a_command_that_was_killed_is_repeated(
     made: tuple[str, ...],
     call: str,
 ) -> None:
-    words = [word.format(archive=draco_archive()) for word in command.split()]
-    places = {"fetch": tmp_path / "outputs" / "tiny", "compare": campaign, "report": campaign}
-    place = places.get(words[0], tmp_path / "made")
+    words = words_of(command)
     points = []
     for point in kills(words, tmp_path, call):
         points.append(point)
-        done = gpubench(*words)
-        assert done.returncode == 0, f"{point}: {done.stderr}"
-        assert set(made) <= {path.name for path in place.iterdir()}, point
-        left = [path for path in tmp_path.rglob(".*") if is_temporary(path.name) or path.name.startswith(".fetch")]
-        assert not left, f"{point}: {left}"
-        if words[1] != "pack":
-            checked = gpubench("results", "fsck", place)
-            assert checked.returncode == 0, f"{point}: {checked.stdout}"
-        if place != campaign:
-            shutil.rmtree(place)
+        repeat(gpubench, words, made, tmp_path, campaign, point)
     assert points or call == "fsync", "strace killed nothing"
     record_property(POINTS, len(points))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("call", ["write", "rename", "fsync", "mkdir"])
+@each_command
+def test_a_command_whose_disk_fails_says_so_in_a_line_and_is_repeated(
+    gpubench: Run,
+    tmp_path: Path,
+    campaign: Path,
+    record_property: Count,
+    *,
+    command: str,
+    made: tuple[str, ...],
+    call: str,
+) -> None:
+    words = words_of(command)
+    env = plain_environment(own_queue(tmp_path))
+    for number in itertools.count(1):
+        error = ERRORS[number % len(ERRORS)]
+        failed, said = struck([str(GPUBENCH), *words], tmp_path, CALLS[call], f"error={error}:when={number}", env)
+        if not failed:
+            break
+        point = f"{call} {number}: {error}"
+        assert not {"exit 1", "Traceback (most recent call last):"} & set(said.splitlines()), f"{point}: {said}"
+        repeat(gpubench, words, made, tmp_path, campaign, point)
+    assert number > 1 or call in ("fsync", "mkdir"), "strace injected nothing"
+    record_property(POINTS, number - 1)
+
+
+def words_of(command: str) -> list[str]:
+    return [word.format(archive=draco_archive()) for word in command.split()]
+
+
+def repeat(  # noqa: PLR0917 - what both tests have
+    gpubench: Run, words: list[str], made: tuple[str, ...], directory: Path, campaign: Path, point: str
+) -> None:
+    """Run the command again; everything is there, nothing is left, and nothing is torn."""
+    places = {"fetch": directory / "outputs" / "tiny", "compare": campaign, "report": campaign}
+    place = places.get(words[0], directory / "made")
+    done = gpubench(*words)
+    assert done.returncode == 0, f"{point}: {done.stderr}"
+    assert set(made) <= {path.name for path in place.iterdir()}, point
+    left = [path for path in directory.rglob(".*") if is_temporary(path.name) or path.name.startswith(".fetch")]
+    assert not left, f"{point}: {left}"
+    if words[1] != "pack":
+        checked = gpubench("results", "fsck", place)
+        assert checked.returncode == 0, f"{point}: {checked.stdout}"
+    if place != campaign:
+        shutil.rmtree(place)
 
 
 @pytest.mark.long
@@ -114,3 +165,27 @@ def test_an_image_whose_builder_was_killed_is_whole_after_the_next_build(
         shutil.rmtree(home)
     assert points, "strace killed nothing"
     record_property(POINTS, len(points))
+
+
+@pytest.mark.long
+def test_an_image_whose_import_was_killed_between_any_two_of_its_commands_is_whole_after_the_next(
+    tmp_path: Path, record_property: Count
+) -> None:
+    need(bool(shutil.which("strace")), "strace (requirements/system.sh)")
+    need(bool(shutil.which("mksquashfs")), "squashfs-tools")
+    points = 0
+    with Registry() as registry:
+        digest = registry.push(REPOSITORY, "killed", image_files())
+        importer = Importer(tmp_path / "node", tmp_path / "squash files")
+        image = item(registry.host, digest)
+        script = ["bash", str(importer.write([image]))]
+        while struck(script, tmp_path, "wait4", f"signal=KILL:when={points + 1}", importer.env)[0]:
+            points += 1
+            code, said = importer.run(image)
+            assert code == 0, f"command {points}: {said}"
+            assert importer.check(digest).build_id == BUILD
+            assert importer.left_over() == [], f"command {points}"
+            shutil.rmtree(importer.folder)
+            shutil.rmtree(importer.cache, ignore_errors=True)
+    assert points, "strace killed nothing"
+    record_property(POINTS, points)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import os
 import signal
@@ -224,3 +225,40 @@ def test_a_process_that_ends_while_it_gets_what_was_sent_before_keeps_its_exit_c
     child.signal(signal.SIGTERM)
     until(lambda: child.code is not None)
     assert child.code == -signal.SIGTERM
+
+
+FORKS_AND_STAYS = """
+import json, os, sys
+from pathlib import Path
+from gpubench.node import forked
+folder = Path(sys.argv[1])
+(folder / "forks.json").write_text(json.dumps(
+    {"report": os.pipe()[1], "members": {"one": {"words": [], "handles": []}, "two": {"words": [], "handles": []}}}
+))
+for name in ("one", "two"):
+    (folder / f"{name}.log").touch()
+us, end = os.getpid(), os._exit
+os._exit = lambda code: sys.stdin.read() if os.getpid() == us else end(code)
+forked.become(folder / "forks.json", os.getppid())
+"""
+
+
+def test_a_forked_process_sleeps_until_the_one_that_forks_has_ended(tmp_path: Path) -> None:
+    """Of 128 that looked each millisecond, the looks took more time than all forks."""
+    words = [sys.executable, "-c", FORKS_AND_STAYS, str(tmp_path)]
+
+    def switches(pid: str) -> int:
+        status = Path(f"/proc/{pid}/status").read_text()
+        return int(status.partition("voluntary_ctxt_switches:")[2].split()[0])
+
+    with subprocess.Popen(words, stdin=subprocess.PIPE) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        until(lambda: len(children.read_text().split()) == 2)
+        members = children.read_text().split()
+        until(lambda: all(Path(f"/proc/{pid}/stat").read_text().split()[5] == pid for pid in members))
+        before = [switches(pid) for pid in members]
+        looks = itertools.count()
+        until(lambda: next(looks) > 50)
+        after = [switches(pid) for pid in members]
+        process.communicate()
+    assert max(new - old for new, old in zip(after, before, strict=True)) < 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import mmap
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -195,7 +196,10 @@ def test_scratch_directories_of_dead_supervisors_go_and_those_of_living_ones_and
     elsewhere, unlike = tmp_path / "gpubench-far-0-abcdefgh", tmp_path / "gpubench-mine"
     for other in (elsewhere, unlike):
         other.mkdir()
-    (elsewhere / ".held").write_text("another kernel")
+    (elsewhere / ".held").write_text("another kernel\nhost another\n")
+    crashed = tmp_path / "gpubench-crashed-0-abcdefgh"  # of this host before its last boot
+    crashed.mkdir()
+    (crashed / ".held").write_text(f"another kernel\nhost {socket.gethostname()}\n")
     trap = tmp_path / "gpubench-trap-0-abcdefgh"  # of somebody who wants us to wait for ever
     trap.mkdir()
     os.mkfifo(trap / ".held")
@@ -203,4 +207,5 @@ def test_scratch_directories_of_dead_supervisors_go_and_those_of_living_ones_and
     assert dead.exists()
     node.ensure_clean()
     assert not dead.exists()
+    assert not crashed.exists()
     assert all(one.exists() for one in (elsewhere, unlike, trap, beside.scratch, node.scratch))

@@ -26,7 +26,7 @@ from tests.slurm.images import Stack, link_or_copy, make_image
 UCX = "1.22.0"
 # Gpubench's own Python may lie in a home directory that others can't enter. The front end may read it all the same;
 # what Slurm starts as this user may not.
-_BECOME = (
+BECOME = (
     *("setpriv", f"--reuid={OTHER_USER}", "--regid=nogroup", "--clear-groups"),
     *("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"),
 )
@@ -38,7 +38,7 @@ class Login:
     def __init__(self, slurm: SlurmCluster, directory: Path, cache: Path, *, other: bool = False) -> None:
         self.slurm = slurm
         self.directory = directory
-        self._become = _BECOME if other else ()
+        self._become = BECOME if other else ()
         user = {"USER": OTHER_USER, "HOME": str(directory)} if other else {}
         self.variables = {"XDG_CACHE_HOME": str(cache), "XDG_STATE_HOME": str(directory / "state"), **user}
 

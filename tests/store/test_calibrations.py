@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.store.calibrations import read_calibrations
+from gpubench.store.calibrations import Calibration, calibration_file, keep_calibration, read_calibrations
 
 KEEP = """
 import sys
@@ -30,3 +30,17 @@ def test_what_commands_keep_at_once_is_all_there(tmp_path: Path, monkeypatch: py
         writer.stdin.close()  # all begin now
     assert [writer.wait() for writer in writers] == [0] * len(writers)
     assert set(read_calibrations("site")) == {f"{slow}%" for slow in range(80)}
+
+
+@pytest.mark.parametrize("text", ['{"schema": "gpubench/calibration/9"}', '{"schema"', ""])
+def test_a_file_that_this_version_cannot_read_is_kept_beside_the_new_one(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    path = calibration_file("site")
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    for slow in ("", "5%"):
+        keep_calibration("site", Calibration("1", "now", "quick", "1.17.0", 5, slow, 1, 0, 1, 0, [], None, None, "d"))
+    assert set(read_calibrations("site")) == {"", "5%"}
+    assert [one.read_text() for one in path.parent.glob("*.unreadable-*")] == [text]

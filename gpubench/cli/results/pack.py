@@ -12,7 +12,7 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,13 @@ from gpubench.cli.results.open_target import newest, opened, root_of
 from gpubench.cli.say import say, warn
 from gpubench.errors import DataError, UsageError
 from gpubench.files import reading, temporary_directory, writing
+from gpubench.fsck import ids_of_runs, ids_of_workloads
 from gpubench.importers.directory import NOTE, TABLE
+from gpubench.model.plan import Plan, PlanAddition
 from gpubench.model.quantities import format_bytes
 from gpubench.spec.plain import content_id, parse_json
 from gpubench.spec.records import DATA_FOLDER, RUN_FILE
-from gpubench.store.campaign import DERIVED, Campaign
+from gpubench.store.campaign import DERIVED, PLAN_FILE, Campaign
 from gpubench.store.packs import HOMES_REPLACED, INDEX, SUFFIX, Index, is_plain, read_index, write_pack
 from gpubench.store.rundirs import Records, is_temporary
 
@@ -43,15 +45,16 @@ _Edit = Callable[[bytes], bytes]
 def copy_without_homes(files: Mapping[str, Path], into: Path) -> dict[str, Path]:
     """Write the files below ``into`` with ``/home/user`` for every home, in archives of logs too.
 
-    A manifest is named by the hash of its content, and a run's record holds the hashes of the run's other files: both
-    are computed again, so the copy is as consistent as the original. The node half (``node.pyz``) is left as it is.
+    A manifest is named by the hash of its content, the ids of workloads and runs are hashes of their parameters and
+    labels, and a run's record holds the hashes of the run's other files: all are computed again, so the copy is as
+    consistent as the original. The node half (``node.pyz``) is left as it is.
 
     Args:
         files: of a campaign, by their names below its directory.
         into: an empty directory.
 
     Returns:
-        The copies by the same names; a manifest's name may differ.
+        The copies by the same names; those of manifests and runs may differ.
     """
     content: dict[str, bytes] = {}
     for name, path in files.items():
@@ -63,17 +66,38 @@ def copy_without_homes(files: Mapping[str, Path], into: Path) -> dict[str, Path]
         for name in content
         if name.startswith("manifests/") and name.endswith(".json") and plain[name] != content[name]
     }
+    ids |= _ids_in_plan(content, plain)
     names = {name: _replaced(name.encode(), ids).decode() for name in content}
-    plain = {names[name]: _edited(name, data, lambda one: _replaced(one, ids)) for name, data in plain.items()}
+    plain = {name: _edited(name, data, lambda one: _replaced(one, ids)) for name, data in plain.items()}
     for record in [name for name in plain if name.endswith(f"/{RUN_FILE}")]:
         beside = [name for name in content if name.startswith(record.removesuffix(RUN_FILE)) and name != record]
         plain[record] = _replaced(plain[record], {_sha256(content[name]): _sha256(plain[name]) for name in beside})
+    plain = {names[name]: data for name, data in plain.items()}
     copies = {name: into / name for name in plain}
     for name, path in copies.items():
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(plain[name])
     return copies
+
+
+def _ids_in_plan(content: Mapping[str, bytes], plain: Mapping[str, bytes]) -> dict[str, str]:
+    """New ids by old ones, of workloads and runs; one that was no hash before stays, for fsck to find."""
+    plans = [name for name in plain if name == PLAN_FILE or name.startswith("plan.d/")]
+    if all(plain[name] == content[name] for name in plans):
+        return {}
+    before, after = (Plan.parse(one[PLAN_FILE], PLAN_FILE) for one in (content, plain))
+    ids = _changed(ids_of_workloads(before.workloads), ids_of_workloads(after.workloads))
+    for name in plans:
+        parse = Plan.parse if name == PLAN_FILE else PlanAddition.parse
+        old, new = (parse(data, name).jobs for data in (content[name], _replaced(plain[name], ids)))
+        ids |= _changed(ids_of_runs(before.campaign, old), ids_of_runs(after.campaign, new))
+    return ids
+
+
+def _changed(before: Iterable[tuple[str, str]], after: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The new hash by the old one, where ids (id and hash of each) were hashes and are none any more."""
+    return {one: new for (one, hashed), (_, new) in zip(before, after, strict=True) if one == hashed != new}
 
 
 def _parsed(name: str, data: bytes) -> Any:
@@ -136,8 +160,8 @@ def pack(directory: Path | None, out: Path | None, *, homes: bool = True) -> Non
     if directory.is_file():
         raise UsageError(f"{directory} is a file", then="name the directory of a campaign or of an import")
     target = out or Path(f"{directory.resolve().name}{SUFFIX}")
-    _refuse_to_harm(directory, target)
     kept = opened(directory)
+    _refuse_to_harm(directory, target, kept.plan.campaign if isinstance(kept, Campaign) else kept.name)
     if isinstance(kept, Campaign):
         index, files = _index(kept), dict(_files(directory))
     else:
@@ -156,16 +180,18 @@ def pack(directory: Path | None, out: Path | None, *, homes: bool = True) -> Non
     say(f"{target}: {index.what} {index.name}, {len(written.files)} files, {size}; derived files are left out")
 
 
-def _refuse_to_harm(directory: Path, target: Path) -> None:
+def _refuse_to_harm(directory: Path, target: Path, name: str) -> None:
     if target.resolve().is_relative_to(directory.resolve()):
         raise UsageError(f"{target} is inside the directory to be packed", then="name a file elsewhere with --out")
     if target.is_dir():
         raise UsageError(f"{target} is a directory", then="name a file with --out")
     if target.exists():
         try:
-            read_index(target)
+            other = read_index(target).name
         except DataError:
             raise UsageError(f"{target} exists already and is no pack", then="name another file with --out") from None
+        if other != name:
+            raise UsageError(f"{target} is the pack of {other}, not of {name}", then="name another file with --out")
 
 
 def _index(campaign: Campaign) -> Index:
