@@ -9,6 +9,7 @@ import hashlib
 import io
 import re
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -37,7 +38,7 @@ from gpubench.spec.records import (
     SAMPLES_FILE,
 )
 from gpubench.store.campaign import CACHE_FILE, PLAN_FILE, Campaign
-from gpubench.store.packs import INDEX, KNOWN
+from gpubench.store.packs import INDEX, KNOWN, too_much
 from gpubench.store.rundirs import Records, RunDirectory, is_temporary, read_record, run_directories
 
 Kind = Literal["torn", "foreign", "edited"]
@@ -453,8 +454,8 @@ def _by_content(plan: Plan, row: Row, path: Path, record: RunRecord) -> Iterator
     elif wrong := [*dict.fromkeys(_environments(plan, row, provenance))]:  # each process has the same fault
         yield edited(path / PROVENANCE_FILE, "; ".join(wrong))
     logs = path / LOGS_FILE
-    if logs.is_file() and not _is_whole_archive(logs):
-        yield torn(logs, "it can't be unpacked")
+    if logs.is_file() and (wrong := archive_fault(logs)):
+        yield torn(logs, wrong)
 
 
 def _environments(plan: Plan, row: Row, provenance: Mapping[str, Any]) -> Iterator[str]:
@@ -499,12 +500,17 @@ def _samples(path: Path, record: RunRecord, *, turns: bool) -> Iterator[Finding]
                 yield (torn if few else edited)(path, what)
 
 
-def _is_whole_archive(path: Path) -> bool:
+def archive_fault(path: Path) -> str:
+    """Why an archive of logs can't be read; empty where it can. What is too large for its size isn't unpacked."""
     try:
         with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:
-            return archive.testzip() is None
-    except (OSError, zipfile.BadZipFile, ValueError):
-        return False
+            needed = sum(info.file_size for info in archive.infolist())
+            if wrong := too_much(needed, path.stat().st_size):
+                return wrong
+            return "" if archive.testzip() is None else "it can't be unpacked"
+    # RuntimeError: a file in it is encrypted. NotImplementedError: it is compressed in a way that Python doesn't know.
+    except (OSError, zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError):
+        return "it can't be unpacked"
 
 
 _FILES_OF_IMPORTS = {NOTE, TABLE, "report.html", "report.md"}
