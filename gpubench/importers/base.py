@@ -119,6 +119,10 @@ Rows = Generator[Row | Refused, None, bool]
 """What a file holds; returns whether it is output of this benchmark at all."""
 
 
+_TAGGED = re.compile(r"^\[\d+,\d+\]<std(?:out|err)>:\s?", re.ASCII)
+"""What ``mpirun --tag-output`` of Open MPI writes before each line of a process."""
+
+
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a text from 1 on; bytes that are no UTF-8 are replaced."""
     return enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1)
@@ -136,7 +140,8 @@ def printed(
     """
 
     def read(path: Path, name: str) -> Iterator[Row | Refused]:
-        if not (yield from rows(path.stem, name, list(numbered_lines(path)))):
+        lines = [(number, _TAGGED.sub("", line)) for number, line in numbered_lines(path)]
+        if not (yield from rows(path.stem, name, lines)):
             yield Refused(name, 1, f"no output of {nothing}")
 
     return Format(what=what, patterns=PRINTED, read=read, lacks=lacks, caution=caution)
