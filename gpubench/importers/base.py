@@ -13,6 +13,7 @@ from gpubench.merge.samples import LEAST_S, MOST_REPS, MOST_S
 from gpubench.model.text import counted, from_cell
 
 _DECIMAL = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_NUMBER_OR_NOTHING = re.compile(rf"({_DECIMAL.pattern}|\s*[+-]?(nan|inf)?\s*)", re.ASCII | re.IGNORECASE)
 _RELEASE = re.compile(r"\s*(?:ucx)?[-_ ]?v?(\d+(?:\.\d+)+\S*)\s*", re.ASCII | re.IGNORECASE)
 RATES_AGREE, ROUNDED_S = 1e-2, 1e-3
 FIRST_DAY, LAST_DAY = dt.date(2000, 1, 1), dt.date(2100, 1, 1)
@@ -216,7 +217,7 @@ def day(text: str) -> dt.date | None:
 
 
 def csv_rows(
-    path: Path, name: str, begins: str, needed: Sequence[str]
+    path: Path, name: str, begins: str, needed: Sequence[str], *, time: str = ""
 ) -> Iterator[tuple[int, dict[str, str]] | Refused]:
     """Line and fields of every row; files that were joined, each with its own heading, are told apart.
 
@@ -225,6 +226,7 @@ def csv_rows(
         name: what it is called in messages.
         begins: the column whose name, standing as a value, says that a line is a heading.
         needed: columns without which it is another table.
+        time: a column of times: a line that has a number or nothing there is no heading, whatever its other cells say.
     """
     heading: list[str] = []
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as source:
@@ -239,7 +241,8 @@ def csv_rows(
                 continue
             if not any(fields):
                 continue
-            if begins in fields:
+            cell = dict(zip(heading, fields, strict=False)).get(time, begins)
+            if begins in fields and not _NUMBER_OR_NOTHING.fullmatch(cell):
                 heading = fields
                 if missing := [column for column in needed if column not in heading]:
                     yield Refused(name, lines.line_num, f"a heading without {', '.join(missing)}")
