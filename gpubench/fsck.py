@@ -454,8 +454,8 @@ def _by_content(plan: Plan, row: Row, path: Path, record: RunRecord) -> Iterator
     elif wrong := [*dict.fromkeys(_environments(plan, row, provenance))]:  # each process has the same fault
         yield edited(path / PROVENANCE_FILE, "; ".join(wrong))
     logs = path / LOGS_FILE
-    if logs.is_file() and (wrong := archive_fault(logs)):
-        yield torn(logs, wrong)
+    if logs.is_file() and (fault := archive_fault(logs)):
+        yield torn(logs, fault)
 
 
 def _environments(plan: Plan, row: Row, provenance: Mapping[str, Any]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.harness_overhead``: what checks, the record of links and counters add to a timed repetition."""
+"""``python -m benchmarks.harness_overhead``: what checks, the record of links and counters add to a repetition."""
 
 from __future__ import annotations
 
