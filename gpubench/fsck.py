@@ -9,6 +9,7 @@ import hashlib
 import io
 import re
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,7 +25,7 @@ from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun, Plan
 from gpubench.plan.block_design import run_id
 from gpubench.render.job import turns_spec
 from gpubench.render.planned import UNRESOLVED, spec_path, turns_path
-from gpubench.spec import RunRecord, WorkloadSpec
+from gpubench.spec import RunRecord
 from gpubench.spec.plain import content_id, parse_json, parse_lines
 from gpubench.spec.records import (
     DATA_FOLDER,
@@ -37,7 +38,7 @@ from gpubench.spec.records import (
     SAMPLES_FILE,
 )
 from gpubench.store.campaign import DERIVED, PLAN_FILE, Campaign
-from gpubench.store.packs import INDEX, KNOWN
+from gpubench.store.packs import INDEX, KNOWN, too_much
 from gpubench.store.rundirs import Records, RunDirectory, is_temporary, read_record, run_directories
 
 Kind = Literal["torn", "foreign", "edited"]
@@ -149,8 +150,7 @@ def ids_of_runs(campaign: str, jobs: Sequence[PlannedJob]) -> Iterator[tuple[str
 def ids_of_workloads(workloads: Sequence[PlannedWorkload]) -> Iterator[tuple[str, str]]:
     """The id of every planned workload, and the hash of its name and parameters, which it should be."""
     for one in workloads:
-        spec = WorkloadSpec(one.name, one.backend, one.params, one.reps, one.warmup, one.timeout_s)
-        yield one.params_id, spec.params_id
+        yield one.params_id, one.spec.params_id
 
 
 def check_plan(campaign: Campaign) -> Iterator[Finding]:
@@ -461,8 +461,8 @@ def _by_content(plan: Plan, row: Row, path: Path, record: RunRecord) -> Iterator
     elif wrong := [*dict.fromkeys(_environments(plan, row, provenance))]:  # each process has the same fault
         yield edited(path / PROVENANCE_FILE, "; ".join(wrong))
     logs = path / LOGS_FILE
-    if logs.is_file() and not _is_whole_archive(logs):
-        yield torn(logs, "it can't be unpacked")
+    if logs.is_file() and (fault := archive_fault(logs)):
+        yield torn(logs, fault)
 
 
 def _environments(plan: Plan, row: Row, provenance: Mapping[str, Any]) -> Iterator[str]:
@@ -507,12 +507,17 @@ def _samples(path: Path, record: RunRecord, *, turns: bool) -> Iterator[Finding]
                 yield (torn if few else edited)(path, what)
 
 
-def _is_whole_archive(path: Path) -> bool:
+def archive_fault(path: Path) -> str:
+    """Why an archive of logs can't be read; empty where it can. What is too large for its size isn't unpacked."""
     try:
         with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:
-            return archive.testzip() is None
-    except (OSError, zipfile.BadZipFile, ValueError):
-        return False
+            needed = sum(info.file_size for info in archive.infolist())
+            if wrong := too_much(needed, path.stat().st_size):
+                return wrong
+            return "" if archive.testzip() is None else "it can't be unpacked"
+    # RuntimeError: a file in it is encrypted. NotImplementedError: it is compressed in a way that Python doesn't know.
+    except (OSError, zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError):
+        return "it can't be unpacked"
 
 
 _FILES_OF_IMPORTS = {NOTE, TABLE, "report.html", "report.md"}

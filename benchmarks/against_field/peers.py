@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.against_dask_cuda.peer import UV, Cluster, environment
+from gpubench.workloads.link import is_listening
 
 GPUBENCH = Path(sys.executable).with_name("gpubench")
 CUDF_POLARS = "26.10.2"
@@ -51,7 +52,7 @@ class Link:
     def ours(self) -> float:
         """Mean seconds of all iterations of a repetition; keeps which program, library and settings it used."""
         outputs = tempfile.mkdtemp(dir=self.folder)
-        settings = [f"test={self.test}", f"size={self.size}", f"iterations={self.iterations}"]
+        settings = [f"test={self.test}", f"size={self.size}B", f"iterations={self.iterations}"]
         words = ["measure", "link", "--ucx", self.ucx, "--protocol", "ucx", "--workers", "2", "--warmup", "0"]
         asked = ["--json", "--reps", str(self.reps), "--outputs", outputs]
         said = run([GPUBENCH, *words, *asked, *(w for one in settings for w in ("--set", one))], environment())
@@ -76,9 +77,15 @@ class Link:
     def _perftest(self, library: Path, env: dict[str, str]) -> float:
         program = library.parents[1] / "bin" / "ucx_perftest"
         sizes = ["-s", str(self.size), "-n", str(self.iterations), "-w", str(max(1, self.iterations // 10))]
-        port = str(_free_port())
-        with _printing([program, "-p", port], env, "Waiting for connection"):
-            said = run([program, "127.0.0.1", "-p", port, "-t", self.test, *sizes], env)
+        port = _free_port()
+        # It keeps what it prints into a pipe until it ends, so its port is looked at.
+        with _running([program, "-p", str(port)], env) as server:
+            end = time.monotonic() + _S
+            while not is_listening(port):
+                assert server.poll() is None, server.communicate()
+                assert time.monotonic() < end, f"{program} doesn't listen"
+                time.sleep(0.01)
+            said = run([program, "127.0.0.1", "-p", str(port), "-t", self.test, *sizes], env)
         found = _FINAL.search(said)
         assert found, said[-2000:]
         return (1 if self.test == "tag_bw" else 2) * int(found[1]) * float(found[2]) / 1e6
@@ -113,24 +120,31 @@ def _free_port() -> int:
 
 
 @contextlib.contextmanager
-def _printing(words: Sequence[str | Path], env: dict[str, str], last: str) -> Iterator[str]:
-    """What a process group prints up to ``last``; it is ended behind the block."""
+def _running(words: Sequence[str | Path], env: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process group, which is ended behind the block."""
     with subprocess.Popen(
         words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
     ) as process:
         try:
-            assert process.stdout is not None
-            said, end = b"", time.monotonic() + _S
-            while last.encode() not in said.rpartition(b"\n")[0]:
-                assert time.monotonic() < end, said[-2000:]
-                if select.select([process.stdout], [], [], 1.0)[0]:
-                    more = os.read(process.stdout.fileno(), 4096)
-                    assert more, said[-2000:]
-                    said += more
-            yield said.decode()
+            yield process
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def _printing(words: Sequence[str | Path], env: dict[str, str], last: str) -> Iterator[str]:
+    """What a process group prints up to ``last``; it is ended behind the block."""
+    with _running(words, env) as process:
+        assert process.stdout is not None
+        said, end = b"", time.monotonic() + _S
+        while last.encode() not in said.rpartition(b"\n")[0]:
+            assert time.monotonic() < end, said[-2000:]
+            if select.select([process.stdout], [], [], 1.0)[0]:
+                more = os.read(process.stdout.fileno(), 4096)
+                assert more, said[-2000:]
+                said += more
+        yield said.decode()
 
 
 def install_cudf_polars(cache: Path) -> Path:

@@ -1,10 +1,12 @@
-"""``python -m benchmarks.harness_overhead``: what the harness and its per-link recording add to a timed repetition."""
+"""``python -m benchmarks.harness_overhead``: what checks, the record of links and counters add to a repetition."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import math
+import os
 import random
 import statistics
 import time
@@ -15,11 +17,13 @@ import distributed
 
 from benchmarks.rounds import machine
 from benchmarks.task_rate.ratios import ratio
-from gpubench.spec import WorkloadSpec
+from gpubench.spec import SampleLine, WorkloadSpec
 from gpubench.workloads import families
 from gpubench.workloads.base import Measurement, WorkloadContext
 from gpubench.workloads.catalogue import CATALOGUE
+from gpubench.workloads.counters import Counters
 from gpubench.workloads.measure import measure
+from gpubench.workloads.process_reaper import CLUSTER_VARIABLE
 
 WORKLOADS: Mapping[str, Mapping[str, Any]] = {
     "merge": {"rows_per_worker": 500_000},
@@ -32,11 +36,14 @@ Way = Callable[[], tuple[float, float]]
 
 
 def _ways(context: WorkloadContext, name: str, reps: int) -> dict[str, Way]:
-    """``bare``: data made, the timed thing done. ``harness``: answers checked too. ``recorded``: links as well."""
+    """``bare``: data made, the timed thing done. ``harness``: answers checked too. ``recorded``: links as well.
 
-    def new() -> Measurement:
+    ``counted``: as ``harness``, with the counters of all processes read around the clock.
+    """
+
+    def new(where: WorkloadContext = context) -> Measurement:
         defaults = {param: each.default for param, each in CATALOGUE[name].params.items()}
-        return families.create(name, context, "dask", {**defaults, **WORKLOADS[name]})
+        return families.create(name, where, "dask", {**defaults, **WORKLOADS[name]})
 
     def bare() -> tuple[float, float]:
         began, measurement, times = time.perf_counter(), new(), []
@@ -47,18 +54,25 @@ def _ways(context: WorkloadContext, name: str, reps: int) -> dict[str, Way]:
         measurement.teardown()
         return statistics.fmean(times[1:]), time.perf_counter() - began
 
-    def measured(recorded: bool) -> tuple[float, float]:
-        began, measurement, times = time.perf_counter(), new(), []
+    def measured(recorded: bool, counters: Counters | None = None) -> tuple[float, float]:
+        began, lines = time.perf_counter(), list[SampleLine]()
+        measurement = new(dataclasses.replace(context, counters=counters))
         measurement.uses_transfer_log = recorded
         result = measure(
             measurement,
             WorkloadSpec(name, "dask", {}, reps=reps, warmup=1, timeout_s=math.inf),
-            lambda line: None if line.warmup else times.append(line.wall_s),
+            lines.append,
         )
         assert result.status == "ok", result.reason
-        return statistics.fmean(times), time.perf_counter() - began
+        assert all((line.cpu_s is None) == (counters is None) for line in lines), lines
+        return statistics.fmean(line.wall_s for line in lines if not line.warmup), time.perf_counter() - began
 
-    return {"bare": bare, "harness": lambda: measured(False), "recorded": lambda: measured(True)}
+    return {
+        "bare": bare,
+        "harness": lambda: measured(False),
+        "recorded": lambda: measured(True),
+        "counted": lambda: measured(False, Counters(None, "here", {})),
+    }
 
 
 @contextlib.contextmanager
@@ -80,6 +94,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=20261121)
     asked = parser.parse_args()
     order = random.Random(asked.seed)
+    os.environ[CLUSTER_VARIABLE] = f"benchmarks:{os.getpid()}:0"  # by which the counters find the cluster's processes
     print("| workload | compared | bare, s | inside the clock | all of it |\n|---|---|---|---|---|")
     with _cluster(asked.workers) as context:
         for name in asked.workloads:
@@ -90,7 +105,12 @@ def main() -> None:
                 order.shuffle(words)
                 found = {word: ways[word]() for word in words}
                 blocks += [found] if number else []  # the first block warms everything up
-            for word, below in (("harness", "bare"), ("recorded", "harness"), ("recorded", "bare")):
+            for word, below in (
+                ("harness", "bare"),
+                ("recorded", "harness"),
+                ("recorded", "bare"),
+                ("counted", "harness"),
+            ):
                 clock, whole = (ratio([(one[word][what], one[below][what]) for one in blocks]) for what in (0, 1))
                 print(
                     f"| {name} | {word} / {below} | {statistics.median(one['bare'][0] for one in blocks):.4f} "

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
+import tempfile
+import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
 from gpubench.cli.say import warn
+from gpubench.model.text import shortened
 
 if TYPE_CHECKING:
     from gpubench.stats.verdict import Verdict
 
 LIMIT_S = 60.0
+_KEPT_BYTES = 4096
+"""Of the end of what the command prints on standard error."""
+_END_S = 1.0
+"""For the rest of standard error, which a process that the command left behind may hold open."""
 
 Notify = Annotated[
     str | None,
@@ -41,20 +50,52 @@ def notify(command: str, document: str, *, name: str, verdicts: Sequence[Verdict
         "GPUBENCH_EXIT_CODE": str(code),
     }
     try:
-        done = subprocess.run(
-            ["sh", "-c", command],
-            input=document.encode(),
-            env={**os.environ, **told},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            timeout=LIMIT_S,
-            check=False,
-        )
+        with tempfile.TemporaryFile() as given:
+            given.write(document.encode())
+            given.seek(0)
+            process = subprocess.Popen(
+                ["sh", "-c", command],
+                stdin=given,
+                env={**os.environ, **told},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
     except OSError as error:
         warn(f"--notify couldn't be run: {error.strerror}")
+        return
+    said = _LastLine(process.stderr)
+    try:
+        process.wait(LIMIT_S)
     except subprocess.TimeoutExpired:
         warn(f"--notify was ended after {LIMIT_S:g} s")
     else:
-        if done.returncode:
-            last = (done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no output"])[-1]
-            warn(f"--notify ended with exit code {done.returncode}: {last}")
+        if process.returncode:
+            warn(f"--notify ended with exit code {process.returncode}: {said.text()}")
+    finally:
+        if process.returncode is None:  # too slow, or the user interrupts us: with all that it has started
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+class _LastLine:
+    """Reads a stream in the background to its end, and keeps the end only."""
+
+    def __init__(self, stream: IO[bytes] | None) -> None:
+        assert stream is not None
+        self._stream = stream
+        self._kept = b""
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        with self._stream:
+            while more := os.read(self._stream.fileno(), 2**16):
+                self._kept = (self._kept + more)[-_KEPT_BYTES:]
+
+    def text(self) -> str:
+        """The last line that isn't empty."""
+        self._reader.join(_END_S)
+        lines = self._kept.decode("utf-8", "replace").strip().splitlines()
+        return shortened(lines[-1].strip(), 200) if lines else "no output"

@@ -13,6 +13,7 @@ from gpubench.merge.samples import LEAST_S, MOST_REPS, MOST_S
 from gpubench.model.text import counted, from_cell
 
 _DECIMAL = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_NUMBER_OR_NOTHING = re.compile(rf"({_DECIMAL.pattern}|\s*[+-]?(nan|inf)?\s*)", re.ASCII | re.IGNORECASE)
 _RELEASE = re.compile(r"\s*(?:ucx)?[-_ ]?v?(\d+(?:\.\d+)+\S*)\s*", re.ASCII | re.IGNORECASE)
 RATES_AGREE, ROUNDED_S = 1e-2, 1e-3
 FIRST_DAY, LAST_DAY = dt.date(2000, 1, 1), dt.date(2100, 1, 1)
@@ -119,6 +120,10 @@ Rows = Generator[Row | Refused, None, bool]
 """What a file holds; returns whether it is output of this benchmark at all."""
 
 
+_TAGGED = re.compile(r"^\[\d+,\d+\]<std(?:out|err)>:\s?", re.ASCII)
+"""What ``mpirun --tag-output`` of Open MPI writes before each line of a process."""
+
+
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a text from 1 on; bytes that are no UTF-8 are replaced."""
     return enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1)
@@ -136,7 +141,8 @@ def printed(
     """
 
     def read(path: Path, name: str) -> Iterator[Row | Refused]:
-        if not (yield from rows(path.stem, name, list(numbered_lines(path)))):
+        lines = [(number, _TAGGED.sub("", line)) for number, line in numbered_lines(path)]
+        if not (yield from rows(path.stem, name, lines)):
             yield Refused(name, 1, f"no output of {nothing}")
 
     return Format(what=what, patterns=PRINTED, read=read, lacks=lacks, caution=caution)
@@ -211,7 +217,7 @@ def day(text: str) -> dt.date | None:
 
 
 def csv_rows(
-    path: Path, name: str, begins: str, needed: Sequence[str]
+    path: Path, name: str, begins: str, needed: Sequence[str], *, time: str = ""
 ) -> Iterator[tuple[int, dict[str, str]] | Refused]:
     """Line and fields of every row; files that were joined, each with its own heading, are told apart.
 
@@ -220,6 +226,7 @@ def csv_rows(
         name: what it is called in messages.
         begins: the column whose name, standing as a value, says that a line is a heading.
         needed: columns without which it is another table.
+        time: a column of times: a line that has a number or nothing there is no heading, whatever its other cells say.
     """
     heading: list[str] = []
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as source:
@@ -234,7 +241,8 @@ def csv_rows(
                 continue
             if not any(fields):
                 continue
-            if begins in fields:
+            cell = dict(zip(heading, fields, strict=False)).get(time, begins)
+            if begins in fields and not _NUMBER_OR_NOTHING.fullmatch(cell):
                 heading = fields
                 if missing := [column for column in needed if column not in heading]:
                     yield Refused(name, lines.line_num, f"a heading without {', '.join(missing)}")

@@ -71,11 +71,12 @@ def read(path: Path, name: str) -> Iterator[Row | Refused]:
 
 
 def _rows(path: Path, name: str, columns: Mapping[str, str]) -> Iterator[Row | Refused]:
-    for found in _table(path, name, list(columns.values()) or ["wall_s"]):
+    time = next((column for field, column in columns.items() if field in TIMES), "wall_s")
+    for found in _table(path, name, list(columns.values()) or [time], time):
         yield found if isinstance(found, Refused) else _row(found[1], columns, path, name, found[0])
 
 
-def _table(path: Path, name: str, needed: list[str]) -> Iterator[tuple[int, dict[str, str]] | Refused]:
+def _table(path: Path, name: str, needed: list[str], time: str) -> Iterator[tuple[int, dict[str, str]] | Refused]:
     """Line and texts of every row; of a Parquet file the number of the row, from 1."""
     with path.open("rb") as file:
         is_parquet = file.read(len(_MAGIC)) == _MAGIC
@@ -89,7 +90,7 @@ def _table(path: Path, name: str, needed: list[str]) -> Iterator[tuple[int, dict
         yield Refused(name, 1, f"no column {', '.join(missing)}: there are {', '.join(heading)[:300]}")
         return
     if table is None:
-        yield from csv_rows(path, name, needed[0], needed)
+        yield from csv_rows(path, name, time, needed, time=time)
         return
     for number, row in enumerate(table.iter_rows(named=True), start=1):
         yield number, {key: "" if value is None else str(value) for key, value in row.items()}
@@ -118,6 +119,8 @@ def _row(cells: Mapping[str, str], columns: Mapping[str, str], path: Path, name:
     seconds = positive(cells[columns[time]])
     if seconds is None:
         return Refused(name, line, f"{columns[time]} is empty")
+    if "wall_se" in values:
+        values["wall_se"] *= TIMES[time]
     if values.get("answer") == "wrong":
         return Refused(name, line, "its answer was wrong")
     return Row(

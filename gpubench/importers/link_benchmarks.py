@@ -45,6 +45,8 @@ def _size(size: int | None) -> dict[str, int]:
 _TITLE = re.compile(r"^#\s*(OSU .*?)(?:\s+Test)?(?:\s+v(\d[\w.]*))?\s*$")
 _MEMORY = re.compile(r"^#\s*Send Buffer on (\w+) .*Receive Buffer on (\w+)")
 _OSU_SETTING = re.compile(r"\[\s*([^:\]]+?):\s*(\d+)\s*\]")
+_OSU_WORD = re.compile(r"^#\s*(Datatype|Window creation|Synchronization):\s*(\S.*?)\.?\s*$")
+"""One-sided tests print how the window is made and synchronised, newer releases the type of the elements."""
 _LATENCY = ("Latency (us)", "Avg Latency(us)", "Avg Lat(us)", "Overall(us)")
 _BANDWIDTH = ("Bandwidth (MB/s)", "MB/s")
 
@@ -57,6 +59,8 @@ def _osu(_stem: str, name: str, lines: Lines) -> Rows:
         elif found := _MEMORY.match(line):
             output.settings["memory"] = f"{found[1]} to {found[2]}".lower()
             output.device = "cpu" if {found[1], found[2]} == {"HOST"} else "gpu"
+        elif found := _OSU_WORD.match(line):
+            output.settings[found[1].replace(" ", "_").lower()] = found[2]
         elif line.startswith("#"):
             output.settings.update((key.replace(" ", "_"), int(value)) for key, value in _OSU_SETTING.findall(line))
             heading = re.split(r"\s{2,}", line[1:].strip())

@@ -96,8 +96,8 @@ def write_pack(out: Path, index: Index, files: Mapping[str, Path]) -> Index:
         rows = [{"path": name, "bytes": size, "sha256": digest} for name, (size, digest) in listed.items()]
         plain = {"schema": PACK, **dataclasses.asdict(whole), "files": rows}
         _add(archive, INDEX, (json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode())
-    if too_much := _too_much(whole, buffer.getbuffer().nbytes):
-        raise DataError(f"{out} would be refused: {too_much}", then="shorten logs in jobs/ that repeat themselves")
+    if wrong := too_much(_bytes(whole), buffer.getbuffer().nbytes):
+        raise DataError(f"{out} would be refused: {wrong}", then="shorten logs in jobs/ that repeat themselves")
     write_atomically(out, buffer.getvalue())
     return whole
 
@@ -156,10 +156,9 @@ def _bytes(index: Index) -> int:
     return sum(size for size, _ in index.files.values())
 
 
-def _too_much(index: Index, packed: int) -> str:
-    """Why a pack of so many bytes can't be honest; empty where it can."""
+def too_much(needed: int, packed: int) -> str:
+    """Why ``packed`` bytes that unpack to ``needed`` can't be honest; empty where they can."""
     most = min(_MOST_BYTES, _FREE_OF_RATIO + _MOST_RATIO * packed)
-    needed = _bytes(index)
     return f"its {packed} bytes would unpack to {needed}, at most {most} are allowed" if needed > most else ""
 
 
@@ -194,6 +193,9 @@ def _index(path: Path, archive: zipfile.ZipFile) -> Index:
         index = _parsed(plain)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise DataError(f"{path}: its {INDEX} is damaged: {error}", then=_THEN) from None
+    spellings = {name.casefold() for name in index.files}
+    if len(spellings) < len(index.files):
+        raise DataError(f"{path} names two files that differ only in capitals", then="don't use it")
     for name in index.files:
         if not is_plain(name):
             raise DataError(
@@ -201,8 +203,8 @@ def _index(path: Path, archive: zipfile.ZipFile) -> Index:
             )
         if any(str(folder) in index.files for folder in PurePosixPath(name).parents):
             raise DataError(f"{path} names {name!r} below a file", then="don't use it")
-    if too_much := _too_much(index, path.stat().st_size):
-        raise DataError(f"{path} is not accepted as a pack: {too_much}", then=_THEN)
+    if wrong := too_much(_bytes(index), path.stat().st_size):
+        raise DataError(f"{path} is not accepted as a pack: {wrong}", then=_THEN)
     return index
 
 

@@ -75,13 +75,23 @@ def test_the_command_writes_the_file_that_the_collector_takes(gpubench: Run, tmp
     done = gpubench("results", "export", "openmetrics", "campaign", "out/gpubench.prom")
     assert done.returncode == 0, done.stderr
     assert "3 verdicts in out/gpubench.prom" in done.stdout
-    families = {each.name for each in text_string_to_metric_families((tmp_path / "out" / "gpubench.prom").read_text())}
-    dashboard = json.loads((ROOT / "docs" / "grafana.json").read_text())
-    asked = {
-        name
-        for panel in dashboard["panels"]
-        for one in panel["targets"]
-        for name in re.findall(r"gpubench_\w+", one["expr"])
+    families = {
+        each.name: {label for sample in each.samples for label in sample.labels}
+        for each in text_string_to_metric_families((tmp_path / "out" / "gpubench.prom").read_text())
     }
-    assert asked
-    assert asked <= families
+    dashboard = json.loads((ROOT / "docs" / "grafana.json").read_text())
+    targets = [(one["expr"], one["legendFormat"]) for panel in dashboard["panels"] for one in panel["targets"]]
+    assert len(targets) == 5
+    for query, legend in targets:
+        (name,) = re.findall(r"gpubench_\w+", query)
+        left = re.findall(r"by \(([\w, ]+)\)", query)
+        selected = set(re.findall(r'(\w+)=~?"', query)) | {label for one in left for label in one.split(", ")}
+        assert selected <= families[name], query
+        shown = set(re.findall(r"{{(\w+)}}", legend))
+        assert shown
+        assert shown <= (set(left[0].split(", ")) if left else families[name]), (query, legend)
+    variables = [one["query"] for one in dashboard["templating"]["list"] if one["type"] == "query"]
+    assert len(variables) == 2
+    for query in variables:
+        name, label = re.fullmatch(r"label_values\((\w+), (\w+)\)", query).groups()  # type: ignore[union-attr]
+        assert label in families[name], query

@@ -145,7 +145,7 @@ def test_columns_of_osu_are_read_by_their_heading(tmp_path: Path) -> None:
         1000,
     )
     assert (large["bytes"], large["device"]) == (1_048_576, "gpu")
-    assert json.loads(large["params"]) == {"memory": "device to device", "size": 1_048_576}
+    assert json.loads(large["params"]) == {"datatype": "MPI_FLOAT", "memory": "device to device", "size": 1_048_576}
     assert json.loads(large["extra"])["Max Latency(us)"] == "214.06"
 
 
@@ -200,3 +200,86 @@ def test_a_line_of_rapidsmpf_without_seconds_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bench_comm.out").write_text("means: 3.09 ms | nranks: 8\nmeans:\nmeans: 2.5 sec | nranks: 8\n" * 2)
     with pytest.raises(DataError, match=r"4 of 6 rows .* bench_comm.out:1: means '3.09 ms' are no seconds"):
         imported("rapidsmpf", tmp_path / "bench_comm.out", tmp_path)
+
+
+def test_how_a_window_of_osu_is_made_and_synchronised_is_part_of_the_cell(tmp_path: Path) -> None:
+    """Both runs are as OSU 5.8 prints them; they are not the same measurement."""
+    (tmp_path / "get.out").write_text(
+        "# OSU MPI_Get_accumulate latency Test v5.8\n# Window creation: MPI_Win_create\n"
+        "# Synchronization: MPI_Win_lock/unlock\n# Size          Latency (us)\n1                     109.91\n"
+        "# OSU MPI_Get_accumulate latency Test v5.8\n# Window creation: MPI_Win_allocate\n"
+        "# Synchronization: MPI_Win_flush\n# Size          Latency (us)\n1                       3.16\n"
+    )
+    first, second = rows(imported("osu", tmp_path / "get.out", tmp_path))
+    assert (first["workload"], first["wall_s"]) == ("OSU MPI_Get_accumulate latency", pytest.approx(109.91e-6))
+    assert json.loads(first["params"]) == {
+        "size": 1,
+        "synchronization": "MPI_Win_lock/unlock",
+        "window_creation": "MPI_Win_create",
+    }
+    assert json.loads(second["params"])["synchronization"] == "MPI_Win_flush"
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "seconds", "params"),
+    [
+        (
+            "# OSU MPI Multiple Bandwidth / Message Rate Test v7.1\n# [ pairs: 1024 ] [ window size: 64 ]\n"
+            "# Size                  MB/s        Messages/s\n# Datatype: MPI_CHAR.",
+            "2                    4506.48     2253241978.68",
+            2 / 4506.48e6,
+            {"datatype": "MPI_CHAR", "pairs": 1024, "size": 2, "window_size": 64},
+        ),
+        (
+            "# OSU MPI Non-blocking All-to-All Latency Test v5.6.3\n"
+            "# Overall = Coll. Init + Compute + MPI_Test + MPI_Wait\n\n"
+            "# Size           Overall(us)       Compute(us)    Pure Comm.(us)        Overlap(%)",
+            "4                       9.98              5.87              4.93             16.62",
+            9.98e-6,
+            {"size": 4},
+        ),
+        (
+            "# OSU MPI Allgather Latency Test v7.4\n# Datatype: MPI_CHAR.\n"
+            "# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations",
+            "1048576               104.30            104.26            104.33          10",
+            104.30e-6,
+            {"datatype": "MPI_CHAR", "size": 1_048_576},
+        ),
+    ],
+)
+def test_lines_that_releases_of_osu_print_in_different_places_are_read(
+    tmp_path: Path, head: str, row: str, seconds: float, params: dict[str, Any]
+) -> None:
+    (tmp_path / "one.out").write_text(f"srun: job 4711\n{head}\n{row}\n\nreal\t0m1.162s\n")
+    found = imported("osu", tmp_path / "one.out", tmp_path)
+    assert found.note["refused"] == []
+    (read,) = rows(found)
+    assert read["wall_s"] == pytest.approx(seconds)
+    assert json.loads(read["params"]) == params
+
+
+def test_the_tags_that_open_mpi_writes_before_each_line_are_left_out(tmp_path: Path) -> None:
+    """As mpirun --tag-output prints nccl-tests 2.18 with NCCL's own messages between."""
+    lines = [
+        "# nccl-tests version 2.18.0 nccl-headers=22907 nccl-library=22907",
+        "# Collective test starting: all_reduce_perf_mpi",
+        "# nThread 1 nGpus 1 minBytes 1048576 maxBytes 8388608 step: 2(factor) warmup iters: 10 iters: 50 agg iters: 1",
+        "#  Rank  0 Group  0 Pid 2994729 on        one device  0 [0000:02:00] NVIDIA GeForce RTX 5090",
+        "#  Rank  1 Group  0 Pid 2994730 on        two device  0 [0000:02:00] NVIDIA GeForce RTX 5090",
+        f"#       size         count      type   redop    root{'     time   algbw   busbw #wrong' * 2}",
+        "     4194304       1048576     float     sum      -1  4374.00  0.96  0.96   0  4375.49  0.96  0.96   0",
+        "# Out of bounds values : 0 OK",
+    ]
+    (tmp_path / "tagged.out").write_text(
+        "[1,1]<stderr>:NCCL INFO comm 0x7f9c0c000f60 rank 1\n" + "".join(f"[1,0]<stdout>:{line}\n" for line in lines)
+    )
+    found = imported("nccl-tests", tmp_path / "tagged.out", tmp_path)
+    assert found.note["refused"] == []
+    out, in_place = rows(found)
+    assert (out["workload"], out["reps"], out["nodes"], out["workers"]) == (
+        "nccl-tests: all_reduce_perf_mpi",
+        50,
+        2,
+        2,
+    )
+    assert (out["wall_s"], in_place["wall_s"]) == (pytest.approx(4374.00e-6), pytest.approx(4375.49e-6))

@@ -158,3 +158,17 @@ def test_the_command_takes_a_map_and_exits_with_3_where_most_is_refused(gpubench
     assert done.returncode == 3
     assert "3 of 5 rows of join.csv are refused" in done.stderr
     assert (tmp_path / "out" / "import.json").exists()  # the earlier import is untouched
+
+
+@pytest.mark.parametrize("columns", ["wall_s=seconds", "workload=test,wall_s=seconds,params.unit=unit"])
+def test_a_cell_that_is_called_like_a_column_makes_no_heading_of_its_row(tmp_path: Path, columns: str) -> None:
+    table = "test,seconds,unit\ntest,1.2,seconds\nbad,,seconds\nbad,nan,seconds\nother,1.4,seconds\n"
+    found = imported(tmp_path, table * 2, columns)
+    assert found.table["wall_s"].to_list() == [1.2, 1.4, 1.2, 1.4]
+    assert [one["line"] for one in found.note["refused"]] == [3, 4, 8, 9]
+
+
+@pytest.mark.parametrize(("field", "error"), [("wall_s", 0.25), ("wall_ms", 0.25e-3), ("wall_us", 0.25e-6)])
+def test_a_standard_error_has_the_unit_of_the_time(tmp_path: Path, field: str, error: float) -> None:
+    found = imported(tmp_path, "t,e\n4,0.25\n", f"{field}=t,wall_se=e")
+    assert found.table["wall_se"].to_list() == [pytest.approx(error)]

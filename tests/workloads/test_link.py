@@ -140,7 +140,7 @@ class Client:
         if function is link.play and strangers:
             strangers -= 1
             socket.create_connection(("127.0.0.1", args[1])).close()
-            while link._is_listening(args[1]):
+            while link.is_listening(args[1]):
                 pass
         return {workers[0]: loop.run_until_complete(function(*args))}
 

@@ -24,6 +24,7 @@ from gpubench.cli.results.pack import HOME
 from gpubench.cli.say import say, warn
 from gpubench.errors import DataError, MissingToolError, UsageError
 from gpubench.files import create_exclusively, locked, reading, write_atomically
+from gpubench.fsck import archive_fault
 from gpubench.model.quantities import format_bytes
 from gpubench.model.secrets import holds_secret, secrets
 from gpubench.model.text import counted, shortened
@@ -61,6 +62,7 @@ def submit(pack: Path, repository: Path, *, homes: bool = False) -> None:
     entry = {**_entry(pack), **({"homes": True} if homes else {})}
     target = repository / FOLDER / entry["pack"]
     signature = pack.with_name(pack.name + SIGNATURE)
+    _refuse_links(target.parent, repository)
     with locked(repository):  # of two at once neither loses the other's entry
         entries = _read_index(repository)
         if target.exists() and _digest(target) != entry["sha256"]:
@@ -90,6 +92,7 @@ def check(repository: Path) -> None:
     folder = repository / FOLDER
     if not folder.is_dir():
         raise UsageError(f"{repository} has no {FOLDER}/", then=f"gpubench results submit PACK --to {repository}")
+    _refuse_links(folder, repository)
     entries = _read_index(repository)
     found, wrong = {}, []
     for path in sorted(folder.rglob("*")):
@@ -116,6 +119,15 @@ def check(repository: Path) -> None:
     say(f"{folder}: {counted(len(found), 'pack')}, nothing wrong")
 
 
+def _refuse_links(folder: Path, repository: Path) -> None:
+    """Raise DataError where a folder of the repository is a link: it may lead out of the repository."""
+    for one in (folder, *folder.parents):
+        if one == repository:
+            return
+        if one.is_symlink():
+            raise DataError(f"{one} is a link", then="make it a directory, or take another copy of the repository")
+
+
 def faults(pack: Path, *, homes: bool) -> Iterator[str]:
     """Why a pack may not be published, a line each; raises UsageError where it is no pack. ``homes`` as for submit."""
     if not pack.is_file() or not pack.name.endswith(SUFFIX):
@@ -140,7 +152,10 @@ def faults(pack: Path, *, homes: bool) -> Iterator[str]:
         if lacking:
             yield f"{pack}:runs/{run.name}/provenance.json: no {' and no '.join(lacking)}"
     for path in sorted(campaign.directory.rglob("*")):
-        if path.is_file() and path.suffix != ".pyz":
+        if path.is_file() and path != campaign.node_half:
+            if path.suffix == ".zip" and (wrong := archive_fault(path)):
+                yield f"{pack}:{path.relative_to(campaign.directory)}: {wrong}"
+                continue
             for name, text in _texts(path):
                 for what in _private(name, text, homes=homes):
                     yield f"{pack}:{path.relative_to(campaign.directory)}: {what}"
@@ -211,7 +226,10 @@ def _read_index(repository: Path) -> dict[str, dict[str, Any]]:
         plain = parse_json(data)
         if plain["schema"] != SCHEMA:
             raise DataError(f"{path} is {plain['schema']}, not {SCHEMA}", then="use the gpubench that wrote it")
-        return {str(one["pack"]): dict(one) for one in plain["packs"]}
+        entries = {str(one["pack"]): dict(one) for one in plain["packs"]}
+        if len(entries) < len(plain["packs"]):
+            raise ValueError("it names a pack twice")
+        return entries
     except FileNotFoundError:
         return {}
     except (ValueError, KeyError, TypeError) as error:
