@@ -129,7 +129,7 @@ def write_cache(path: Path, parsed: ParsedSamples) -> None:
     place = {name: at for at, name in enumerate(parts)}
     runs = {key: place[id(one)] for key, one in parsed.environments.items()}
     environments = json.dumps({"parts": list(parts.values()), "runs": runs}).encode()
-    pieces = [index.getbuffer(), rows.getbuffer(), environments]
+    pieces = [index.getvalue(), rows.getvalue(), environments]
     rest = b"".join(pieces)
     head = json.dumps(_head(rest, [len(piece) for piece in pieces])).encode()
     try:

@@ -141,7 +141,7 @@ def _judge_campaign(campaign: Campaign, question: Question | None, *, for_page: 
             arrangement = campaign.plan.site.layout.arrangement
             data = verdicts_json(campaign.plan.campaign, verdicts, settings, arrangement)
             write_atomically(campaign.verdicts, data, parents=False)
-        if (merged.keys, environments.kept.keys()) != (known.places.keys(), known.environments.keys()):
+        if merged.keys != known.places.keys() or environments.kept.keys() != known.environments.keys():
             write_cache(campaign.cache, dataclasses.replace(merged.parsed(), environments=environments.kept))
     return judged
 
