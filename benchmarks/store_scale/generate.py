@@ -40,7 +40,7 @@ def generate(directory: Path, runs: int, samples: int, seed: int) -> None:
     campaign = Campaign.begin(directory, plan)
     for one in plan.variants:
         if one.image:
-            campaign.write_manifest(one.image.manifest, {"schema": "gpubench/manifest/1", "packages": {}, "ucx": {}})
+            campaign.write_manifest(one.image.manifest, _manifest(one.label))
     random_ = random.Random(seed)
     number = 0
     for job in plan.jobs:
@@ -117,8 +117,12 @@ def _image(label: str) -> Image:
         binding="ucxx",
         python="python3",
         env={},
-        manifest=content_id({"manifest": label}, 16),
+        manifest=content_id(_manifest(label)),
     )
+
+
+def _manifest(label: str) -> dict[str, Any]:
+    return {"schema": "gpubench/manifest/1", "packages": {}, "ucx": {"version": label}}
 
 
 def _block(number: int, nodes: int, ids: list[str]) -> PlannedBlock:

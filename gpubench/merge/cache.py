@@ -1,14 +1,16 @@
-"""Samples that an earlier merge has parsed, so that the next one parses only what is new.
+"""What an earlier merge has parsed, so that the next one parses only what is new: samples, and environments of runs.
 
-An entry is found by the SHA-256 of what it was parsed from: the text of a ``samples.jsonl``, and the workloads of its
-run's record. So nothing can be out of date: every file is still read and hashed, and what was edited, replaced or added
-has another hash. The file may be deleted at any time. One that is damaged, cut off or of another gpubench is no cache.
+An entry is found by the SHA-256 of what it was parsed from: the text of a ``samples.jsonl`` and the workloads of its
+run's record, or the bytes of a ``provenance.json``. So nothing can be out of date: every file is still read and hashed,
+and what was edited, replaced or added has another hash. The file may be deleted at any time. One that is damaged, cut
+off or of another gpubench is no cache.
 """
 
 import dataclasses
 import functools
 import hashlib
 import io
+import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,12 +21,13 @@ import polars as pl
 from gpubench import __version__
 from gpubench.errors import MissingToolError
 from gpubench.files import write_atomically
+from gpubench.merge.environment import Comparable
 from gpubench.merge.samples import RunFiles, WorkloadLines
 from gpubench.spec.plain import parse_json
 from gpubench.spec.records import ANSWERS
 from gpubench.stats.runs import Ints
 
-CACHE = "gpubench/samples-cache/1"
+CACHE = "gpubench/samples-cache/2"
 LEAST = 10_000
 """Samples from which a file is written: fewer are parsed in a tenth of a second."""
 PLACE = "place"
@@ -56,12 +59,14 @@ def key_of(run: RunFiles, workloads: Iterable[WorkloadLines]) -> bytes:
 class ParsedSamples:
     """Parsed samples of runs, in the table's order within each.
 
-    ``keys`` have ``counts`` rows each, one after the other in ``rows``.
+    ``keys`` have ``counts`` rows each, one after the other in ``rows``. ``environments`` are what is comparable in
+    runs' ``provenance.json``, by the SHA-256 of that file; equal ones are one object.
     """
 
     keys: Sequence[bytes]
     counts: Ints
     rows: pl.DataFrame
+    environments: Mapping[str, Comparable] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def places(self) -> Mapping[bytes, tuple[int, int]]:
@@ -97,16 +102,20 @@ def read_cache(path: Path) -> ParsedSamples:
             data = handle.readall()
         start = data.index(b"\n") + 1
         head = parse_json(data[:start])
-        if head != _head(memoryview(data)[start:], head["index_bytes"]):
+        sizes = head["sizes"]
+        if head != _head(memoryview(data)[start:], sizes):
             return NOTHING
-        end = start + head["index_bytes"]
-        index, rows = (pl.read_ipc(io.BytesIO(part)) for part in (data[start:end], data[end:]))
-    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
+        ends = [start, *(start + end for end in itertools.accumulate(sizes))]
+        parts = [data[begin:end] for begin, end in itertools.pairwise(ends)]
+        index, rows = (pl.read_ipc(io.BytesIO(part)) for part in parts[:2])
+        environments = parse_json(parts[2])
+        found = {key: environments["parts"][at] for key, at in environments["runs"].items()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, pl.exceptions.PolarsError):
         return NOTHING
     counts = index["rows"].to_numpy().astype(np.int64) if index.schema == _INDEX else None
     if counts is None or rows.schema != _ROWS or counts.sum() != rows.height:
         return NOTHING
-    return ParsedSamples(index["key"].to_list(), counts, rows)
+    return ParsedSamples(index["key"].to_list(), counts, rows, found)
 
 
 def write_cache(path: Path, parsed: ParsedSamples) -> None:
@@ -116,14 +125,19 @@ def write_cache(path: Path, parsed: ParsedSamples) -> None:
     index, rows = io.BytesIO(), io.BytesIO()
     pl.DataFrame({"key": parsed.keys, "rows": parsed.counts}, schema_overrides=_INDEX).write_ipc(index)
     parsed.rows.write_ipc(rows)
-    pieces = [index.getvalue(), rows.getvalue()]
-    head = json.dumps(_head(b"".join(pieces), len(pieces[0]))).encode()
+    parts = {id(one): one for one in parsed.environments.values()}
+    place = {name: at for at, name in enumerate(parts)}
+    runs = {key: place[id(one)] for key, one in parsed.environments.items()}
+    environments = json.dumps({"parts": list(parts.values()), "runs": runs}).encode()
+    pieces = [index.getvalue(), rows.getvalue(), environments]
+    rest = b"".join(pieces)
+    head = json.dumps(_head(rest, [len(piece) for piece in pieces])).encode()
     try:
-        write_atomically(path, b"".join((head, b"\n", *pieces)), parents=False)
+        write_atomically(path, b"".join((head, b"\n", rest)), parents=False)
     except MissingToolError:
         return  # a full disk, a directory that may only be read: the next merge parses anew
 
 
-def _head(rest: bytes | memoryview, index_bytes: int) -> dict[str, object]:
+def _head(rest: bytes | memoryview, sizes: list[int]) -> dict[str, object]:
     sha256 = hashlib.sha256(rest).hexdigest()
-    return {"schema": CACHE, "gpubench": __version__, "index_bytes": index_bytes, "sha256": sha256}
+    return {"schema": CACHE, "gpubench": __version__, "sizes": sizes, "sha256": sha256}

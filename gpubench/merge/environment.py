@@ -8,6 +8,7 @@ is no difference between variants. Not compared is what never stands still: load
 import dataclasses
 import fnmatch
 import functools
+import hashlib
 import marshal
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
@@ -18,6 +19,7 @@ from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.spec import PROCESS_DEFAULTS
 from gpubench.spec.waiting import crowded_hosts
 from gpubench.stats.data import ComparisonInput
+from gpubench.store.rundirs import parse_provenance
 
 UNSET, ABSENT = "unset", "absent"
 MOST_HOSTS = 8
@@ -91,6 +93,68 @@ def _named(hosts: Sequence[str]) -> str:
 def word(value: str) -> str:
     """How a value is said: an empty one is ``empty``."""
     return value or "empty"
+
+
+Comparable = dict[str, list[dict[str, Any]]]
+
+
+class Environments:
+    """Environments of runs, from the bytes of their ``provenance.json``; equal ones are judged once.
+
+    Args:
+        protocol: of the campaign.
+        known: comparable parts that needn't be parsed again, by the SHA-256 of the file.
+
+    ``seen`` and ``crowded`` are the facts of every run, and the runs in which more processes polled than there were
+    cores. ``kept`` is what the next one needn't parse.
+    """
+
+    def __init__(self, protocol: str, known: Mapping[str, Comparable]) -> None:
+        self.seen: dict[str, Facts] = {}
+        self.crowded: set[str] = set()
+        self.kept: dict[str, Comparable] = {}
+        self._protocol, self._known = protocol, known
+        self._distinct: dict[bytes, Comparable] = {}
+        self._judged: dict[int, tuple[Facts, bool]] = {}
+
+    def add(self, run: str, data: bytes, provenance: Mapping[str, Any] | None = None) -> None:
+        """That of a run; ``provenance`` where it has been parsed already."""
+        key = hashlib.sha256(data).hexdigest()
+        parts = self._known.get(key)
+        if parts is None:
+            provenance = parse_provenance(data) if provenance is None else provenance
+            parts = comparable(provenance)
+            if parts is None:
+                self._say(run, facts(provenance), is_oversubscribed(provenance, self._protocol))
+                return
+            parts = self._distinct.setdefault(marshal.dumps(parts, _AS_EQUALS), parts)
+        self.kept[key] = parts
+        if id(parts) not in self._judged:
+            self._judged[id(parts)] = facts(parts), is_oversubscribed(parts, self._protocol)
+        self._say(run, *self._judged[id(parts)])
+
+    def _say(self, run: str, found: Facts, crowded: bool) -> None:
+        self.seen[run] = found
+        if crowded:
+            self.crowded.add(run)
+
+
+def comparable(provenance: Mapping[str, Any]) -> Comparable | None:
+    """The part of one ``provenance.json`` that ``facts`` and ``is_oversubscribed`` read; None where it is damaged.
+
+    It is the same in most runs of a campaign, and an eighth of the whole.
+    """
+    parts: Comparable = {}
+    for name, fields in (("processes", (*_PROCESS, "host", "affinity")), ("nodes", _NODE)):
+        listed = provenance.get(name, [])
+        if not isinstance(listed, list) or set(map(type, listed)) - {dict}:
+            return None
+        parts[name] = [{field: one[field] for field in fields if field in one} for one in listed]
+        for less, one in zip(parts[name], listed, strict=True):
+            for field, without in (("ucx", _LOADED), ("environment", _OF_EACH_RUN)):
+                if field in one:
+                    less[field] = _less(one[field], without)
+    return parts
 
 
 def facts(provenance: Mapping[str, Any]) -> Facts:

@@ -147,7 +147,11 @@ def _cell(
 def _ending(outcome: RunOutcome, workload: PlannedWorkload, found: _Timed | None) -> tuple[str, str]:
     if outcome.status != "ok" or outcome.record is None:
         return outcome.status, outcome.reason
-    record = next((one for one in outcome.record.workloads if one.params_id == workload.params_id), None)
+    record = None
+    for one in outcome.record.workloads:
+        if one.params_id == workload.params_id:
+            record = one
+            break
     if record is None:
         return "lost", "the run's record doesn't name this workload"
     if record.status != "ok":

@@ -4,11 +4,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
-
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from gpubench.model.text import counted
 from gpubench.report import labels
@@ -30,6 +26,9 @@ from gpubench.report.sections import (
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import WIDE, Verdict
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
 VERDICTS = "gpubench/verdicts/1"
 _STYLES = {
     "regression": "bold red",
@@ -49,11 +48,15 @@ OF_SECONDS = 23
 """Columns more that a table with seconds takes."""
 
 
-def wide_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = ()) -> RenderableType:
+def wide_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = ()) -> "RenderableType":
     """A table with one row per verdict, and below it why some of them are not a plain answer.
 
     ``seconds`` are of every verdict; none at all: not shown.
     """
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
     columns, rows = verdict_table(verdicts, seconds).on_medium(On.TERMINAL)
     table = Table(box=None, header_style="dim", pad_edge=False)
     for column in columns:

@@ -57,11 +57,10 @@ def read_record(path: Path) -> RunRecord | None:
     if not isinstance(plain, dict) or plain.get("schema") != RUN_RECORD:
         raise DataError(f"{source} is not a {RUN_RECORD}", then="use the gpubench that wrote it")
     try:
-        plain["workloads"] = [from_plain(WorkloadRecord, item) for item in plain.get("workloads", [])]
-        record = from_plain(RunRecord, plain)
+        plain["workloads"] = [_built(WorkloadRecord, item, source) for item in plain.get("workloads", [])]
+        record = _built(RunRecord, plain, source)
     except (SpecError, TypeError) as error:
         raise DataError(f"{source}: {error}") from None
-    _check_types(record, *record.workloads, source=source)
     for status in (record.status, *(workload.status for workload in record.workloads)):
         if status not in RUN_STATUSES:
             raise DataError(f"{source}: status '{status}' is none of {', '.join(RUN_STATUSES)}")
@@ -90,9 +89,22 @@ def read_provenance(path: Path) -> Mapping[str, Any]:
 
     A hole in it mustn't stop a report: the page says *not recorded*, and what isn't recorded hasn't changed.
     """
+    return parse_provenance(provenance_bytes(path))
+
+
+def provenance_bytes(path: Path) -> bytes:
+    """All of ``provenance.json`` of the run directory ``path``; none where it can't be read."""
     try:
-        plain = _parsed(read_bytes(path / PROVENANCE_FILE))
-    except (OSError, ValueError):
+        return read_bytes(path / PROVENANCE_FILE)
+    except OSError:
+        return b""
+
+
+def parse_provenance(data: bytes) -> Mapping[str, Any]:
+    """As ``read_provenance``, of bytes that were read."""
+    try:
+        plain = _parsed(data)
+    except ValueError:
         return {}
     return plain if isinstance(plain, dict) else {}
 
@@ -146,16 +158,33 @@ _BEYOND = 2**31
 """Blocks, nodes and the like: the merged table's columns are this narrow."""
 
 
-def _check_types(*records: RunRecord | WorkloadRecord, source: Path) -> None:
-    """What comes after relies on text being text and lists being lists; a dataclass alone doesn't make them so."""
-    for record in records:
-        values = vars(record)
-        for name, kind in _KINDS[type(record)]:
-            value = values[name]
-            if not isinstance(value, kind):
-                raise DataError(f"{source}: {name} = {value!r} is not {kind.__name__}")
-            if isinstance(value, int) and not 0 <= value < _BEYOND:
-                raise DataError(f"{source}: {name} = {value} is no number that gpubench writes there")
+_Record = typing.TypeVar("_Record", RunRecord, WorkloadRecord)
+_Shape = tuple[type, tuple[str, ...], tuple[type, ...]]
+_known_shapes: set[_Shape] = set()
+"""Names and types of the values of records that were found right; those of all runs of a campaign are the same few."""
+_MOST_SHAPES = 1000
+
+
+def _built(kind: type[_Record], plain: Any, source: Path) -> _Record:
+    """As ``from_plain``, with text that is text and lists that are lists, which what comes after relies on."""
+    if not isinstance(plain, dict):
+        return from_plain(kind, plain)
+    shape = (kind, tuple(plain), tuple(map(type, plain.values())))
+    if shape in _known_shapes:
+        record = kind(**plain)
+    else:
+        record = from_plain(kind, plain)
+        for name, expected in _KINDS[kind]:
+            value = getattr(record, name)
+            if not isinstance(value, expected):
+                raise DataError(f"{source}: {name} = {value!r} is not {expected.__name__}")
+        if len(_known_shapes) < _MOST_SHAPES:
+            _known_shapes.add(shape)
+    numbers = _NUMBERS[kind]
+    if not 0 <= min(found := numbers(record)) <= max(found) < _BEYOND:
+        name, value = next((n, v) for n, v in vars(record).items() if type(v) is int and not 0 <= v < _BEYOND)
+        raise DataError(f"{source}: {name} = {value} is no number that gpubench writes there")
+    return record
 
 
 def _kinds(of: type) -> list[tuple[str, type]]:
@@ -165,6 +194,7 @@ def _kinds(of: type) -> list[tuple[str, type]]:
 
 _KINDS = {of: _kinds(of) for of in (RunRecord, WorkloadRecord)}
 """The class of every field that has one; resolved once, since that takes longer than reading a record."""
+_NUMBERS = {of: operator.attrgetter(*(name for name, kind in kinds if kind is int)) for of, kinds in _KINDS.items()}
 
 
 _TEMPORARY = re.compile(r"\..+\.(tmp|[a-z0-9_]{8})|\.rendezvous-.+")

@@ -71,6 +71,7 @@ def test_a_verdict_waits_for_no_chart_and_not_for_every_distribution_there_is(
     found = imported(tmp_path, *command, shutil.copytree(CAMPAIGN, tmp_path / "tiny"))
     assert {"polars", FUNCTIONS} <= found
     assert found & {"altair", "jinja2", "scipy.optimize", "scipy.stats", "statsmodels", "vl_convert"} == set()
+    assert found & {"rich.console", "rich.table"} == set()  # a terminal's table, and this is none
     assert found & WRAPPERS == set()
     assert [name for name in found if name.startswith(("gpubench.history", "gpubench.importers"))] == []
 

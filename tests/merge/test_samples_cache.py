@@ -18,10 +18,11 @@ from campaign_builder import begin, finish, make_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench.merge import cache
+from gpubench.merge import cache, environment
 from gpubench.merge.cache import NOTHING, ParsedSamples, read_cache, write_cache
+from gpubench.merge.environment import comparable, facts, is_oversubscribed
 from gpubench.merge.table import Merged, merge_directory, parquet
-from gpubench.spec.records import RUN_FILE, SAMPLES_FILE
+from gpubench.spec.records import PROVENANCE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE
 from gpubench.store.campaign import Campaign
 from tests.conftest import ROOT, Run
 
@@ -49,6 +50,23 @@ def same(one: Merged, other: Merged) -> bool:
 
 def known(campaign: Campaign) -> ParsedSamples:
     return merge_directory(campaign.runs_dir, known=NOTHING).parsed()
+
+
+def write_provenance(campaign: Campaign) -> None:
+    """What every run of the campaign says of its node and its processes."""
+    for path in runs(campaign):
+        process = {"host": "n0", "python": "3.11.7", "ucx": {"env": {"UCX_TLS": "tcp"}, "path": str(path)}}
+        node = {"host": "n0", "kernel": "6.1.0", "environment": {"LANG": "C", "HOME": str(path)}, "load": [path.name]}
+        plain = {"schema": PROVENANCE, "run": path.name, "processes": [process | {"affinity": [0]}], "nodes": [node]}
+        (path / PROVENANCE_FILE).write_text(json.dumps(plain))
+
+
+WORDS = st.text("ab", max_size=2)
+VALUES = st.one_of(st.none(), st.integers(-2, 2), WORDS, st.lists(st.integers(0, 3), max_size=2))
+MAPS = st.one_of(VALUES, st.dictionaries(st.sampled_from(["env", "loaded", "path", "HOME", "LANG", "eth0"]), VALUES))
+NAMES = ["host", "python", "versions", "ucx", "affinity", "network", "environment", "kernel", "load", "name"]
+ENTRIES = st.one_of(VALUES, st.lists(st.one_of(VALUES, st.dictionaries(st.sampled_from(NAMES), MAPS)), max_size=3))
+PROVENANCES = st.dictionaries(st.sampled_from(["processes", "nodes", "speed"]), ENTRIES)
 
 
 def runs(campaign: Campaign) -> list[Path]:
@@ -184,6 +202,69 @@ def test_the_file_of_another_gpubench_is_no_cache(campaign: Campaign, monkeypatc
     assert read_cache(campaign.cache).keys
     monkeypatch.setattr(cache, "__version__", "0.0.0")
     assert read_cache(campaign.cache) is NOTHING
+
+
+def judged(gpubench: Run, campaign: Campaign) -> tuple[str, bytes]:
+    """What compare says, and the verdicts with their numbers."""
+    return gpubench("compare", campaign.directory, "--fail-on", "regression").stdout, campaign.verdicts.read_bytes()
+
+
+def test_environments_that_are_known_are_not_parsed_again(
+    gpubench: Run, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_provenance(campaign)
+    first = judged(gpubench, campaign)
+    assert len(read_cache(campaign.cache).environments) == 10
+    parsed: list[bytes] = []
+    whole = environment.parse_provenance
+    monkeypatch.setattr(environment, "parse_provenance", lambda data: (parsed.append(data), whole(data))[1])
+    assert judged(gpubench, campaign) == first
+    assert parsed == []
+    changed = runs(campaign)[0] / PROVENANCE_FILE
+    changed.write_text(changed.read_text() + "\n")
+    assert judged(gpubench, campaign) == first
+    assert parsed == [changed.read_bytes()]
+
+
+def test_an_edited_provenance_of_the_same_size_and_time_is_read_anew(gpubench: Run, campaign: Campaign) -> None:
+    write_provenance(campaign)
+    first = judged(gpubench, campaign)
+    record = json.loads((runs(campaign)[0] / RUN_FILE).read_text())
+    for path in runs(campaign):
+        if json.loads((path / RUN_FILE).read_text())["variant"] == record["variant"]:
+            provenance = path / PROVENANCE_FILE
+            before, text = provenance.stat(), provenance.read_text()
+            provenance.write_text(text.replace("6.1.0", "6.2.0"))
+            os.utime(provenance, ns=(before.st_atime_ns, before.st_mtime_ns))
+            assert provenance.stat().st_size == before.st_size
+    warm = judged(gpubench, campaign)
+    assert "kernel" in warm[0]
+    assert warm != first
+    campaign.cache.unlink()
+    assert judged(gpubench, campaign) == warm
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"processes": 1}', b'{"nodes": [1], "processes": [{}]}'])
+def test_damaged_provenance_says_the_same_with_and_without_a_cache(
+    gpubench: Run, campaign: Campaign, damage: bytes
+) -> None:
+    write_provenance(campaign)
+    judged(gpubench, campaign)
+    (runs(campaign)[0] / PROVENANCE_FILE).write_bytes(damage)
+    (runs(campaign)[1] / PROVENANCE_FILE).unlink()
+    warm = judged(gpubench, campaign)
+    again = judged(gpubench, campaign)
+    campaign.cache.unlink()
+    assert judged(gpubench, campaign) == warm == again
+
+
+@settings(max_examples=60, deadline=None)
+@given(provenance=PROVENANCES)
+def test_the_comparable_part_says_what_the_whole_says(provenance: dict[str, object]) -> None:
+    part = comparable(provenance)
+    if part is not None:
+        assert facts(part) == facts(provenance)
+        assert is_oversubscribed(part, "ucx") == is_oversubscribed(provenance, "ucx")
 
 
 WRITER = """

@@ -236,17 +236,25 @@ def show_verdicts(
     seconds: Sequence[tuple[float, float] | None] = (),
 ) -> None:
     """The verdict table: aligned and in colour on a terminal that is wide enough, a line each elsewhere."""
-    from gpubench.cli.terminal import Terminal
-    from gpubench.report.verdicts import NARROWEST, OF_SECONDS, verdict_lines, wide_table
+    from gpubench.report.verdicts import verdict_lines
 
-    console = Terminal()
-    if sys.stdout.isatty() and console.width >= NARROWEST + (OF_SECONDS if seconds else 0):
-        console.print(wide_table(verdicts, seconds))
-    else:
+    if not (sys.stdout.isatty() and _show_table(verdicts, seconds)):
         for line in verdict_lines(verdicts, seconds):
             say(line)
     if accounting is not None:
         say(f"runs: {counts(accounting)}")
+
+
+def _show_table(verdicts: Sequence[Verdict], seconds: Sequence[tuple[float, float] | None]) -> bool:
+    """Whether the terminal was wide enough for the table."""
+    from gpubench.cli.terminal import Terminal
+    from gpubench.report.verdicts import NARROWEST, OF_SECONDS, wide_table
+
+    console = Terminal()
+    wide = console.width >= NARROWEST + (OF_SECONDS if seconds else 0)
+    if wide:
+        console.print(wide_table(verdicts, seconds))
+    return wide
 
 
 def show_next_steps(found: Sequence[NextStep]) -> None:

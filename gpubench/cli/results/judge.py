@@ -16,11 +16,9 @@ from gpubench.images.compatibility import set_by_binding
 from gpubench.merge.cache import read_cache, write_cache
 from gpubench.merge.environment import (
     Changes,
-    Facts,
+    Environments,
     PlannedEnvironment,
-    facts,
     find_changes,
-    is_oversubscribed,
     with_changes,
     with_oversubscription,
 )
@@ -39,7 +37,7 @@ from gpubench.stats.verdict import Verdict, judge
 from gpubench.store.accounting import Accounting, RunOutcome
 from gpubench.store.calibrations import read_calibrations
 from gpubench.store.campaign import Campaign
-from gpubench.store.rundirs import Records, read_links, read_provenance
+from gpubench.store.rundirs import Records, parse_provenance, provenance_bytes, read_links, read_provenance
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +45,7 @@ class JudgedCampaign:
     """A campaign in its current state: the outcome of every run, the merged samples, and the verdicts.
 
     ``changes`` are what differed within blocks, planned or not, of each verdict; ``notes`` the notes on verdicts
-    on another metric than seconds.
+    on another metric than seconds; ``provenance`` is that of runs by their directory's name, where a page needs it.
     """
 
     campaign: Campaign
@@ -59,6 +57,20 @@ class JudgedCampaign:
     settings: VerdictSettings
     warnings: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    provenance: Mapping[str, "RunProvenance"] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class RunProvenance:
+    """What a page shows of a run's provenance, and the run's processes by address."""
+
+    shown: Mapping[str, Any]
+    processes: Mapping[str, Mapping[str, Any]]
+
+    @staticmethod
+    def of(provenance: Mapping[str, Any]) -> "RunProvenance":
+        """Those parts of it."""
+        return RunProvenance(condensed(provenance), processes_by_address(provenance))
 
 
 @contextlib.contextmanager
@@ -74,13 +86,14 @@ def while_it_stands(campaign: Campaign) -> Iterator[None]:
         ) from None
 
 
-def judge_campaign(campaign: Campaign, question: Question | None = None) -> JudgedCampaign:
+def judge_campaign(campaign: Campaign, question: Question | None = None, *, for_page: bool = False) -> JudgedCampaign:
     """Merge what is there, judge the whole family, and write ``results.parquet`` and ``verdicts.json``.
 
     Args:
         campaign: may still be running, or be a copy. Nothing is written of a pack, nor, with a warning, into a
             campaign that is read-only, for example a colleague's.
         question: another margin or pair of variants than planned, or more that may change with the variant.
+        for_page: keep what ``report_inputs`` would read once more.
 
     Raises:
         UsageError: a variant that the campaign doesn't have.
@@ -88,10 +101,10 @@ def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judg
         MissingToolError: likewise, or the disk is full.
     """
     with while_it_stands(campaign):
-        return _judge_campaign(campaign, question)
+        return _judge_campaign(campaign, question, for_page=for_page)
 
 
-def _judge_campaign(campaign: Campaign, question: Question | None) -> JudgedCampaign:
+def _judge_campaign(campaign: Campaign, question: Question | None, *, for_page: bool) -> JudgedCampaign:
     question, planned = question or Question(), campaign.plan.site.defaults.allow_changed
     question = dataclasses.replace(question, allow=tuple(one for one in question.allow if one not in planned))
     records = Records()
@@ -111,15 +124,18 @@ def _judge_campaign(campaign: Campaign, question: Question | None) -> JudgedCamp
     plan = campaign.plan.model_copy(update={"comparisons": family_of_metric})
     # What an earlier look has decided are seconds.
     comparisons = family(plan, table, campaign.frozen if settings.metric is Metric.WALL_S else ())
-    seen, crowded = _seen(accounting, plan.protocol)
-    comparisons = with_oversubscription(comparisons, crowded)
-    changes = find_changes(comparisons, seen, expected_of(campaign, question.allow))
+    environments = Environments(plan.protocol, known.environments)
+    provenance = dict(_read_provenance(accounting.outcomes, environments, for_page=for_page))
+    comparisons = with_oversubscription(comparisons, environments.crowded)
+    changes = find_changes(comparisons, environments.seen, expected_of(campaign, question.allow))
     verdicts = judge(with_changes(comparisons, changes), settings)
     for pattern in question.allow:
         if not fnmatch.filter(changes.values, pattern):
             warn(f"--allow {pattern}: nothing of that name changed{nearest(pattern, changes.values)}")
     notes = tuple(remarks(plan, settings.metric, lacking))
-    judged = JudgedCampaign(campaign, accounting, merged, table, verdicts, changes, settings, warnings, notes)
+    judged = JudgedCampaign(
+        campaign, accounting, merged, table, verdicts, changes, settings, warnings, notes, provenance
+    )
     if campaign.pack is None and campaign.directory.is_dir() and not os.access(campaign.directory, os.W_OK):
         warn(f"{campaign.results.name} and {campaign.verdicts.name} aren't updated: {campaign.place} is read-only")
     elif campaign.pack is None:
@@ -128,21 +144,22 @@ def _judge_campaign(campaign: Campaign, question: Question | None) -> JudgedCamp
             arrangement = campaign.plan.site.layout.arrangement
             data = verdicts_json(campaign.plan.campaign, verdicts, settings, arrangement)
             write_atomically(campaign.verdicts, data, parents=False)
-        if merged.keys != known.places.keys():
-            write_cache(campaign.cache, merged.parsed())
+        if merged.keys != known.places.keys() or environments.kept.keys() != known.environments.keys():
+            write_cache(campaign.cache, dataclasses.replace(merged.parsed(), environments=environments.kept))
     return judged
 
 
-def _seen(accounting: Accounting, protocol: str) -> tuple[dict[str, Facts], set[str]]:
-    """What each run's provenance says of its environment, and the runs with more processes that poll than cores."""
-    seen, crowded = {}, set()
-    for one in accounting.outcomes:
+def _read_provenance(
+    outcomes: Iterable[RunOutcome], environments: Environments, *, for_page: bool
+) -> Iterator[tuple[str, RunProvenance]]:
+    """Add each run's to the ``environments``; what a page needs of it by the name of the run's directory."""
+    for one in outcomes:
         if one.directory:
-            provenance = read_provenance(one.directory)
-            seen[one.run.run] = facts(provenance)
-            if is_oversubscribed(provenance, protocol):
-                crowded.add(one.run.run)
-    return seen, crowded
+            data = provenance_bytes(one.directory)
+            provenance = parse_provenance(data) if for_page else None
+            environments.add(one.run.run, data, provenance)
+            if provenance is not None:
+                yield one.directory.name, RunProvenance.of(provenance)
 
 
 def _moved(outcomes: Iterable[RunOutcome]) -> dict[str, dict[str, int]]:
@@ -196,20 +213,20 @@ def expected_of(campaign: Campaign, allow: tuple[str, ...] = ()) -> PlannedEnvir
 
 def tables_of(campaign: Campaign, outcomes: Iterable[RunOutcome]) -> list[LinkTable]:
     """All links of those of the campaign's runs that are ok."""
-    return _of_files(campaign, [one for one in outcomes if one.status == "ok"])[0]
+    return _of_files(campaign, [one for one in outcomes if one.status == "ok"], {})[0]
 
 
 def _of_files(
-    campaign: Campaign, outcomes: Iterable[RunOutcome]
+    campaign: Campaign, outcomes: Iterable[RunOutcome], known: Mapping[str, RunProvenance]
 ) -> tuple[list[LinkTable], dict[str, Mapping[str, Any]]]:
-    """The links, and what the page shows of each run's provenance; that is read once for both."""
+    """The links, and what the page shows of each run's provenance; that is read once for both, unless it is known."""
     runs, shown = [], {}
     for one in outcomes:
         if one.directory:
-            provenance = read_provenance(one.directory)
-            shown[one.directory.name] = condensed(provenance)
+            found = known.get(one.directory.name) or RunProvenance.of(read_provenance(one.directory))
+            shown[one.directory.name] = found.shown
             if one.status == "ok" and (rows := read_links(one.directory)):
-                runs.append(RunLinks(one, rows, processes_by_address(provenance)))
+                runs.append(RunLinks(one, rows, found.processes))
     return link_tables(campaign.plan, runs), shown
 
 
@@ -217,7 +234,7 @@ def report_inputs(judged: JudgedCampaign) -> ReportInputs:
     """What the report is made from, read from the campaign's directory; raises DataError where that is gone."""
     campaign, outcomes = judged.campaign, judged.accounting.outcomes
     with while_it_stands(campaign):
-        links, provenance = _of_files(campaign, outcomes)
+        links, provenance = _of_files(campaign, outcomes, judged.provenance)
         return ReportInputs(
             plan=campaign.plan,
             outcomes=outcomes,

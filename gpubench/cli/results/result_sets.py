@@ -223,7 +223,7 @@ class CampaignResults(OneSide):
 
     def write_page(self, question: Question, _path: Path | None) -> Page:
         """``report.html`` and ``report.md`` into its directory, or beside its pack."""
-        judged = judge_campaign(self.campaign, question)
+        judged = judge_campaign(self.campaign, question, for_page=True)
         inputs = report_inputs(judged)
         show_verdicts(judged.verdicts, judged.accounting, inputs.seconds)
         page = write_report(judged, inputs)
