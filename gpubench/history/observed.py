@@ -119,8 +119,14 @@ def of_campaign(
             sizes.get((cells[0].outcome.run.run, cells[0].workload.params_id)) or None,
             _flat(manifests.get(image.manifest, {}), "image") if image else {},
             recorded,
-            (plan.site.name, " x ".join(recorded.words(name) for name in ("cores", "cpu_model"))),
+            (plan.site.name, _processors(plan, recorded)),
         )
+
+
+def _processors(plan: Plan, recorded: Facts) -> str:
+    cpus = " x ".join(recorded.words(name) for name in ("cores", "cpu_model"))
+    gpus = recorded.words("gpu_model") if plan.device != "cpu" and recorded.knows("gpu_model") else ""
+    return f"{cpus}, {gpus}" if gpus else cpus
 
 
 def day_of(plan: Plan) -> dt.date:

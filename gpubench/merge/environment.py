@@ -28,7 +28,7 @@ ENVIRONMENT = "environment."
 _NETWORK = "network."
 _UCX = f"{ENVIRONMENT}UCX_"
 
-_MACHINE = ("cpu_model", "cores", "memory", "kernel", "governor", "numa_nodes")
+_MACHINE = ("cpu_model", "cores", "memory", "kernel", "governor", "numa_nodes", "gpu_model", "gpu_driver")
 _OF_EACH_RUN = ("DASK_TEMPORARY_DIRECTORY", "GPUBENCH_CLUSTER", "HOME", "TMPDIR")
 """Variables that the node half sets to another value in every run."""
 

@@ -22,6 +22,7 @@ from gpubench.node.process import Child, Planned, command, maps_anywhere, role_w
 from gpubench.node.roles import LATE
 from gpubench.spec import RunSpec
 from gpubench.spec.run import LAUNCH_NODE
+from gpubench.workloads import nvml
 from gpubench.workloads.clock import poll_until
 from gpubench.workloads.process_reaper import CLUSTER_VARIABLE, await_cleaners, end_marked, marked
 from gpubench.writer.atomic import write_atomic
@@ -203,7 +204,7 @@ class RunNode:
 
 
 def facts() -> Dict[str, Any]:
-    """CPU, memory, kernel: facts that don't change during a run."""
+    """CPU, memory, kernel, GPUs: facts that don't change during a run."""
     return {
         "host": socket.gethostname(),
         "cpu_model": _field("/proc/cpuinfo", "model name"),
@@ -212,6 +213,8 @@ def facts() -> Dict[str, Any]:
         "kernel": platform.release(),
         "numa_nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))),
         "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "gpu_model": nvml.models(),
+        "gpu_driver": nvml.driver(),
         "network": interfaces(),
     }
 

@@ -54,7 +54,8 @@ class Fact:
 _HASH = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{12,}\b")
 _PATH = re.compile(r"(?:/[^/\s,]+){2,}((?:/[^/\s,]+){3})")
 
-_OF_PROCESS, _OF_NODE = ("python", "node_half", "versions"), ("host", "cpu_model", "cores", "memory", "kernel", "load")
+_OF_PROCESS = ("python", "node_half", "versions")
+_OF_NODE = ("host", "cpu_model", "gpu_model", "gpu_driver", "cores", "memory", "kernel", "load")
 _OF_RUN = ("transport", "registered_s", "speed")
 
 
@@ -159,7 +160,7 @@ def hosts(inputs: ReportInputs) -> TextTable:
     rows = [
         (
             host,
-            str(seen[0].get("cpu_model") or "not recorded"),
+            _processors(seen[0]),
             str(seen[0].get("cores", "?")),
             format_bytes(seen[0]["memory"]) if seen[0].get("memory") else "?",
             str(seen[0].get("kernel") or "?"),
@@ -172,9 +173,14 @@ def hosts(inputs: ReportInputs) -> TextTable:
     return TextTable(_HOST_COLUMNS, rows, "Nodes that took part")
 
 
+def _processors(node: Provenance) -> str:
+    cpu, gpus = str(node.get("cpu_model") or "not recorded"), node.get("gpu_model")
+    return f"{cpu}; {gpus}, driver {node.get('gpu_driver', '?')}" if gpus else cpu
+
+
 _NOISE_COLUMNS = (Column("load, mean", Look.NUMBER), Column("stolen, mean | most", Look.NUMBER))
 _HOST_COLUMNS = (
-    *("host", Column("CPU"), Column("cores", Look.NUMBER), Column("memory", Look.NUMBER), "kernel"),
+    *("host", Column("processors"), Column("cores", Look.NUMBER), Column("memory", Look.NUMBER), "kernel"),
     *(_NOISE_COLUMNS[0], Column("busy, mean", Look.NUMBER), _NOISE_COLUMNS[1]),
 )
 

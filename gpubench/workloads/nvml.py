@@ -1,12 +1,15 @@
-"""Energy and throttling of GPUs, from the driver's library. Node half: standard library only.
+"""Model, driver, energy and throttling of GPUs, from the driver's library. Node half: standard library only.
 
-Source: NVML API reference: nvmlInit_v2, nvmlDeviceGetCount_v2, nvmlDeviceGetHandleByIndex_v2,
-nvmlDeviceGetTotalEnergyConsumption (millijoules since the driver was loaded; Volta and newer),
-nvmlDeviceGetCurrentClocksThrottleReasons. 0 is NVML_SUCCESS.
+Source: NVML API reference: nvmlInit_v2, nvmlDeviceGetCount_v2, nvmlDeviceGetHandleByIndex_v2, nvmlDeviceGetName,
+nvmlSystemGetDriverVersion, nvmlDeviceGetTotalEnergyConsumption (millijoules since the driver was loaded; Volta and
+newer), nvmlDeviceGetCurrentClocksThrottleReasons. 0 is NVML_SUCCESS.
 """
 
+import collections
 import ctypes
-from typing import Any, Dict, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional
+
+NAME_BYTES = 96  # NVML_DEVICE_NAME_V2_BUFFER_SIZE; the driver's version needs 80
 
 
 class Device(NamedTuple):
@@ -45,3 +48,22 @@ def throttle_reasons(device: Device) -> Optional[int]:
     reasons = ctypes.c_ulonglong(0)
     failed = device.library.nvmlDeviceGetCurrentClocksThrottleReasons(device.handle, ctypes.byref(reasons))
     return None if failed else reasons.value
+
+
+def models() -> str:
+    """The GPUs of this node by model, ``4 x NVIDIA A100-SXM4-40GB``; empty without a GPU."""
+    found = collections.Counter(_text(one.library.nvmlDeviceGetName, one.handle) for one in devices().values())
+    return ", ".join(f"{number} x {name}" for name, number in sorted(found.items()))
+
+
+def driver() -> str:
+    """Version of the driver, ``550.54.15``; empty without a GPU."""
+    found: List[Device] = list(devices().values())
+    return _text(found[0].library.nvmlSystemGetDriverVersion) if found else ""
+
+
+def _text(ask: Any, *about: Any) -> str:
+    """What NVML writes into a buffer; ``unknown`` where it can't say."""
+    buffer = ctypes.create_string_buffer(NAME_BYTES)
+    failed = ask(*about, buffer, ctypes.c_uint(NAME_BYTES))
+    return "unknown" if failed else buffer.value.decode("ascii", "replace")

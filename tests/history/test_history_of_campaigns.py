@@ -85,31 +85,52 @@ def test_a_page_and_json_at_once_are_refused(gpubench: Run, weekly: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("sites", "processors", "machines"),
+    ("sites", "said", "device", "machines"),
     [
-        (("local", "local"), ("A", "A"), {(None, None)}),
-        (("here", "there"), ("A", "A"), {("here", None), ("there", None)}),
-        (("local", "local"), ("A", "B"), {("local", "2 x A"), ("local", "2 x B")}),
+        (("local", "local"), ({"cpu_model": "A"}, {"cpu_model": "A"}), "cpu", {(None, None)}),
+        (("here", "there"), ({"cpu_model": "A"}, {"cpu_model": "A"}), "cpu", {("here", None), ("there", None)}),
+        (
+            ("local", "local"),
+            ({"cpu_model": "A"}, {"cpu_model": "B"}),
+            "cpu",
+            {("local", "2 x A"), ("local", "2 x B")},
+        ),
+        (
+            ("local", "local"),
+            ({"cpu_model": "A", "gpu_model": "4 x V100"}, {"cpu_model": "A", "gpu_model": "4 x H100"}),
+            "gpu",
+            {("local", "2 x A, 4 x V100"), ("local", "2 x A, 4 x H100")},
+        ),
+        (
+            ("local", "local"),
+            ({"cpu_model": "A", "gpu_model": "4 x V100"}, {"cpu_model": "A", "gpu_model": "4 x H100"}),
+            "cpu",
+            {(None, None)},
+        ),
     ],
-    ids=["one-machine", "two-sites", "other-processors"],
+    ids=["one-machine", "two-sites", "other-processors", "other-gpus", "other-gpus-not-used"],
 )
 def test_results_of_unlike_machines_are_never_pooled(
     gpubench: Run,
     tmp_path: Path,
+    *,
     sites: tuple[str, str],
-    processors: tuple[str, str],
+    said: tuple[dict[str, str], dict[str, str]],
+    device: str,
     machines: set[tuple[str | None, str | None]],
 ) -> None:
-    for number, (site, processor) in enumerate(zip(sites, processors, strict=True)):
+    for number, (site, facts) in enumerate(zip(sites, said, strict=True)):
         plan = make_plan((variant("1.17.0"), variant("1.19.0")), blocks=1, suite=SUITE, campaign=f"c{number}")
         at = START + dt.timedelta(days=number)
         own = plan.site.model_copy(update={"name": site})
         directory = tmp_path / "all" / f"c{number}"
-        campaign = begin(directory, plan.model_copy(update={"site": own, "created_at": at.isoformat()}))
+        campaign = begin(
+            directory, plan.model_copy(update={"site": own, "created_at": at.isoformat(), "device": device})
+        )
         for job, block, run in campaign.rows():
             path = Writer(campaign, clock=at).write(job, block, run) / "provenance.json"
             written = json.loads(path.read_text())
-            written["nodes"][0]["cpu_model"] = processor
+            written["nodes"][0] |= facts
             path.write_text(json.dumps(written))
     done = gpubench("trend", tmp_path / "all", "--only", "changes", "--json")
     assert done.returncode == 0, done.stderr

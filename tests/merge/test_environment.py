@@ -31,7 +31,7 @@ from tests.merging import merge, read_runs
 
 Provenance = dict[str, Any]
 
-MACHINE = ("cpu_model", "cores", "memory", "kernel", "governor", "numa_nodes")
+MACHINE = ("cpu_model", "cores", "memory", "kernel", "governor", "numa_nodes", "gpu_model", "gpu_driver")
 SETTINGS = ("UCX_RNDV_THRESH", "UCX_IB_SL", "PATH", "LANG", "MALLOC_TRIM_THRESHOLD_")
 NOISE = ("load", "pid", "rank", "affinity", "HOME", "TMPDIR", "DASK_TEMPORARY_DIRECTORY", "GPUBENCH_CLUSTER", "veth7f")
 
@@ -47,6 +47,8 @@ def whole(host: str = "n1") -> Provenance:
         "host": host,
         "numa_nodes": 1,
         "governor": "performance",
+        "gpu_model": "4 x NVIDIA A100-SXM4-40GB",
+        "gpu_driver": "550.54.15",
         "network": {"eth0": {"speed": "10000", "mtu": "1500"}, "lo": {"speed": "", "mtu": "65536"}},
         "environment": {"PATH": "/usr/bin", "LANG": "C", "MALLOC_TRIM_THRESHOLD_": "65536", "HOME": "/scratch/1"},
     }

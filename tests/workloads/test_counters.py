@@ -172,6 +172,29 @@ def test_gpus_say_their_joules_and_why_they_are_slow(
     assert [reading["throttle"] for reading in readings] == [throttle, throttle]
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"STAND_IN_GPUS": "3"}, ["2 x Stand-in GPU A, 1 x Stand-in GPU B", "550.54.15"]),
+        ({"STAND_IN_NVML_NAME": "3"}, ["2 x unknown", "550.54.15"]),
+        ({"STAND_IN_GPUS": "0"}, ["", ""]),
+        ({"STAND_IN_NVML_INIT": "9"}, ["", ""]),
+    ],
+)
+def test_a_node_says_which_gpus_and_which_driver_it_has(nvml: Path, more: dict[str, str], said: list[str]) -> None:
+    code = "import json; from gpubench.node.node import facts; print(json.dumps(facts()))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=quiet_environment(LD_LIBRARY_PATH=str(nvml), PYTHONPATH=str(ROOT), **more),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    found = json.loads(done.stdout)
+    assert [found["gpu_model"], found["gpu_driver"]] == said
+
+
 def test_costs_of_several_hosts_are_added_and_reasons_put_together() -> None:
     def reading(cpu_s: float | None, joules: float, throttle: int | None) -> dict[str, Any]:
         return {"cpu_s": cpu_s, "joules": {"gpu-0": (joules, 0.0)}, "throttle": throttle}

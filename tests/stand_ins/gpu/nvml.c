@@ -1,6 +1,7 @@
 /* Stand-in for libnvidia-ml.so.1: as many GPUs as STAND_IN_GPUS says; init answers STAND_IN_NVML_INIT (0: success),
- * likewise STAND_IN_NVML_ENERGY and STAND_IN_NVML_THROTTLE. Each GPU uses a joule between two readings.
+ * likewise STAND_IN_NVML_ENERGY, STAND_IN_NVML_THROTTLE and STAND_IN_NVML_NAME. Each GPU uses a joule between two readings.
  * Names and return types as in NVML's API reference. */
+#include <stdio.h>
 #include <stdlib.h>
 
 static int number(const char *name, int otherwise)
@@ -22,6 +23,18 @@ int nvmlDeviceGetCount_v2(unsigned int *count)
 int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **device)
 {
     *device = (void *)(unsigned long)(index + 1);
+    return 0;
+}
+
+int nvmlDeviceGetName(void *device, char *name, unsigned int length)
+{
+    snprintf(name, length, "Stand-in GPU %s", device == (void *)3 ? "B" : "A");
+    return number("STAND_IN_NVML_NAME", 0);
+}
+
+int nvmlSystemGetDriverVersion(char *version, unsigned int length)
+{
+    snprintf(version, length, "550.54.15");
     return 0;
 }
 
