@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
@@ -49,34 +49,46 @@ def notify(command: str, document: str, *, name: str, verdicts: Sequence[Verdict
         "GPUBENCH_VERDICT": next((word for word in _WORST_FIRST if word in words), ""),
         "GPUBENCH_EXIT_CODE": str(code),
     }
+    process = None
     try:
         with tempfile.TemporaryFile() as given:
             given.write(document.encode())
             given.seek(0)
-            process = subprocess.Popen(
-                ["sh", "-c", command],
-                stdin=given,
-                env={**os.environ, **told},
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
-    except OSError as error:
-        warn(f"--notify couldn't be run: {error.strerror}")
-        return
-    said = _LastLine(process.stderr)
-    try:
+            with _interrupted_later():
+                process = subprocess.Popen(
+                    ["sh", "-c", command],
+                    stdin=given,
+                    env={**os.environ, **told},
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,
+                )
+        said = _LastLine(process.stderr)
         process.wait(LIMIT_S)
-    except subprocess.TimeoutExpired:
-        warn(f"--notify was ended after {LIMIT_S:g} s")
-    else:
         if process.returncode:
             warn(f"--notify ended with exit code {process.returncode}: {said.text()}")
+    except OSError as error:
+        warn(f"--notify couldn't be run: {error.strerror}")
+    except subprocess.TimeoutExpired:
+        warn(f"--notify was ended after {LIMIT_S:g} s")
     finally:
-        if process.returncode is None:  # too slow, or the user interrupts us: with all that it has started
+        if process is not None and process.returncode is None:  # too slow, or the user interrupts us
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+                os.killpg(process.pid, signal.SIGKILL)  # with all that it has started
             process.wait()
+
+
+@contextlib.contextmanager
+def _interrupted_later() -> Iterator[None]:
+    """A Ctrl-C within counts at the end: else a process that has just started would be known to nobody."""
+    caught: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: caught.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    for number in caught[:1]:
+        signal.raise_signal(number)
 
 
 class _LastLine:

@@ -95,3 +95,12 @@ def test_an_interruption_ends_the_command_too(campaign: Path, tmp_path: Path) ->
     assert front.end() == 130
     assert "Traceback" not in front.output
     assert until(lambda: has_ended(tmp_path / "pid"), "the end of sleep")
+
+
+def test_an_interruption_while_the_command_starts_counts_when_it_has_started() -> None:
+    started = []
+    with pytest.raises(KeyboardInterrupt), notify._interrupted_later():
+        signal.raise_signal(signal.SIGINT)
+        started.append(True)
+    assert started
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -268,6 +268,17 @@ def test_what_dead_runs_left_on_this_machine_is_listed_and_removed(gpubench: Run
     assert "this site's jobs are no scripts" in gpubench("sites", "clean", "kubernetes").stderr
 
 
+def test_scratch_from_before_the_last_start_of_this_machine_is_left_over_and_that_of_another_is_not(
+    gpubench: Run, tmp_path: Path
+) -> None:
+    for name, host in (("before", os.uname().nodename), ("elsewhere", "another-host")):
+        (tmp_path / f"gpubench-{name}").mkdir()
+        (tmp_path / f"gpubench-{name}" / scratch.HOLD).write_text(f"of-another-boot\nhost {host}\n")
+    done = gpubench("sites", "clean", "local", "--set", f"paths.scratch={tmp_path}", "--remove")
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.glob("gpubench-*")] == ["gpubench-elsewhere"], done.stdout
+
+
 def test_a_cleaning_that_goes_well_removes_the_files_of_those_that_did_not(gpubench: Run, tmp_path: Path) -> None:
     names = [f"{site}-20260101-000000-00000{number}" for number, site in enumerate(("local", "local", "local-slurm"))]
     dead, at_work, elsewhere = (tmp_path / "outputs" / "cleanings" / name for name in names)
