@@ -137,8 +137,8 @@ def main() -> None:
         completion.answer_shells()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # an arrow, say, where the locale has Latin letters only
-    # Modules and runs are hundreds of thousands of objects that stay; a search for rings among them finds none.
-    gc.set_threshold(1_000_000, 50, 50)
+    # Ten thousand runs are millions of objects that stay; to look for rings among them takes a third of a report's time
+    gc.set_threshold(200_000, 50, 50)
     word = next(iter(sys.argv[1:]), None)
     try:
         command(word if any(word in names for names in PARTS.values()) else None)()

@@ -130,10 +130,9 @@ def write_cache(path: Path, parsed: ParsedSamples) -> None:
     runs = {key: place[id(one)] for key, one in parsed.environments.items()}
     environments = json.dumps({"parts": list(parts.values()), "runs": runs}).encode()
     pieces = [index.getvalue(), rows.getvalue(), environments]
-    rest = b"".join(pieces)
-    head = json.dumps(_head(rest, [len(piece) for piece in pieces])).encode()
+    head = json.dumps(_head(b"".join(pieces), [len(piece) for piece in pieces])).encode()
     try:
-        write_atomically(path, b"".join((head, b"\n", rest)), parents=False)
+        write_atomically(path, b"".join((head, b"\n", *pieces)), parents=False)
     except MissingToolError:
         return  # a full disk, a directory that may only be read: the next merge parses anew
 

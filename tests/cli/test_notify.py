@@ -99,8 +99,13 @@ def test_an_interruption_ends_the_command_too(campaign: Path, tmp_path: Path) ->
 
 def test_an_interruption_while_the_command_starts_counts_when_it_has_started() -> None:
     started = []
-    with pytest.raises(KeyboardInterrupt), notify._interrupted_later():
-        signal.raise_signal(signal.SIGINT)
-        started.append(True)
+
+    def start() -> None:
+        with notify._interrupted_later():
+            signal.raise_signal(signal.SIGINT)
+            started.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
     assert started
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
