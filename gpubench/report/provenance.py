@@ -259,7 +259,7 @@ def unplanned(plan: Plan, changes: Changes) -> list[str]:
     for change in changes.by_field():
         if change.why != "planned":
             said = zip(plan.variants, changes.values[change.field], strict=True)
-            values = ", ".join(f"{variant.label} {value}" for variant, value in said)
+            values = ", ".join(f"{value} in {variant.label}" for variant, value in said)
             found.setdefault((change.field.split(".", 1)[0], change.why), []).append(f"{change.field} is {values}")
     lines = []
     for (kind, why), fields in found.items():

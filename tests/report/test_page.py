@@ -218,7 +218,7 @@ def test_what_a_binding_sets_by_itself_is_a_difference(
     assert facts["setting UCX_PROTO_ENABLE"] == ["unset", "unset", "n"]
     assert "environment.UCX_TLS" not in facts
     said = (
-        "unplanned difference: environment.UCX_PROTO_ENABLE is 1.17.0 n, 1.19.0 unset, 1.19.0-proto1 n "
+        "unplanned difference: environment.UCX_PROTO_ENABLE is n in 1.17.0, unset in 1.19.0, n in 1.19.0-proto1 "
         "(set by the binding where no variant sets it)"
     )
     assert provenance.unplanned(bound.plan, bound.changes) == [said]
@@ -267,7 +267,7 @@ def test_many_fields_of_one_kind_are_one_note_that_says_the_first(
             one["nodes"][0]["network"] = {}
     other = reports.with_provenance(inputs, changed)
     (note,) = provenance.unplanned(other.plan, other.changes)
-    assert note.startswith("unplanned difference: 20 fields of network, the first: network.ib0.mtu is 1.17.0 4092, ")
+    assert note.startswith("unplanned difference: 20 fields of network, the first: network.ib0.mtu is 4092 in 1.17.0, ")
     assert note.endswith("(not asked for, so it blocks the comparison)")
 
 
@@ -283,7 +283,7 @@ def test_another_kernel_is_said_on_the_page_and_in_markdown(
         if one["processes"][0]["ucx"]["loaded"] == "1.17.0":
             one["nodes"][0]["kernel"] = "5.15.0"
     other = reports.with_provenance(inputs, changed, allow=allow)
-    line = f"unplanned difference: kernel is 1.17.0 5.15.0, 1.19.0 6.1.0, 1.19.0-proto1 6.1.0 ({said})"
+    line = f"unplanned difference: kernel is 5.15.0 in 1.17.0, 6.1.0 in 1.19.0, 6.1.0 in 1.19.0-proto1 ({said})"
     assert provenance.unplanned(other.plan, other.changes) == [line]
     assert line in reports.page_html(other).decode()
     assert line in reports.summary(other)
