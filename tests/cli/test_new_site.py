@@ -71,6 +71,8 @@ def test_what_the_commands_say_becomes_a_profile_that_passes_its_check(gpubench:
     done = gpubench("sites", "check", "./hopper.toml")
     (wrong,) = (line for line in done.stdout.splitlines() if line.startswith("wrong"))
     assert (done.returncode, wrong.partition(" is empty")[0]) == (2, "wrong: paths.shared")
+    filled = gpubench("sites", "check", "./hopper.toml", "--set", "paths.shared=['/home']")
+    assert (filled.returncode, "wrong" in filled.stdout) == (0, False), filled.stdout
     (tmp_path / "hopper.toml").write_text(text.replace("shared = []", 'shared = ["/home"]'))
     done = gpubench("sites", "check", "./hopper.toml")
     assert done.returncode == 0, done.stdout

@@ -67,7 +67,7 @@ def test_what_an_ordinary_user_runs_here_is_writable_for_nobody_else_and_trusts_
     temporary.chmod(0o1777)
     for name in ("thesis", ".held"):
         (home / "precious" / name).write_bytes(BOOT_ID.read_bytes())
-    suite = write_suite(home, reps=3000)
+    suite = write_suite(home, reps=60)
     for path in [home, *home.rglob("*")]:
         shutil.chown(path, OTHER_USER, "nogroup")
     traps = set_traps(temporary, home / "precious")

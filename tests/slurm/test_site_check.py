@@ -50,7 +50,7 @@ def test_a_new_profile_says_what_the_real_slurm_has_and_its_nodes_confirm_it(log
     for line in ('description = "Slurm cluster hosts"', 'queue = "batch"', 'job = "240m"', "nodes = [1, 2]"):
         assert line in text
     assert "# other partitions: debug" in text
-    login.run("sites", "check", "./fresh.toml")
+    assert "wrong: paths.shared is empty" in login.run("sites", "check", "./fresh.toml", code=2)
     here = ("interface=eth0", "layout.one_machine=true", f"paths.shared=['{login.directory}']")
     said = login.run(
         "sites", "check", "./fresh.toml", "--live", "--nodes", "2", *(w for s in here for w in ("--set", s))

@@ -1,5 +1,6 @@
 """Site profiles: list them, show one with the source of each value, check one by itself."""
 
+import operator
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -59,7 +60,8 @@ def _findings(name: str, settings: Sequence[str]) -> Iterator[SiteFinding]:
         return
     yield SiteFinding(True, f"{profile.source}: all keys are known")
     file = Path(profile.source.removesuffix(f" with {SET}"))
-    empty = list(to_fill_in(file.read_text(encoding="utf-8"))) if file.is_file() else []
+    to_fill = to_fill_in(file.read_text(encoding="utf-8")) if file.is_file() else []
+    empty = [key for key in to_fill if not operator.attrgetter(key)(site)]  # --set may have filled it in
     yield from (SiteFinding(False, f"{key} is empty, and {file} says that it must be filled in") for key in empty)
     for one in check_site(site):
         if one.ok is not None or not any(one.what.startswith(f"{key} ") for key in empty):  # said already
