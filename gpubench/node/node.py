@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from gpubench.node import forked, gpu, scratch
+from gpubench.node.admission import VARIABLE
 from gpubench.node.environment import build
 from gpubench.node.net import answers, split_address
 from gpubench.node.process import Child, Planned, command, maps_anywhere, role_words, stop_all, supervisor_of
@@ -190,8 +191,9 @@ class RunNode:
             self._hold = -1
 
     def report(self) -> Dict[str, object]:
-        """This node's part of the provenance."""
-        return {"rank": self.rank, **self.facts, "load": self.load.samples, "environment": dict(self.env)}
+        """This node's part of the provenance: without the secrets of the job, whose later runs have the same."""
+        environment = {name: value for name, value in self.env.items() if name not in (VARIABLE, CLUSTER_VARIABLE)}
+        return {"rank": self.rank, **self.facts, "load": self.load.samples, "environment": environment}
 
     def _of_other_runs(self) -> Dict[int, str]:
         """Processes of this campaign that belong to none of this block's runs."""

@@ -15,6 +15,9 @@ from tests.node.specs_by_hand import RUN, quiet_environment, run_spec, write_cam
 
 SHORT = Deadlines(start_s=60.0, stop_s=30.0, silence_s=60.0)
 
+TOKEN = "start-1"
+"""Of the job; its runs derive their secret from it."""
+
 
 class Runner:
     """One campaign of one run, and supervisors of it under the Python of these words."""
@@ -29,7 +32,7 @@ class Runner:
     def start(self, *words: str, **env: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             [*self._command, *words],
-            env=quiet_environment(GPUBENCH_JOB_TOKEN="start-1", SCRATCHDIR=str(self.directory), **env),
+            env=quiet_environment(GPUBENCH_JOB_TOKEN=TOKEN, SCRATCHDIR=str(self.directory), **env),
             cwd=self.directory,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -18,11 +18,13 @@ from typing import Any
 
 import pytest
 
+from gpubench.node.admission import VARIABLE, environment
 from gpubench.spec import Deadlines
 from gpubench.workloads.process_reaper import CLUSTER_VARIABLE, marked
+from tests.cli.campaigns import files_with
 from tests.conftest import need
 from tests.node.dask_by_hand import write_dask
-from tests.node.runners import Runner, finish, until
+from tests.node.runners import TOKEN, Runner, finish, until
 from tests.node.specs_by_hand import RUN
 
 Start = Callable[..., Runner]
@@ -106,6 +108,15 @@ def test_a_process_that_dies_on_any_node_fails_the_run_with_cause_and_last_lines
         assert {"rank0/scheduler.log", "rank0/worker-0-0.log", "rank1/worker-1-0.log"} <= set(logs.namelist())
     provenance = json.loads((runner.run_dir() / "provenance.json").read_text(encoding="utf-8"))
     assert [node["rank"] for node in provenance["nodes"]] == [0, 1]
+
+
+def test_no_file_of_a_run_holds_the_secrets_of_its_job_which_later_runs_share(run: Start) -> None:
+    runner = run(ranks=2)
+    os.kill(pid(runner, "worker-1-0"), signal.SIGKILL)
+    assert codes(runner) == [0, 0]
+    assert files_with(RUN, runner.run_dir())
+    for secret in (TOKEN, environment("tcp", TOKEN)[VARIABLE].partition(":")[2]):
+        assert files_with(secret, runner.run_dir()) == []
 
 
 def parent(process: int) -> int:
@@ -212,7 +223,7 @@ def test_the_rendezvous_is_private_and_leads_to_a_listener_on_the_interface_of_t
     runner = run(ranks=2)
     (published,) = (runner.directory / "runs").glob(".rendezvous-*")
     assert published.name.startswith(f".rendezvous-{RUN}-")
-    assert "start-1" not in published.name  # the token: whoever may list the directory would get into the run
+    assert TOKEN not in published.name  # the token: whoever may list the directory would get into the run
     assert published.stat().st_mode & 0o777 == 0o600
     host, port = json.loads(published.read_text())["facts"]["server"]
     assert host == "127.0.0.1"

@@ -30,6 +30,15 @@ def test_a_file_is_written_whole_with_the_asked_mode_and_nothing_else_beside_it(
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
+@pytest.mark.parametrize(("umask", "mode"), [("077", 0o600), ("022", 0o644), ("002", 0o664)])
+def test_permissions_follow_the_umask(tmp_path: Path, umask: str, mode: int) -> None:
+    code = "import sys, pathlib; from gpubench.writer.atomic import write_atomic; "
+    code += "write_atomic(pathlib.Path(sys.argv[1]), b'x')"
+    words = ["sh", "-c", f'umask {umask} && exec "$@"', "sh", sys.executable, "-c", code, str(tmp_path / "a")]
+    subprocess.run(words, check=True)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == mode
+
+
 def test_a_file_is_replaced(tmp_path: Path) -> None:
     write_atomic(tmp_path / "a", b"a long first content")
     write_atomic(tmp_path / "a", b"two")
