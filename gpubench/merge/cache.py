@@ -50,7 +50,7 @@ _ROWS = {
 def key_of(run: RunFiles, workloads: Iterable[WorkloadLines]) -> bytes:
     """What the parsed samples of ``run`` are found by; ``workloads`` are those of its record."""
     about = [(one.params_id, one.workload, one.backend, one.params) for one in workloads]
-    found = hashlib.sha256(run.samples.encode("utf-8", "surrogatepass"))
+    found = hashlib.sha256(run.samples)
     found.update(b"\0" + repr(about).encode("utf-8", "backslashreplace"))
     return found.digest()
 
@@ -138,5 +138,6 @@ def write_cache(path: Path, parsed: ParsedSamples) -> None:
 
 
 def _head(rest: bytes | memoryview, sizes: list[int]) -> dict[str, object]:
-    sha256 = hashlib.sha256(rest).hexdigest()
-    return {"schema": CACHE, "gpubench": __version__, "sizes": sizes, "sha256": sha256}
+    found = hashlib.sha256(rest)
+    found.update(repr(sizes).encode())
+    return {"schema": CACHE, "gpubench": __version__, "sizes": sizes, "sha256": found.hexdigest()}

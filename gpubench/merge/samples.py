@@ -35,11 +35,16 @@ _MICROSECOND = dt.timedelta(microseconds=1)
 
 @dataclasses.dataclass(frozen=True)
 class RunFiles:
-    """What ``merge`` needs of one finished run. ``samples`` is the text of the file that ``source`` names."""
+    """What ``merge`` needs of one finished run. ``samples`` is what stands in the file that ``source`` names."""
 
     record: RunRecord
-    samples: str
+    samples: bytes
     source: str
+
+    @property
+    def text(self) -> str:
+        """The samples; a line that isn't UTF-8 is a damaged line, to be reported by its number like any other."""
+        return self.samples.decode("utf-8", "replace")
 
 
 @dataclasses.dataclass
@@ -166,17 +171,17 @@ def whole_samples(runs: Sequence[RunFiles], workloads: Sequence[WorkloadLines]) 
         ``at`` is the place of the sample's workload in ``workloads``; besides ``rep warmup wall_s bytes answer
         started_at`` of the line, and OPTIONAL.
     """
-    counts = [run.samples.count("\n") for run in runs]
-    text = "".join(run.samples for run in runs)
-    if any(run.samples and not run.samples.endswith("\n") for run in runs):
+    counts = [run.samples.count(b"\n") for run in runs]
+    text = b"".join(run.samples for run in runs)
+    if any(run.samples and not run.samples.endswith(b"\n") for run in runs):
         return None
     try:
-        lines = pl.read_ndjson(io.BytesIO(text.encode()), schema=LINE) if text else pl.DataFrame(schema=LINE)
+        lines = pl.read_ndjson(io.BytesIO(text), schema=LINE) if text else pl.DataFrame(schema=LINE)
         if lines.height != sum(counts) or not _is_plain(lines, text):
             return None
         places = _places(lines, np.repeat(np.arange(len(runs)), counts), workloads)
         checked = None if places is None else _checked(lines, places)
-    except (pl.exceptions.PolarsError, UnicodeEncodeError):
+    except pl.exceptions.PolarsError:
         return None
     if checked is None:
         return None
@@ -225,9 +230,9 @@ def _checked(lines: pl.DataFrame, places: Ints) -> pl.DataFrame | None:
     return frame if not frame.height or frame.select(rules.all()).item() else None
 
 
-def _is_plain(lines: pl.DataFrame, text: str) -> bool:
+def _is_plain(lines: pl.DataFrame, text: bytes) -> bool:
     """Whether the text has as many fields as these lines, less those that are left out: polars would drop another.
 
     One too many here and one too few there are as many, but what is missing is null.
     """
-    return text.count('":') == lines.height * len(LINE) - sum(lines[name].null_count() for name in OPTIONAL)
+    return text.count(b'":') == lines.height * len(LINE) - sum(lines[name].null_count() for name in OPTIONAL)

@@ -79,13 +79,12 @@ def _with_samples(record: RunRecord, directory: RunDirectory) -> RunFiles:
     source = directory.path / SAMPLES_FILE
     try:
         with reading(source):
-            # A line that isn't UTF-8 is a damaged line, to be reported by its number like any other.
-            text = read_bytes(source).decode("utf-8", "replace")
+            samples = read_bytes(source)
     except FileNotFoundError:
-        text = ""
-    if "\r" in text:  # every kind of line end, as text files are read
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return RunFiles(record, text, f"{directory.path.parent.name}/{directory.path.name}/{SAMPLES_FILE}")
+        samples = b""
+    if b"\r" in samples:  # every kind of line end, as text files are read
+        samples = samples.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return RunFiles(record, samples, f"{directory.path.parent.name}/{directory.path.name}/{SAMPLES_FILE}")
 
 
 RESULTS = "gpubench/results/1"
@@ -306,7 +305,7 @@ def _line_by_line(runs: Sequence[RunFiles]) -> tuple[pl.DataFrame, list[ParsedLi
             for name, one in workloads.items()
         }
         about_run = _about(run)
-        done.append(parsed := parse_samples(run.samples, run.source, workloads))
+        done.append(parsed := parse_samples(run.text, run.source, workloads))
         for line, started_us in parsed.samples:
             *names, status = about_workload[line.params_id]
             timing = (line.rep, line.warmup, float(line.wall_s), line.bytes, line.answer, started_us)

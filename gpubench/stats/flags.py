@@ -183,11 +183,11 @@ def several_modes(runs: Iterable[Sequence[float]], *, apart: float) -> bool:
     """
     runs = list(runs)
     values = pooled(runs)
-    if sum(len(run) - len(set(run)) for run in runs) > TIES * sum(map(len, runs)):
-        return False
     if len(values) < LEAST or np.subtract(*np.quantile(values, (0.9, 0.1))) <= apart:
         return False
-    return bool(excess_mass(values) * np.sqrt(len(values)) > _CRITICAL)
+    if excess_mass(values) * np.sqrt(len(values)) <= _CRITICAL:
+        return False
+    return sum(len(run) - len(set(run)) for run in runs) <= TIES * sum(map(len, runs))
 
 
 def pooled(runs: Iterable[Sequence[float]]) -> Floats:

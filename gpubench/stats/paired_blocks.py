@@ -15,9 +15,9 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gpubench.errors import DataError
 from gpubench.stats.data import ComparisonInput, RunSamples
@@ -273,7 +273,7 @@ def flip_signs(coins: int, seed: int) -> Iterator[Floats]:
     """
     if _all_fit(coins):
         codes = np.arange(2**coins)[:, None]
-        every = _signs((codes >> np.arange(coins)[None, :]) & 1)
+        every = _signs(((codes >> np.arange(coins)[None, :]) & 1).astype(np.uint8))
         yield from (every[start : start + _CHUNK] for start in range(0, len(every), _CHUNK))
         return
     # A bit per coin: whole patterns of thousands of blocks as numbers of eight bytes are half a gigabyte.
@@ -290,11 +290,9 @@ def _all_fit(coins: int) -> bool:
     return coins < MOST_FLIPS.bit_length() and 2**coins <= MOST_FLIPS
 
 
-def _signs(bits: Any) -> Floats:
-    signs: Floats = np.asarray(bits, dtype=np.float64)
-    signs *= -2.0  # in place: ten thousand blocks are tossed thousands of times
-    signs += 1.0
-    return signs
+def _signs(bits: npt.NDArray[np.uint8]) -> Floats:
+    # In narrow numbers first: ten thousand blocks are tossed thousands of times.
+    return (1 - 2 * bits.view(np.int8)).astype(np.float64)
 
 
 def _patterns(coins: int) -> int:

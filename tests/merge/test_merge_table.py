@@ -30,7 +30,7 @@ def runs(campaign: Campaign) -> tuple[RunFiles, ...]:
 
 
 def damaged(run: RunFiles, text: str) -> RunFiles:
-    return RunFiles(run.record, text, run.source)
+    return RunFiles(run.record, text.encode("utf-8", "surrogatepass"), run.source)
 
 
 def test_exactly_the_columns_of_the_design(runs: tuple[RunFiles, ...]) -> None:
@@ -70,7 +70,7 @@ def test_order_copies_and_remerging_change_nothing(runs: tuple[RunFiles, ...], d
 
 
 def _shuffle_lines(run: RunFiles, seed: int) -> RunFiles:
-    lines = run.samples.splitlines(keepends=True)
+    lines = run.text.splitlines(keepends=True)
     random.Random(seed).shuffle(lines)
     return damaged(run, "".join(lines))
 
@@ -78,7 +78,7 @@ def _shuffle_lines(run: RunFiles, seed: int) -> RunFiles:
 @settings(max_examples=60, deadline=None)
 @given(cut=st.integers(min_value=0, max_value=2000))
 def test_a_cut_off_file_loses_at_most_its_last_line(runs: tuple[RunFiles, ...], cut: int) -> None:
-    text = runs[0].samples[:cut]
+    text = runs[0].text[:cut]
     merged = merge([damaged(runs[0], text)])
     assert merged.errors == ()
     whole = text.count("\n")
@@ -87,7 +87,7 @@ def test_a_cut_off_file_loses_at_most_its_last_line(runs: tuple[RunFiles, ...], 
 
 
 def test_a_torn_line_in_the_middle_is_an_error_and_the_rest_is_merged(runs: tuple[RunFiles, ...]) -> None:
-    lines = runs[0].samples.splitlines()
+    lines = runs[0].text.splitlines()
     lines[4] = lines[4][:37]
     merged = merge([damaged(runs[0], "\n".join(lines) + "\n"), *runs[1:]])
     (error,) = merged.errors
@@ -127,7 +127,7 @@ def test_a_torn_line_in_the_middle_is_an_error_and_the_rest_is_merged(runs: tupl
     ],
 )
 def test_an_impossible_sample_is_an_error(runs: tuple[RunFiles, ...], change: dict[str, object]) -> None:
-    lines = runs[0].samples.splitlines()
+    lines = runs[0].text.splitlines()
     lines[2] = json.dumps(json.loads(lines[2]) | change)
     merged = merge([damaged(runs[0], "\n".join(lines) + "\n")])
     assert [str(error).split(":")[0] for error in merged.errors] == [f"{runs[0].source}, line 3"]
@@ -138,7 +138,7 @@ def test_an_impossible_sample_is_an_error(runs: tuple[RunFiles, ...], change: di
 def test_counts_that_are_none_are_refused_with_what_would_be(
     runs: tuple[RunFiles, ...], change: dict[str, object]
 ) -> None:
-    line = json.dumps(json.loads(runs[0].samples.splitlines()[0]) | change)
+    line = json.dumps(json.loads(runs[0].text.splitlines()[0]) | change)
     (error,) = merge([damaged(runs[0], f"{line}\n")]).errors
     assert f"whole numbers from 0 to {2**31 - 1} and {2**63 - 1}" in str(error)
 
@@ -157,13 +157,13 @@ def test_counts_that_are_none_are_refused_with_what_would_be(
 def test_a_sample_at_the_edge_of_what_is_possible_is_kept_and_looked_at_with_all_others(
     runs: tuple[RunFiles, ...], change: dict[str, object]
 ) -> None:
-    lines = runs[0].samples.splitlines()
+    lines = runs[0].text.splitlines()
     lines[2] = json.dumps(json.loads(lines[2]) | change, separators=(",", ":"))
     edge = damaged(runs[0], "\n".join(lines) + "\n")
     workloads = workloads_of([edge])
     assert workloads is not None
     assert whole_samples([edge], workloads) is not None
-    together, one_by_one = merge([edge]), merge([damaged(edge, edge.samples + "\n")])
+    together, one_by_one = merge([edge]), merge([damaged(edge, edge.text + "\n")])
     assert together.errors == one_by_one.errors == ()
     assert together.frame.height == len(lines)
     assert parquet(together.frame) == parquet(one_by_one.frame)
@@ -179,7 +179,7 @@ ANY_JSON = FLAT | st.lists(FLAT, max_size=2) | st.dictionaries(WORD, FLAT, max_s
 @settings(max_examples=200, deadline=None)
 @given(place=st.integers(0, 20), value=ANY_JSON)
 def test_no_line_whatever_stands_in_it_stops_the_merge(runs: tuple[RunFiles, ...], place: int, value: object) -> None:
-    lines = runs[0].samples.splitlines()
+    lines = runs[0].text.splitlines()
     sample = json.loads(lines[3])
     lines[3] = json.dumps(sample | {sorted(sample)[place % len(sample)]: value})
     merged = merge([damaged(runs[0], "\n".join(lines) + "\n")])
@@ -188,7 +188,7 @@ def test_no_line_whatever_stands_in_it_stops_the_merge(runs: tuple[RunFiles, ...
 
 
 def test_copies_that_contradict_each_other_are_used_neither(runs: tuple[RunFiles, ...]) -> None:
-    lines = runs[0].samples.splitlines()
+    lines = runs[0].text.splitlines()
     lines[1] = json.dumps(json.loads(lines[1]) | {"wall_s": 99.0})
     merged = merge([*runs, damaged(runs[0], "\n".join(lines) + "\n")])
     (error,) = merged.errors
@@ -200,9 +200,9 @@ def test_copies_that_contradict_each_other_are_used_neither(runs: tuple[RunFiles
 def test_a_sample_that_stands_twice_in_its_file_is_one_or_none(
     wall_s: float | None, lost: int, errors: int, runs: tuple[RunFiles, ...]
 ) -> None:
-    again = json.loads(runs[0].samples.splitlines()[1])
+    again = json.loads(runs[0].text.splitlines()[1])
     copy = json.dumps(again if wall_s is None else again | {"wall_s": wall_s}, separators=(",", ":"))
-    run = damaged(runs[0], f"{runs[0].samples}{copy}\n")
+    run = damaged(runs[0], f"{runs[0].text}{copy}\n")
     workloads = workloads_of([run])
     assert workloads is not None
     assert whole_samples([run], workloads) is not None  # nothing is odd about the lines
@@ -271,7 +271,7 @@ def test_many_runs_at_once_and_line_by_line_are_the_same_table(runs: tuple[RunFi
     together = merge(runs)
     for number, run in enumerate(runs):
         # A blank line is no reason to complain, and reason enough to look at every line.
-        blank = damaged(run, run.samples.replace("\n", "\n\n", 1))
+        blank = damaged(run, run.text.replace("\n", "\n\n", 1))
         one_by_one = merge([*runs[:number], blank, *runs[number + 1 :]])
         assert (one_by_one.warnings, one_by_one.errors) == ((), ())
         assert parquet(one_by_one.frame) == parquet(together.frame)
@@ -279,12 +279,12 @@ def test_many_runs_at_once_and_line_by_line_are_the_same_table(runs: tuple[RunFi
 
 def test_costs_are_columns_where_they_were_read_and_null_elsewhere(runs: tuple[RunFiles, ...]) -> None:
     costs = '"answer":"ok","cpu_s":0.5,"energy_j":3,"throttle":4'
-    some = [damaged(runs[0], runs[0].samples.replace('"answer":"ok"', costs)), *runs[1:]]
+    some = [damaged(runs[0], runs[0].text.replace('"answer":"ok"', costs)), *runs[1:]]
     workloads = workloads_of(some)
     assert workloads is not None
     assert whole_samples(some, workloads) is not None
     together = merge(some)
-    blank = damaged(some[0], some[0].samples.replace("\n", "\n\n", 1))
+    blank = damaged(some[0], some[0].text.replace("\n", "\n\n", 1))
     assert parquet(merge([blank, *runs[1:]]).frame) == parquet(together.frame)
     read = together.frame.select("cpu_s", "energy_j", "throttle").unique().sort("cpu_s").rows()
     assert read == [(None, None, None), (0.5, 3.0, 4)]
@@ -314,6 +314,7 @@ def test_costs_are_columns_where_they_were_read_and_null_elsewhere(runs: tuple[R
         ('"started_at":"20', '"started_at":"10'),
         ('"workload":"', '"workload":"x'),
         ('"backend":"', '"backend":"x'),
+        ('"started_at":"', '"started_at":"\udcff'),  # no UTF-8
         ("{", ""),
         ("}", "}}"),
     ],
@@ -321,8 +322,8 @@ def test_costs_are_columns_where_they_were_read_and_null_elsewhere(runs: tuple[R
 def test_an_odd_line_among_a_thousand_is_found_and_only_it_is_left_out(
     runs: tuple[RunFiles, ...], change: tuple[str, str]
 ) -> None:
-    odd = damaged(runs[1], runs[1].samples.replace(*change, 1))
-    assert odd.samples != runs[1].samples
+    odd = damaged(runs[1], runs[1].text.replace(*change, 1))
+    assert odd.text != runs[1].text
     merged = merge([runs[0], odd, *runs[2:]])
     is_harmless = change[1] == '"rep":0,"rep":0'  # JSON's last value counts
     assert len(merged.errors) == (0 if is_harmless else 1)
@@ -353,9 +354,9 @@ def test_a_workload_that_stands_twice_in_a_record_keeps_its_samples_line_by_line
     run = runs[0]
     twin = dataclasses.replace(run.record.workloads[0], params_id="0" * 12, status="failed")
     record = dataclasses.replace(run.record, workloads=[*run.record.workloads, twin])
-    more = run.samples.splitlines()[-1]
+    more = run.text.splitlines()[-1]
     line = json.loads(more) | {"params_id": twin.params_id, "workload": twin.workload, "rep": 99}
-    merged = merge([RunFiles(record, f"{run.samples}{json.dumps(line)}\n", run.source), *runs[1:]])
+    merged = merge([damaged(dataclasses.replace(run, record=record), f"{run.text}{json.dumps(line)}\n"), *runs[1:]])
     assert (merged.errors, merged.warnings) == ((), ())
     assert merged.frame.height == merge(runs).frame.height + 1
     assert merged.frame.filter(rep=99).select("workload", "workload_status").row(0) == (twin.workload, "failed")
@@ -363,7 +364,7 @@ def test_a_workload_that_stands_twice_in_a_record_keeps_its_samples_line_by_line
 
 def test_lines_that_contradict_their_runs_record_are_found_among_many(runs: tuple[RunFiles, ...]) -> None:
     other = next(one.workload for one in runs[1].record.workloads if one.workload != "message")
-    odd = damaged(runs[1], runs[1].samples.replace('"workload":"message"', f'"workload":"{other}"', 1))
+    odd = damaged(runs[1], runs[1].text.replace('"workload":"message"', f'"workload":"{other}"', 1))
     merged = merge([runs[0], odd, *runs[2:]])
     assert [f"{odd.source}, line 1" in str(error) for error in merged.errors] == [True]
     assert merged.frame.height == merge(runs).frame.height - 1

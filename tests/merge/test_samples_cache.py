@@ -174,6 +174,17 @@ def test_a_damaged_run_beside_known_ones_is_named_as_without_a_cache(campaign: C
     assert same(merge_directory(campaign.runs_dir, known=parsed), plain)
 
 
+def test_a_cache_whose_parts_are_said_to_have_other_sizes_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "samples.cache"
+    finish(begin(tmp_path, make_plan(blocks=2, suite=SUITE)))
+    write_cache(path, merge_directory(tmp_path / "runs", known=NOTHING).parsed())
+    head, rest = path.read_bytes().split(b"\n", 1)
+    sizes = json.loads(head)["sizes"]
+    said = [*sizes[:-1], sizes[-1] + 1]  # a slice that ends behind the file's end is as long as before
+    path.write_bytes(head.replace(json.dumps(sizes).encode(), json.dumps(said).encode()) + b"\n" + rest)
+    assert read_cache(path) is NOTHING
+
+
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_a_damaged_file_is_no_cache(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
