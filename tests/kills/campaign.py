@@ -16,6 +16,7 @@ import secrets
 import shutil
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -126,18 +127,31 @@ class UnderSlurm(Here):
 HERE = Here()
 
 
-def undisturbed(directory: Path, site: Here = HERE) -> Counter[tuple[Any, ...]]:
-    """What comes out of a campaign that nobody kills."""
-    front = Front(directory, *site.words(directory), env=site.env(directory))
-    assert front.end(LONGEST_S) == 0, front.output
-    (campaign,) = _campaigns(directory)
-    return _table(campaign) + _answers(campaign)
+Rows = Counter[tuple[Any, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Undisturbed:
+    """What comes out of a campaign that nobody kills, and how long its command takes."""
+
+    rows: Rows
+    seconds: float
+
+    @staticmethod
+    def run(directory: Path, site: Here = HERE) -> Undisturbed:
+        """Run it in the empty ``directory``."""
+        begun = time.monotonic()
+        front = Front(directory, *site.words(directory), env=site.env(directory))
+        assert front.end(LONGEST_S) == 0, front.output
+        seconds = time.monotonic() - begun
+        (campaign,) = _campaigns(directory)
+        return Undisturbed(_table(campaign) + _answers(campaign), seconds)
 
 
 def kill(
     point: Point | SlurmPoint,
     directory: Path,
-    expected: Counter[tuple[Any, ...]],
+    expected: Rows,
     *,
     interleaved: bool = False,
     site: Here = HERE,
@@ -186,7 +200,7 @@ def _bugs(output: str) -> list[str]:
     return [line for line in output.splitlines() if "a bug in gpubench" in line or line.startswith("Traceback")]
 
 
-def _faults(seen: Seen, directory: Path, home: Path, expected: Counter[tuple[Any, ...]]) -> Iterator[str]:
+def _faults(seen: Seen, directory: Path, home: Path, expected: Rows) -> Iterator[str]:
     point = seen.point
     campaign = Campaign.open(directory)
     replaced = {block.replaces for job in campaign.jobs for block in job.blocks}
@@ -234,7 +248,7 @@ def _left(directory: Path, home: Path) -> Iterator[str]:
             os.close(handle)
 
 
-def _table(directory: Path) -> Counter[tuple[Any, ...]]:
+def _table(directory: Path) -> Rows:
     """How many samples of ok runs each cell has in blocks that stand; what differs between two is left out."""
     campaign = Campaign.open(directory)
     replaced = {block.replaces for job in campaign.jobs for block in job.blocks if block.replaces}
@@ -244,7 +258,7 @@ def _table(directory: Path) -> Counter[tuple[Any, ...]]:
     return Counter(frame.select(columns).iter_rows())
 
 
-def _answers(directory: Path) -> Counter[tuple[Any, ...]]:
+def _answers(directory: Path) -> Rows:
     """Every verdict but for what times make of it, and the page's lines of text without their numbers."""
     try:
         cells = json.loads((directory / "verdicts.json").read_text(encoding="utf-8"))["cells"]
@@ -256,12 +270,12 @@ def _answers(directory: Path) -> Counter[tuple[Any, ...]]:
     return found + Counter((ANSWERS, PAGE, line) for line in lines if line and not OF_TIMES.search(line))
 
 
-def _without_page(rows: Counter[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
+def _without_page(rows: Rows) -> Rows:
     return Counter({row: count for row, count in rows.items() if row[:2] != (ANSWERS, PAGE)})
 
 
 def all_calls(
-    role: str, call: str, directory: Path, expected: Counter[tuple[Any, ...]], *, first: int = 1, error: str = ""
+    role: str, call: str, directory: Path, expected: Rows, *, first: int = 1, error: str = ""
 ) -> Iterator[Seen]:
     """The ``first`` such call of the role, the one behind it, and so on, until nobody makes so many.
 
@@ -277,7 +291,7 @@ def all_calls(
             return
 
 
-def full(role: str, steps: int, most_kib: int, directory: Path, expected: Counter[tuple[Any, ...]]) -> Iterator[Seen]:
+def full(role: str, steps: int, most_kib: int, directory: Path, expected: Rows) -> Iterator[Seen]:
     """A file system of ``most_kib / steps`` KiB, of twice as many, and so on."""
     for step in range(1, steps + 1):
         place = directory / f"full-{role}-{step}"
@@ -290,14 +304,12 @@ def _by_slurm(seed: int, count: int) -> Iterator[Seen]:
         return
     with SlurmCluster() as slurm:
         site = UnderSlurm(slurm)
-        expected: Counter[tuple[Any, ...]] = Counter()
-        for number, point in enumerate([None, *slurm_points(slurm, seed, count)]):
+        (slurm.shared / "undisturbed").mkdir()
+        whole = Undisturbed.run(slurm.shared / "undisturbed", site)
+        for number, point in enumerate(slurm_points(slurm, seed, count, whole.seconds)):
             place = slurm.shared / str(number)
             place.mkdir()
-            if point is None:
-                expected = undisturbed(place, site)
-            else:
-                yield kill(point, place, expected, site=site)
+            yield kill(point, place, whole.rows, site=site)
 
 
 def _keep(directory: Path, name: object, folder: Path | None) -> None:
@@ -335,11 +347,13 @@ def main() -> None:
         home = Path(folder)
         (home / "undisturbed").mkdir()
         local = options.moments or options.calls or options.errors or options.full
-        expected = undisturbed(home / "undisturbed") if local else Counter()
+        whole = Undisturbed.run(home / "undisturbed") if local else Undisturbed(Counter(), 0.0)
+        expected = whole.rows
         _keep(home / "undisturbed", "undisturbed", options.keep)
 
         def by_moment() -> Iterator[Seen]:
-            for number, point in enumerate(moments(options.seed, options.moments, interleaved=options.interleaved)):
+            points = moments(options.seed, options.moments, whole.seconds, interleaved=options.interleaved)
+            for number, point in enumerate(points):
                 (home / str(number)).mkdir()
                 yield kill(point, home / str(number), expected, interleaved=options.interleaved)
 

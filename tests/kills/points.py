@@ -40,8 +40,11 @@ if [ "$1" = job.sh ]; then exec {words} {bash} "$@"; fi
 exec {bash} "$@"
 """
 
-SPAN_S = {"front end": 12.0, "job.sh": 6.5, "supervisor": 3.0, "scheduler": 2.5, "worker": 2.0, "client": 1.8}
-"""Within which a process is killed after it was seen, by role: about as long as it lives."""
+SPANS = {"front end": 0.95, "job.sh": 0.54, "supervisor": 0.25, "scheduler": 0.2, "worker": 0.16, "client": 0.14}
+"""Within which a process is killed after it was seen, by role: about as long as it lives.
+
+In seconds of a campaign that nobody kills: on a faster machine, a span of fixed seconds ends behind the process's life.
+"""
 OF_A_CLUSTER = ("scheduler", "worker", "client")
 """A supervisor sees such an end and records it: the run has failed, which is a finding and no hole."""
 
@@ -216,14 +219,17 @@ class Full:
 Point = Moment | Call | Full
 
 
-def moments(seed: int, count: int, *, interleaved: bool = False) -> Iterator[Moment]:
-    """So many, every role in turn, the rest drawn from the seed."""
+def moments(seed: int, count: int, campaign_s: float, *, interleaved: bool = False) -> Iterator[Moment]:
+    """So many, every role in turn, the rest drawn from the seed.
+
+    ``campaign_s``: seconds of a campaign that nobody kills.
+    """
     rng = random.Random(seed)
-    spans = {**SPAN_S, CONDUCTOR: SPAN_S["job.sh"]} if interleaved else SPAN_S
+    spans = {**SPANS, CONDUCTOR: SPANS["job.sh"]} if interleaved else SPANS
     for number in range(count):
         role = list(spans)[number % len(spans)]
         which = rng.randint(1, 2) if role in ("supervisor", *OF_A_CLUSTER) else 1
-        yield Moment(role, which, rng.uniform(0, spans[role]))
+        yield Moment(role, which, rng.uniform(0, spans[role] * campaign_s))
 
 
 def _pids(role: str, front: Front) -> list[int]:

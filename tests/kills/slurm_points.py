@@ -16,16 +16,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.cli.campaigns import Front, until
-from tests.kills.points import OF_A_CLUSTER
+from tests.kills.points import OF_A_CLUSTER, SPANS
 from tests.slurm.cluster import SlurmCluster
 
 HOSTS = ("n1", "n2")
 """Those of the partition that the campaign asks for."""
 PROCESSES = ("front end", "job.sh", "supervisor", *OF_A_CLUSTER)
 SITE = ("slurmd", "slurmctld", "host", "network")
-SPAN_S = {"front end": 25.0, "job.sh": 15.0, "supervisor": 6.0, "scheduler": 5.0, "worker": 4.0, "client": 4.0}
-OF_A_JOB_S = 15.0
-"""Within which something of the site fails after the job's script was seen."""
 LONGEST_DOWN_S = 30.0
 """Slurm gives a silent host up after some 20 s."""
 
@@ -122,15 +119,15 @@ class SlurmPoint:
         return [pid for pid, line in self._processes() if any(name in line for name in names)]
 
 
-def slurm_points(slurm: SlurmCluster, seed: int, count: int) -> Iterator[SlurmPoint]:
-    """So many, each kind in turn, the rest drawn from the seed."""
+def slurm_points(slurm: SlurmCluster, seed: int, count: int, campaign_s: float) -> Iterator[SlurmPoint]:
+    """So many, each kind in turn, the rest drawn from the seed; what belongs to the site fails while the job runs."""
     rng = random.Random(seed)
     kinds = (*PROCESSES, *SITE)
     for number in range(count):
         what = kinds[number % len(kinds)]
         host = "n1" if what in ("scheduler", "client") else rng.choice(HOSTS)
         which = rng.randint(1, 2) if what in ("supervisor", *OF_A_CLUSTER) else 1
-        after_s = rng.uniform(0, SPAN_S.get(what, OF_A_JOB_S))
+        after_s = rng.uniform(0, SPANS.get(what, SPANS["job.sh"]) * campaign_s)
         yield SlurmPoint(slurm, what, host, which, after_s, rng.uniform(0, LONGEST_DOWN_S))
 
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.conftest import need
-from tests.kills.campaign import all_calls, full, kill, undisturbed
+from tests.kills.campaign import Rows, Undisturbed, all_calls, full, kill
 from tests.kills.conftest import Note
-from tests.kills.points import CONDUCTOR, SPAN_S, Call, Moment, moments
+from tests.kills.points import CONDUCTOR, SPANS, Call, Moment, moments
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
@@ -29,8 +27,13 @@ FEW = [
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> Counter[tuple[Any, ...]]:
-    return undisturbed(tmp_path_factory.mktemp("undisturbed"))
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    return Undisturbed.run(tmp_path_factory.mktemp("undisturbed"))
+
+
+@pytest.fixture(scope="module")
+def expected(undisturbed: Undisturbed) -> Rows:
+    return undisturbed.rows
 
 
 def kills_seed() -> int:
@@ -43,16 +46,17 @@ def seed() -> int:
     return kills_seed()
 
 
-@pytest.mark.parametrize("number", range(len(SPAN_S)), ids=list(SPAN_S))
+@pytest.mark.parametrize("number", range(len(SPANS)), ids=list(SPANS))
 def test_of_a_campaign_whose_process_is_killed_nothing_is_lost(
-    number: int, seed: int, expected: Counter[tuple[Any, ...]], tmp_path: Path, note: Note
+    number: int, seed: int, undisturbed: Undisturbed, tmp_path: Path, note: Note
 ) -> None:
-    seen = note(kill(list(moments(seed, len(SPAN_S)))[number], tmp_path, expected))
+    point = list(moments(seed, len(SPANS), undisturbed.seconds))[number]
+    seen = note(kill(point, tmp_path, undisturbed.rows))
     assert not seen.faults, f"{SEED}={seed} {seen}"
 
 
 def test_of_an_interleaved_campaign_whose_conductor_is_killed_nothing_is_lost(
-    expected: Counter[tuple[Any, ...]], tmp_path: Path, note: Note
+    expected: Rows, tmp_path: Path, note: Note
 ) -> None:
     seen = note(kill(Moment(CONDUCTOR, 1, 1.5), tmp_path, expected, interleaved=True))
     assert seen.struck, seen
@@ -61,7 +65,7 @@ def test_of_an_interleaved_campaign_whose_conductor_is_killed_nothing_is_lost(
 
 @pytest.mark.parametrize(("role", "call", "number"), FEW)
 def test_of_a_campaign_that_is_killed_at_a_call_nothing_is_lost(  # noqa: PLR0917 - parameters and fixtures
-    role: str, call: str, number: int, expected: Counter[tuple[Any, ...]], tmp_path: Path, note: Note
+    role: str, call: str, number: int, expected: Rows, tmp_path: Path, note: Note
 ) -> None:
     need(bool(shutil.which("strace")), "strace (requirements/system.sh)")
     seen = note(kill(Call(role, call, number), tmp_path, expected))
@@ -70,21 +74,23 @@ def test_of_a_campaign_that_is_killed_at_a_call_nothing_is_lost(  # noqa: PLR091
 
 
 def test_of_many_campaigns_killed_at_any_moment_nothing_is_lost(
-    seed: int, expected: Counter[tuple[Any, ...]], tmp_path: Path, note: Note
+    seed: int, undisturbed: Undisturbed, tmp_path: Path, note: Note
 ) -> None:
-    wrong = []
-    for number, point in enumerate(moments(seed, MANY)):
+    wrong, struck = [], 0
+    for number, point in enumerate(moments(seed, MANY, undisturbed.seconds)):
         (tmp_path / str(number)).mkdir()
-        seen = note(kill(point, tmp_path / str(number), expected))
+        seen = note(kill(point, tmp_path / str(number), undisturbed.rows))
         wrong += [str(seen)] if seen.faults else []
+        struck += bool(seen.struck)
         shutil.rmtree(tmp_path / str(number))
+    assert struck >= MANY / 3, f"{SEED}={seed}: most processes had ended before"
     assert not wrong, f"{SEED}={seed}\n" + "\n".join(wrong)
 
 
 @pytest.mark.parametrize("call", ["rename", "fsync", "link"])
 @pytest.mark.parametrize("role", ["front end", "job.sh"])
 def test_of_a_campaign_that_is_killed_at_every_call_nothing_is_lost(
-    role: str, call: str, expected: Counter[tuple[Any, ...]], tmp_path: Path, note: Note
+    role: str, call: str, expected: Rows, tmp_path: Path, note: Note
 ) -> None:
     need(bool(shutil.which("strace")), "strace (requirements/system.sh)")
     wrong = []
@@ -96,7 +102,7 @@ def test_of_a_campaign_that_is_killed_at_every_call_nothing_is_lost(
 @pytest.mark.parametrize("call", ["rename", "fsync", "link", "mkdir"])
 @pytest.mark.parametrize("role", ["front end", "job.sh"])
 def test_of_a_campaign_whose_disk_fails_at_any_call_nothing_is_lost(
-    role: str, call: str, expected: Counter[tuple[Any, ...]], tmp_path: Path, note: Note
+    role: str, call: str, expected: Rows, tmp_path: Path, note: Note
 ) -> None:
     struck = 0
     for seen in map(note, all_calls(role, call, tmp_path, expected, error="any")):
@@ -107,7 +113,7 @@ def test_of_a_campaign_whose_disk_fails_at_any_call_nothing_is_lost(
 
 @pytest.mark.parametrize(("role", "kib"), [("outputs", 1600), ("scratch", 48)])
 def test_of_a_campaign_whose_file_system_is_full_nothing_is_lost(
-    role: str, kib: int, expected: Counter[tuple[Any, ...]], tmp_path: Path, note: Note
+    role: str, kib: int, expected: Rows, tmp_path: Path, note: Note
 ) -> None:
     need(os.geteuid() == 0, "root, to mount a tmpfs")
     seen = list(map(note, full(role, 8, kib, tmp_path, expected)))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from tests.kills.campaign import UnderSlurm, kill, undisturbed
+from tests.kills.campaign import UnderSlurm, Undisturbed, kill
 from tests.kills.conftest import Note
 from tests.kills.slurm_points import PROCESSES, SITE, slurm_points
 from tests.kills.test_kill_campaign import SEED, kills_seed
@@ -28,10 +26,10 @@ def site() -> Iterator[UnderSlurm]:
 
 
 @pytest.fixture(scope="module")
-def expected(site: UnderSlurm) -> Counter[tuple[Any, ...]]:
+def undisturbed(site: UnderSlurm) -> Undisturbed:
     place = site.slurm.shared / "undisturbed"
     place.mkdir()
-    return undisturbed(place, site)
+    return Undisturbed.run(place, site)
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +39,12 @@ def seed() -> int:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_a_campaign_under_slurm_that_is_struck_at_any_moment_nothing_is_lost(
-    kind: str, seed: int, site: UnderSlurm, expected: Counter[tuple[Any, ...]], note: Note
+    kind: str, seed: int, site: UnderSlurm, undisturbed: Undisturbed, note: Note
 ) -> None:
-    points = slurm_points(site.slurm, seed, EACH * len(KINDS))
+    points = slurm_points(site.slurm, seed, EACH * len(KINDS), undisturbed.seconds)
     for number, point in enumerate(itertools.islice(points, KINDS.index(kind), None, len(KINDS))):
         assert point.what == kind
         place = site.slurm.shared / f"{kind.replace(' ', '-')}-{number}"
         place.mkdir()
-        seen = note(kill(point, place, expected, site=site))
+        seen = note(kill(point, place, undisturbed.rows, site=site))
         assert not seen.faults, f"{SEED}={seed} {seen}"
