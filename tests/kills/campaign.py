@@ -6,6 +6,7 @@ As a program: ``python -m tests.kills.campaign --seed 7 --moments 60 --slurm 40`
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import fcntl
 import itertools
@@ -16,11 +17,12 @@ import secrets
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import polars as pl
 
@@ -100,6 +102,22 @@ class UnderSlurm(Here):
         self.slurm = slurm
         self.cache = slurm.shared / "cache"
         copy_images(self.cache)
+        self._over = threading.Event()
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._undrain, daemon=True).start()
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self._over.set()
+
+    def _undrain(self) -> None:
+        """As a site's staff does: a controller that was killed drains the nodes of a job that it forgot."""
+        while not self._over.wait(5):
+            with contextlib.suppress(AssertionError):  # no controller answers
+                for name, state in self.slurm.nodes().items():
+                    if state.startswith("drain"):
+                        self.slurm.run(["scontrol", "update", f"nodename={name}", "state=resume"])
 
     def words(self, directory: Path) -> list[str]:
         where = ("--site", "local-slurm", "--nodes", "2", "--set", 'batch.queue="debug"', "--set", "limits.job=25m")
@@ -302,8 +320,7 @@ def full(role: str, steps: int, most_kib: int, directory: Path, expected: Rows) 
 def _by_slurm(seed: int, count: int) -> Iterator[Seen]:
     if not count:
         return
-    with SlurmCluster() as slurm:
-        site = UnderSlurm(slurm)
+    with SlurmCluster() as slurm, UnderSlurm(slurm) as site:
         (slurm.shared / "undisturbed").mkdir()
         whole = Undisturbed.run(slurm.shared / "undisturbed", site)
         for number, point in enumerate(slurm_points(slurm, seed, count, whole.seconds)):

@@ -21,8 +21,8 @@ EACH = 4
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[UnderSlurm]:
-    with SlurmCluster() as slurm:
-        yield UnderSlurm(slurm)
+    with SlurmCluster() as slurm, UnderSlurm(slurm) as under:
+        yield under
 
 
 @pytest.fixture(scope="module")

@@ -40,6 +40,8 @@ def smallest(name: str) -> dict[str, Any]:
         key: max(1, int(param.default * SMALLER ** grows[key])) if key in grows else param.default
         for key, param in workload.params.items()
     }
+    if "scale" in found:  # tables of a gigabyte
+        found["scale"] = 0.01
     if "second_size" in found:  # of columns that don't grow: svd wants no more of them than rows
         found["second_size"] = min(found["second_size"], found["size"])
     return found
