@@ -48,19 +48,27 @@ class Facts:
     """Values by field.
 
     ``recorded`` are prefixes of fields that were read as a whole: what has no value there is unset, else unknown.
+    ``silent`` are hosts whose variables were not read: they ended before their last report.
     """
 
     values: Mapping[str, Values]
     recorded: frozenset[str]
+    silent: frozenset[str] = frozenset()
 
     def differing(self, other: "Facts") -> Iterator[str]:
         """Fields that both know and in which they differ: host by host where the hosts are the same."""
         if self is other:
             return
         hosts = "hosts" in self.values and self.values["hosts"] == other.values.get("hosts")
+        silent = self.silent | other.silent
         for field in {field for field, _ in self.values.items() ^ other.values.items()}:
             if self.knows(field) and other.knows(field):
                 one, two = self._of(field), other._of(field)
+                if silent and field.startswith(ENVIRONMENT):
+                    one, two = (
+                        frozenset(pair for pair in side.values.get(field, ()) if pair[0] not in silent)
+                        for side in (self, other)
+                    )
                 if (one != two) if hosts else ({value for _, value in one} != {value for _, value in two}):
                     yield field
 
@@ -186,7 +194,9 @@ def _facts(comparable: bytes) -> Facts:
     hosts = sorted({str(node["host"]) for node in nodes if "host" in node})
     if hosts:
         found["hosts"] = {("", ", ".join(hosts))}
-    return Facts({field: frozenset(values) for field, values in found.items()}, frozenset(recorded))
+    silent = {str(node["host"]) for node in nodes if "host" in node and not isinstance(node["environment"], Mapping)}
+    values = {field: frozenset(values) for field, values in found.items()}
+    return Facts(values, frozenset(recorded), frozenset(silent))
 
 
 def _of_processes(provenance: Mapping[str, Any], recorded: set[str]) -> Iterator[tuple[str, str, Any]]:

@@ -214,7 +214,13 @@ def _lead(node: RunNode, run_dir: Path, token: str, stop: StopRequest) -> int:
         without_result(node.spec, record)
     final_reports = leader.finish(failed=record.status != "ok")
     record.phases = leader.phases
-    nodes = [node.report(), *(final_reports[rank]["node"] for rank in sorted(final_reports))]
+    silent = sorted(set(leader.peers) - set(final_reports))
+    if silent and record.status in ("ok", "failed"):
+        ranks = ", ".join(map(str, silent))
+        record.warnings.append(f"no last report of rank {ranks}: logs, load and environment there aren't recorded")
+    joined = {rank: {"rank": rank, **leader.peers[rank], "load": []} for rank in silent}
+    reported = {rank: report["node"] for rank, report in final_reports.items()}
+    nodes = [node.report(), *(one for _, one in sorted({**joined, **reported}.items()))]
     record.hosts = [str(item["host"]) for item in nodes]
     logs = node.logs(whole=record.status != "ok")
     for rank in sorted(final_reports):

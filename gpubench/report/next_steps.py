@@ -11,6 +11,7 @@ from gpubench.report import labels
 from gpubench.report.inputs import ReportInputs
 from gpubench.stats.verdict import Verdict
 
+_OPEN = "More blocks would not decide what is inconclusive: the reason stands beside each verdict."
 _MOST_BLOCKS = 100
 """Most blocks that a command proposes; if more are needed, a quieter machine is better."""
 
@@ -26,7 +27,7 @@ class NextStep:
 def next_steps(inputs: ReportInputs) -> list[NextStep]:
     """The commands, the most important one first."""
     return [*_repair(inputs), *_more_blocks(inputs), *_causes(inputs)] or [
-        NextStep("", "Nothing has to be run: every comparison is decided.")
+        NextStep("", _OPEN if _undecided(inputs.verdicts) else "Nothing has to be run: every comparison is decided.")
     ]
 
 

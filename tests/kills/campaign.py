@@ -15,6 +15,7 @@ import os
 import re
 import secrets
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -47,7 +48,7 @@ ANSWERS = "answers"
 PAGE = "page"
 NO_TEXT = re.compile(r"<(script|style|svg)\b.*?</\1>|<[^>]+>", re.DOTALL)
 NUMBERS = re.compile(
-    r"\S*-\d{8}T\d{6}Z\S*|[-+−±]?\d+(?:[.:,/-]\d+)*(?:T\S+|e-?\d+)?(?:\s?(?:%|[mµ]?s|[KMG]?i?B|m|h)\b)?"
+    r"\S*-\d{8}T\d{6}Z\S*|[-+−±]?\d+(?:[.:,/-]\d+)*(?:T\S+|e-?\d+)?(?:\s?(?:%|[mµ]?s|[KMG]?i?B|[mh]\d+[sm]|m|h)\b)?"
 )
 OF_TIMES = re.compile(r"attempt|load|stolen|speed|straggler|noise|^all:$|^[^a-z]*$")
 """Lines of a page that attempts and the machine's load change, and whoever resumes a campaign."""
@@ -114,7 +115,7 @@ class UnderSlurm(Here):
     def _undrain(self) -> None:
         """As a site's staff does: a controller that was killed drains the nodes of a job that it forgot."""
         while not self._over.wait(5):
-            with contextlib.suppress(AssertionError):  # no controller answers
+            with contextlib.suppress(AssertionError, subprocess.TimeoutExpired):  # no controller answers
                 for name, state in self.slurm.nodes().items():
                     if state.startswith("drain"):
                         self.slurm.run(["scontrol", "update", f"nodename={name}", "state=resume"])
@@ -132,13 +133,16 @@ class UnderSlurm(Here):
         return [*(first if number == 0 else []), *super().resumptions(campaign, number)]
 
     def left(self, directory: Path) -> Iterator[str]:
-        del directory
         self.slurm.wait_idle()
         try:
             nothing_left(lambda: left_on(self.slurm))
         except AssertionError as error:
             yield f"processes {error}"
         hosts = self.slurm.root / "hosts"
+        if any(hosts.glob("*/tmp/gpubench-*")):  # of a host that crashed; no job of ours came to it since
+            cleaned = ["sites", "clean", "local-slurm", "--set", 'batch.queue="debug"', "--all", "--remove"]
+            done = run_gpubench(cleaned, directory, {**own_queue(directory), **self.env(directory)}, one_stream=True)
+            yield from [f"sites clean: {done.stdout}"] if done.returncode else []
         yield from (f"left: {path.relative_to(hosts)}" for path in hosts.glob("*/tmp/gpubench-*"))
 
 
@@ -321,8 +325,9 @@ def _by_slurm(seed: int, count: int) -> Iterator[Seen]:
     if not count:
         return
     with SlurmCluster() as slurm, UnderSlurm(slurm) as site:
-        (slurm.shared / "undisturbed").mkdir()
-        whole = Undisturbed.run(slurm.shared / "undisturbed", site)
+        for name in ("cold", "undisturbed"):  # the first one takes longer
+            (slurm.shared / name).mkdir()
+            whole = Undisturbed.run(slurm.shared / name, site)
         for number, point in enumerate(slurm_points(slurm, seed, count, whole.seconds)):
             place = slurm.shared / str(number)
             place.mkdir()

@@ -297,6 +297,22 @@ def test_a_variable_that_only_some_hosts_have_is_said_with_them() -> None:
     assert between(both, one) == [Change("environment.LANG", "C on n1 and n2", "C on n1", "")]
 
 
+def test_variables_of_a_node_that_ended_before_its_last_report_are_not_compared() -> None:
+    both = whole()
+    both["nodes"].append(dict(copy.deepcopy(both["nodes"][0]), host="n2"))
+    both["nodes"][1]["environment"]["ONLY_THERE"] = "1"
+    after = copy.deepcopy(both)
+    del after["nodes"][1]["environment"]
+    assert between(both, after) == between(after, both) == []
+    after["nodes"][0]["environment"]["LANG"] = "de"
+    after["nodes"][1]["kernel"] = "7.0"
+    for process in after["processes"]:
+        process["ucx"]["env"]["UCX_IB_SL"] = "1"
+    assert {change.field for change in between(both, after)} == {
+        *("environment.LANG", "environment.UCX_IB_SL", "kernel")
+    }
+
+
 def test_an_interface_that_went_is_a_change_and_an_unset_variable_too() -> None:
     after = whole()
     del after["nodes"][0]["network"]["eth0"], after["nodes"][0]["environment"]["LANG"]

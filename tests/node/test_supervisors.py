@@ -110,6 +110,23 @@ def test_a_process_that_dies_on_any_node_fails_the_run_with_cause_and_last_lines
     assert [node["rank"] for node in provenance["nodes"]] == [0, 1]
 
 
+def test_a_node_that_is_silent_at_the_end_is_named_with_what_it_said_when_it_joined(run: Start) -> None:
+    runner = run(ranks=2, deadlines=Deadlines(start_s=120.0, stop_s=1.0, silence_s=120.0))
+    runner.processes[1].send_signal(signal.SIGSTOP)
+    os.kill(pid(runner, "scheduler"), signal.SIGKILL)
+    assert runner.processes[0].wait(150) == 0
+    record = runner.record()
+    assert (record.status, record.reason) == ("failed", "scheduler ended: killed by SIGKILL")
+    assert record.warnings == ["no last report of rank 1: logs, load and environment there aren't recorded"]
+    assert len(record.hosts) == 2
+    provenance = json.loads((runner.run_dir() / "provenance.json").read_text(encoding="utf-8"))
+    told, joined = provenance["nodes"]
+    assert (told["rank"], joined["rank"], joined["load"], joined["kernel"]) == (0, 1, [], told["kernel"])
+    assert "environment" not in joined
+    runner.processes[1].send_signal(signal.SIGCONT)
+    until(lambda: living(runner) == {})
+
+
 def test_no_file_of_a_run_holds_the_secrets_of_its_job_which_later_runs_share(run: Start) -> None:
     runner = run(ranks=2)
     os.kill(pid(runner, "worker-1-0"), signal.SIGKILL)

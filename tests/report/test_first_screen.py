@@ -103,7 +103,11 @@ def test_missing_runs_come_first_and_a_decided_campaign_needs_none(tmp_path: Pat
     assert first.command == "gpubench bench --campaign d"
     assert first.why.startswith("24 runs are missing: about ")
     calm = [one for one in story.verdicts if one.verdict == "equivalent"]
-    assert [one.command for one in next_steps(dataclasses.replace(story, verdicts=calm))] == [""]
+    (step,) = next_steps(dataclasses.replace(story, verdicts=calm))
+    assert (step.command, step.why) == ("", "Nothing has to be run: every comparison is decided.")
+    changed = [dataclasses.replace(calm[0], verdict="inconclusive", reason="environment: hosts", more_blocks=None)]
+    (step,) = next_steps(dataclasses.replace(story, verdicts=changed))
+    assert (step.command, "More blocks would not decide" in step.why) == ("", True)
 
 
 def test_an_adaptive_campaign_goes_on_by_its_own_looks(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ GITHUB, USE, GITLAB = (yaml.safe_load(block.text) for block in blocks(ROOT / "do
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 BASH = ("bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c")
 """As GitHub starts a step whose shell is bash; where a step names none it leaves out pipefail."""
-WISHES = {"BASELINE": "a=1.22.0", "CANDIDATE": "b=1.22.0", "SUITE": "tiny.toml", "BLOCKS": "3"}
+WISHES = {"BASELINE": "a=1.22.0", "CANDIDATE": "b=1.22.0", "SUITE": "tiny.toml", "BLOCKS": "1"}
 GH = '#!/bin/sh\nprintf "%s\\n" "$@" > gh.txt\n'
 
 
@@ -66,7 +66,7 @@ def judged(folder: Path) -> None:
     """One campaign of the wished variants was run, and its verdicts are in the summary."""
     (campaign,) = (folder / "outputs").glob("*/verdicts.json")
     (cell,) = json.loads(campaign.read_text())["cells"]
-    assert (cell["baseline"], cell["candidate"], cell["blocks"]) == ("a", "b", 3)
+    assert (cell["baseline"], cell["candidate"], cell["blocks"]) == ("a", "b", 1)
     assert "| tasks |" in (folder / "verdicts.md").read_text()
 
 
@@ -163,7 +163,7 @@ def test_gitlab_s_note_is_written_once_and_updated_then(tmp_path: Path) -> None:
 
 @pytest.mark.system
 def test_the_action_runs_from_a_wheel(wheel_environment: Environment, runner: dict[str, str], tmp_path: Path) -> None:
-    given = {"baseline": "a=1.22.0", "candidate": "b=1.22.0", "suite": "tiny.toml", "blocks": "3"}
+    given = {"baseline": "a=1.22.0", "candidate": "b=1.22.0", "suite": "tiny.toml", "blocks": "1"}
     given |= {"gpubench": str(wheel_environment.wheel)}
     inputs = {name: given.get(name, one.get("default")) for name, one in ACTION["inputs"].items()}
     for name, command, own in steps_of(
