@@ -62,8 +62,13 @@ class Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-"""Of a write to a file into which the output was redirected; files of ours are written with words of their own."""
+_UNPRINTABLE = {
+    errno.ENOSPC: "free some space there",
+    errno.EDQUOT: "free some space there",
+    errno.EROFS: "redirect the output to another file system",
+    errno.EIO: "redirect the output to a file; its terminal or its disk is gone",
+}
+"""Of a write to the standard output, and what helps; files of ours are written with words of their own."""
 READER_GONE = 128 + signal.SIGPIPE
 """The shell's exit code for a program that wrote to a pipe after its reader had ended."""
 
@@ -156,9 +161,10 @@ def main() -> None:
         if _is_of_ctrl_c(error):  # a library's clean-up stumbled: zipfile can't close what it was writing, say
             complain("interrupted")
             sys.exit(InterruptedByUserError.exit_code)
-        if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
+        if isinstance(error, OSError) and error.errno in _UNPRINTABLE and error.filename is None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still to be printed would fail at the very end again
-            complain(MissingToolError(f"can't print any further: {error.strerror}", then="free some space there"))
+            then = _UNPRINTABLE[error.errno]
+            complain(MissingToolError(f"can't print any further: {error.strerror}", then=then))
             sys.exit(MissingToolError.exit_code)
         import tempfile
         import traceback

@@ -298,6 +298,17 @@ def test_output_into_a_file_on_a_full_disk_is_no_bug(tmp_path: Path, words: list
     assert (done.returncode, done.stderr) == (5, said)
 
 
+def test_a_terminal_that_is_gone_is_one_line_and_no_bug() -> None:
+    ours, terminal = os.openpty()
+    os.close(ours)
+    command = [str(GPUBENCH), "plan", "--help"]
+    env = plain_environment()
+    done = subprocess.run(command, stdout=terminal, stderr=subprocess.PIPE, text=True, env=env, check=False)
+    os.close(terminal)
+    assert done.returncode == 5
+    assert "can't print any further: Input/output error; redirect the output to a file" in done.stderr
+
+
 @pytest.mark.parametrize("margin", ["0%", "100%", "150%"])
 def test_a_margin_that_no_verdict_can_be_made_with_is_refused_before_anything_is_measured(
     gpubench: Run, tmp_path: Path, margin: str

@@ -206,4 +206,4 @@ def test_pairs_of_workers_play_through_the_image_s_own_ucx(gpubench: Run, tmp_pa
         assert {line["answer"] for line in lines} == {"unchecked"}
         assert all(line["wall_s"] > 0 for line in lines)
         links = [json.loads(line) for line in (folder / "links.jsonl").read_text().splitlines()]
-        assert sorted(link["count"] for link in links) == [20, 20, 20, 100, 100]
+        assert sorted(link["count"] for link in links) == [10, 10, 40, 100, 100]
