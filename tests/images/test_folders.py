@@ -1,5 +1,6 @@
 """A folder is finished or not there: builders at once, killed builders, damage. Real processes, no network."""
 
+import hashlib
 import multiprocessing
 import os
 import shutil
@@ -141,6 +142,26 @@ def test_only_a_deep_check_sees_a_change_that_hides_its_time(tmp_path: Path) -> 
     folders.check(folder, deep=False)
     with pytest.raises(DataError, match=r"first lib/a\.so"):
         folders.check(folder, deep=True)
+
+
+def test_the_digest_of_a_file_is_that_of_its_bytes_and_of_a_link_that_of_its_target(tmp_path: Path) -> None:
+    contents = {f"d/{number}": bytes([number]) for number in range(250)}  # more than a thread takes at once
+    contents |= {"empty": b"", "one part": b"x" * folders._PART, "parts": os.urandom(2 * folders._PART + 1)}
+    for name, content in contents.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "to nothing").symlink_to("nowhere")
+    (tmp_path / "to a folder").symlink_to("d")
+    recorded = {name: digest for name, (_, _, digest) in folders.record_files(tmp_path).items()}
+    digests = {name: recorded.pop(name) for name in ("to nothing", "to a folder")}
+    assert recorded == {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    assert len({*digests.values(), *recorded.values()}) == len(contents) + 2
+    (tmp_path / "to nothing").unlink()
+    (tmp_path / "to nothing").symlink_to("elsewhere")
+    (tmp_path / "parts").write_bytes(contents["parts"][:-1] + b"y" + contents["parts"][-1:])
+    rows = folders.record_files(tmp_path)
+    assert rows["to nothing"][2] != digests["to nothing"]
+    assert rows["parts"][2] != recorded["parts"]
 
 
 def test_touched_or_copied_files_with_the_same_bytes_are_fine(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -192,7 +193,10 @@ def test_a_damaged_file_is_no_cache(tmp_path_factory: pytest.TempPathFactory, da
     path = directory / "samples.cache"
     if not directory.exists():
         finish(begin(directory, make_plan(blocks=2, suite=SUITE)))
-        write_cache(path, merge_directory(directory / "runs", known=NOTHING).parsed())
+        parsed = merge_directory(directory / "runs", known=NOTHING).parsed()
+        environments = {"a" * 64: {"processes": [], "nodes": [{"host": "n1"}]}}
+        write_cache(path, dataclasses.replace(parsed, environments=environments))
+        assert read_cache(path).environments == environments
     whole = path.read_bytes()
     at = data.draw(st.integers(0, len(whole) - 1))
     torn = whole[:at] if data.draw(st.booleans()) else whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
