@@ -75,3 +75,16 @@ def test_records_of_older_releases_are_told_apart_by_their_place(tmp_path: Path)
     table = imported(tmp_path, tmp_path / "old.jsonl").table
     assert (table["rep"].to_list(), table["wall_s"].to_list()) == ([0, 1], [1.5, 1.25])
     assert (table["workers"].to_list(), table["device"].to_list()) == ([None] * 2, [None] * 2)
+
+
+def test_a_file_of_the_real_benchmark_is_kept_whole(tmp_path: Path) -> None:
+    found = imported(tmp_path, RESULTS.with_name("pdsh_results_cpu.jsonl"))
+    assert found.note["refused"] == []
+    table = found.table
+    kept = [(json.loads(params)["query"], rep) for params, rep in table.select("params", "rep").iter_rows()]
+    assert sorted(kept) == [(query, rep) for query in (1, 3, 6) for rep in range(3)]
+    assert set(table.select("workload", "backend", "device", "workers").iter_rows()) == {
+        ("pdsh", "polars-cpu", "cpu", 1)
+    }
+    (document,) = found.note["documents"].values()
+    assert document["versions"]["polars"] == "1.44.2"

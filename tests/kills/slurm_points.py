@@ -97,6 +97,9 @@ class SlurmPoint:
             self.slurm.controller_up()
         elif self.what == "host":
             self.slurm.revive(self.host)
+            # Slurm sees a reboot by the time of the kernel's start, and ends what ran there. Our hosts share a kernel.
+            self.slurm.say("scontrol", "update", f"nodename={self.host}", "state=down", "reason=unexpectedly rebooted")
+            self.slurm.run(["scontrol", "update", f"nodename={self.host}", "state=resume"])  # if it isn't up already
         elif self.what == "network":
             self.slurm.up_network(self.host)
         else:
