@@ -22,6 +22,12 @@ files = sorted(pathlib.Path(sys.argv[1]).glob("runs/*/samples.jsonl"))
 print(len(pandas.concat([pandas.read_json(path, lines=True) for path in files])))
 """
 """One frame per file, joined at the end, as the DGX-1 campaigns' merge-outputs.py does; it checks nothing."""
+MERGE = """
+import sys, pathlib
+from gpubench.merge.table import merge_directory
+print(merge_directory(pathlib.Path(sys.argv[1]) / "runs").height)
+"""
+"""What gpubench does to come as far: it reads the records too, checks every line, and joins both."""
 
 
 def main() -> None:
@@ -45,6 +51,8 @@ def main() -> None:
             _print(runs, f"the same with {MORE} runs more", timed(verdicts))
             _print(runs, "the same again", timed(verdicts))
             _print(runs, "report (merge, verdicts, page)", timed([GPUBENCH, "report", campaign]))
+            _print(runs, "merge alone", timed([sys.executable, "-c", MERGE, campaign]))
+            _print(runs, "status", timed([GPUBENCH, "status", campaign]))
             _print(runs, "pandas.read_json per file, concat", timed([sys.executable, "-c", SEED_WAY, campaign]))
     print(machine())
 

@@ -68,7 +68,7 @@ _UNPRINTABLE = {
     errno.EROFS: "redirect the output to another file system",
     errno.EIO: "redirect the output to a file; its terminal or its disk is gone",
 }
-"""Of a write to the standard output, and what helps; files of ours are written with words of their own."""
+"""Faults of a disk: what helps where the standard output can't be written. Most files have words of their own."""
 READER_GONE = 128 + signal.SIGPIPE
 """The shell's exit code for a program that wrote to a pipe after its reader had ended."""
 
@@ -161,7 +161,10 @@ def main() -> None:
         if _is_of_ctrl_c(error):  # a library's clean-up stumbled: zipfile can't close what it was writing, say
             complain("interrupted")
             sys.exit(InterruptedByUserError.exit_code)
-        if isinstance(error, OSError) and error.errno in _UNPRINTABLE and error.filename is None:
+        if isinstance(error, OSError) and error.errno in _UNPRINTABLE:
+            if error.filename is not None:
+                complain(MissingToolError(f"can't use {error.filename}: {error.strerror}", then="check that disk"))
+                sys.exit(MissingToolError.exit_code)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still to be printed would fail at the very end again
             then = _UNPRINTABLE[error.errno]
             complain(MissingToolError(f"can't print any further: {error.strerror}", then=then))

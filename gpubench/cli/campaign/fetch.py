@@ -80,7 +80,8 @@ def _source(site: Site, campaign: str) -> str:
 def _bring(source: str, copy: Path, lock: int) -> None:
     stage = copy / STAGE
     shutil.rmtree(stage, ignore_errors=True)
-    stage.mkdir()
+    with writing(stage):
+        stage.mkdir()
     try:
         # First the records of runs that are finished by now: what they speak of is whole at the source.
         wanted = [f"/{PLAN_FILE}", "/runs/", "/runs/*/", f"/runs/*/{RUN_FILE}"]
