@@ -105,6 +105,17 @@ def test_damaged_lines_and_addresses_that_nobody_knows_are_left_out(tmp_path: Pa
     assert tables(begin(tmp_path / "empty")) == []
 
 
+def test_a_transfer_that_took_no_time_moved_bytes_and_has_no_rate(tmp_path: Path) -> None:
+    campaign = with_links(tmp_path / "c")
+    first = account(campaign).outcomes[0].directory
+    assert first is not None
+    lines = [json.loads(line) for line in (first / "links.jsonl").read_text().splitlines()]
+    (first / "links.jsonl").write_text("".join(json.dumps(one | {"seconds": 0}) + "\n" for one in lines))
+    changed, *_ = tables(campaign)
+    assert {len(link.rates) for link in changed.links} == {2}
+    assert changed.bytes["n0/0", "n1/1"] == 10**9
+
+
 def test_links_between_workers_that_nobody_names_make_no_table(tmp_path: Path) -> None:
     campaign = with_links(tmp_path / "campaign")
     for one in account(campaign).outcomes:

@@ -59,6 +59,12 @@ def test_a_link_15_percent_slow_in_a_64_by_64_matrix_is_found_and_hardly_a_sound
     assert false <= 0.17 * matrices, "of 4,032 sound links in each"
 
 
+@pytest.mark.parametrize(("ratio", "found"), [(0.97, []), (0.9, [("n1-0", "n2-0")])])
+def test_a_link_that_is_surely_slower_but_hardly_is_no_outlier(ratio: float, found: list[tuple[str, str]]) -> None:
+    report = judge_links(*matrix(8, 1, seed=1, noise=0.001, slow={(1, 2): ratio}))
+    assert [one.names for one in report.outliers] == found
+
+
 def test_classes_are_judged_apart_and_described() -> None:
     report = judge_links(*matrix(4, 8, seed=1, slow={(0, 1): 0.8}))
     assert [(group.name, group.links) for group in report.groups] == [("same node", 224), ("two nodes", 768)]

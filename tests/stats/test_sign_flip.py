@@ -48,8 +48,9 @@ def test_p_flip_is_not_given_below_six_blocks():
     assert one(noisy(5)).p_family is None
 
 
-def test_p_family_agrees_with_brute_force_step_down():
-    cells = np.array([noisy(6, effect=0.02, sd=0.01, seed=1), noisy(6, effect=0.004, sd=0.02, seed=2)])
+@pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
+def test_p_family_agrees_with_brute_force_step_down_whatever_a_cell_s_scale(scale):
+    cells = np.array([noisy(6, effect=0.02, sd=0.01, seed=1), scale * noisy(6, effect=0.004, sd=0.02, seed=2)])
 
     def t(rows):
         return np.abs(scipy.stats.ttest_1samp(rows, 0, axis=1).statistic)
