@@ -44,6 +44,7 @@ _INSTALLER_NOTES = {
     "uv_cache.json",
 }
 SCHEMA = "gpubench/image-folder/1"
+BUILDING = ".building"
 Build = Callable[[Path, int], dict[str, Any]]
 """Fills the folder that it is given, under the lock whose descriptor it is given; returns the facts about it."""
 
@@ -201,7 +202,9 @@ def obtain(home: Path, name: str, build: Build, progress: Progress, *, sound: So
     with _one_line(home):
         try:
             if path.exists():
-                return checked()
+                folder = checked()
+                _clear(home)
+                return folder
         except DataError:
             pass  # looked at again under the lock: another builder may have made it anew
         home.mkdir(parents=True, exist_ok=True)
@@ -259,8 +262,17 @@ def _damaged(path: Path, why: str) -> DataError:
     )
 
 
+def _clear(home: Path) -> None:
+    """Remove what a builder left that was killed behind its last step: no later build comes to do so."""
+    site = home / BUILDING
+    if site.exists():
+        with contextlib.suppress(OSError), (home / ".lock").open("a") as file:  # images may be another user's
+            if _try_lock(file.fileno()):  # else somebody builds there
+                shutil.rmtree(site, ignore_errors=True)
+
+
 def _build(home: Path, name: str, build: Build, hold: int) -> None:
-    site = home / ".building"
+    site = home / BUILDING
     # Under the lock nobody else builds: whatever lies here was left by a builder that was killed.
     shutil.rmtree(site, ignore_errors=True)
     temporary = site / name

@@ -80,6 +80,18 @@ def test_a_killed_builder_leaves_nothing_that_looks_finished(tmp_path: Path) -> 
     assert not (tmp_path / ".building").exists()
 
 
+def test_what_a_builder_left_that_was_killed_behind_its_last_step_is_removed_unless_somebody_builds(
+    tmp_path: Path,
+) -> None:
+    folders.obtain(tmp_path, "one", fill, print)
+    (tmp_path / ".building" / "damaged").mkdir(parents=True)
+    with folders.only_builder(tmp_path, print):
+        folders.obtain(tmp_path, "one", never, print)
+        assert (tmp_path / ".building" / "damaged").exists()
+    folders.obtain(tmp_path, "one", never, print)
+    assert not (tmp_path / ".building").exists()
+
+
 def test_who_waits_says_so_and_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     process = SPAWN.Process(target=builder, args=(tmp_path, fill_forever, None))
     process.start()

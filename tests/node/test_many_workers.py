@@ -60,7 +60,9 @@ def test_very_many_workers_are_registered_stand_in_the_record_and_leave_nothing(
     # A worker's limit is what Dask holds it to, and no memory that it takes.
     limits = ("--set", "limits.start=50m", "--set", f"layout.memory={MANY * 256}MiB")
     # While so many register, the scheduler accepts nobody for longer than the 30 s that Dask waits.
-    patient = ("--set", "env.DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT=600s")
+    # What a worker does without work, a hundred times a second, takes all of two cores where 256 do it.
+    dask = {"COMM__TIMEOUTS__CONNECT": "600s", "ADMIN__TICK__INTERVAL": "5s", "WORKER__PROFILE__ENABLED": "False"}
+    patient = [word for name, value in dask.items() for word in ("--set", f"env.DASK_DISTRIBUTED__{name}={value}")]
     shape = ("--site", "local", "--protocol", "tcp", "--ucx", "1.22.0", "--workers", str(MANY), "--threads", "1")
     tasks = ("--set", f"count={4 * MANY}", "--reps", "1", "--warmup", "0")
     words = ("measure", "tasks", *shape, *limits, *patient, *tasks)
