@@ -73,6 +73,12 @@ def test_block_differences_that_resemble_their_neighbours_are_flagged():
     assert "autocorrelation" in one(swing).flags
 
 
+@pytest.mark.parametrize(("end", "flagged"), [(0.8, False), (0.85, True)])
+def test_block_differences_are_flagged_from_anderson_s_bound_on(end, flagged):
+    """Of 8 blocks it is 0.671; the coefficients are 0.670 and 0.678."""
+    assert ("autocorrelation" in one(0.01 * np.cos(np.arange(8) / 7 * np.pi * end)).flags) is flagged
+
+
 def test_samples_that_resemble_their_neighbours_but_little_are_not_flagged():
     def hardly(_, times, rng):
         return np.exp(scipy.signal.lfilter([0.01], [1, -0.12], rng.standard_normal(len(times))))
