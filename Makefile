@@ -22,7 +22,7 @@ include options.mk
 
 # Make ignores a variable that nothing reads: a misspelt one would measure the default.
 unknown = $(strip $(foreach name,$(.VARIABLES),$(if $(filter command line,$(origin $(name))),\
-	$(filter-out $(VARIABLES) PYTEST VENV GPUBENCH,$(name)))))
+	$(filter-out $(VARIABLES) PYTEST VENV GPUBENCH PYTHON,$(name)))))
 $(if $(unknown),$(error there is no variable $(unknown): `make help` lists the variables, `gpubench --help` all options))
 
 help: ## this list

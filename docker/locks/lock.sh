@@ -5,7 +5,9 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 uv=$(command -v uv || printf '../../.venv/bin/uv')
-for stack in *.in; do
+for stack in *[0-9].in *-gpu.in; do
+  # uv keeps the versions of the file that it writes to: with GPUs a stack has those that it has without.
+  [[ $stack == *-gpu.in ]] && cp "${stack%-gpu.in}.txt" "${stack%.in}.txt"
   python=$(sed -n 's/^# python //p' "$stack")
   "$uv" pip compile -q --universal --python-version "${python:-3.11}" --generate-hashes --only-binary :all: --no-annotate \
     --no-emit-index-url --no-emit-find-links --no-emit-package libucx-cu12 \

@@ -67,6 +67,7 @@ class Stack(Settings):
 
     Args:
         packages: ``wheels`` from a hashed lock, or ``conda`` with exact versions.
+        gpu_lock: takes the place of ``lock`` where there are GPUs; empty: there is none.
         architectures: for which the packages exist, as ``uname -m`` says it.
         cuda: releases that the packages run on; None: they hold nothing of CUDA.
         compute_capability: the least that the packages run on; empty: they hold nothing of CUDA.
@@ -82,6 +83,7 @@ class Stack(Settings):
     dask: str
     rapids: str = ""
     lock: str
+    gpu_lock: str = ""
     scheme: str
     python: Range
     architectures: list[str]
@@ -96,6 +98,10 @@ class Stack(Settings):
     def lock_file(self) -> Path:
         """The lock of the stack's packages."""
         return docker_file(self.lock)
+
+    def on_gpus(self, has_gpus: bool) -> "Stack":
+        """This stack with what GPU workers load, where they are and the table has a lock of it; otherwise as it is."""
+        return self.model_copy(update={"lock": self.gpu_lock}) if has_gpus and self.gpu_lock else self
 
     def runs(self, release: str) -> bool:
         """Whether this stack runs a UCX release."""

@@ -162,6 +162,7 @@ def _rows(name: str) -> list[Stack]:
 
 def _recipe(spec: str, asked: RequestedUcx, row: Stack, site: Site, commit: Callable[[str], str]) -> Recipe:
     settings = site.image
+    row = row.on_gpus(site.has_gpus)
     wheel = _wheel(spec, asked, row, site)
     source = "wheel" if wheel else "git" if asked.kind in ("release", "git") else asked.kind
     ref = f"v{asked.name}" if asked.kind == "release" else asked.name

@@ -212,9 +212,23 @@ def cells_of(
     Args:
         moved: bytes of each run's workloads, by run and ``params_id``.
     """
+    if metric is Metric.ENERGY_J:
+        return [_energy(cell) if cell.wall_s else cell for cell in cells(plan, outcomes, merged, metric)]
     if metric is not Metric.BYTES_MOVED:
         return cells(plan, outcomes, merged, metric)
     return [_moved(cell, moved) if cell.status == "ok" else cell for cell in cells(plan, outcomes, merged)]
+
+
+def _energy(cell: Cell) -> Cell:
+    """With one number for the run, its joules per repetition, where a repetition shows none: a GPU's counter moves ten
+    times a second (H100, H200), so that what a short repetition shows is chance, and the sum over all of them isn't."""
+    if min(cell.wall_s) > 0:
+        return cell
+    mean = sum(cell.wall_s) / len(cell.wall_s)
+    if mean > 0:
+        return dataclasses.replace(cell, wall_s=(mean,))
+    reason = cell.reason or f"no {Metric.ENERGY_J}"
+    return dataclasses.replace(cell, status="skipped" if cell.status == "ok" else cell.status, reason=reason, wall_s=())
 
 
 def _moved(cell: Cell, moved: Mapping[str, Mapping[str, int]]) -> Cell:

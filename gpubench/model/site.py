@@ -325,7 +325,7 @@ class Site(Settings):
     runtime: str
     """How runs enter their image."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
-    """What workers compute with. ``auto``: GPUs if a node has any."""
+    """What workers compute with. ``auto``: GPUs if a node has any and the image holds cupy."""
     protocol: str = "ucx"
     """``ucx``, or ``tcp`` for Dask without UCX."""
     interface: str
@@ -355,6 +355,11 @@ class Site(Settings):
     estimates: TimeEstimates = TimeEstimates()
     defaults: Defaults = Defaults()
     fetch: FetchSettings = FetchSettings()
+
+    @property
+    def has_gpus(self) -> bool:
+        """Whether images for this site hold what GPU workers load."""
+        return self.device == "gpu" or (self.device == "auto" and bool(self.node.gpus or self.image.cuda))
 
     @classmethod
     def of(cls, plain: Mapping[str, Any], source: str, at: Callable[[str], str] | None = None) -> Self:

@@ -55,7 +55,9 @@ def check_processes(spec: RunSpec, processes: Sequence[Facts]) -> None:
     for process in processes:
         who = "{} (pid {} on {})".format(process["role"], process["pid"], process["host"])
         _check_library(spec, process["ucx"], who)
-        _check_environment(spec, process["ucx"], who)
+        # `dask cuda worker`, the parent of a GPU worker, has imported the binding too: the worker inherits what it set.
+        inherits = spec.device == "gpu" and process["role"] == "worker"
+        _check_environment(spec, process["ucx"], who, binding_environment(processes[0]) if inherits else {})
         if process["node_half"] != spec.node_half:
             raise CheckError(
                 "{} imported node half {}, planned {}".format(who, process["node_half"][:64], spec.node_half[:12])
@@ -74,10 +76,11 @@ def _check_library(spec: RunSpec, found: Facts, who: str) -> None:
         raise CheckError("{} loaded UCX {}{}, planned {}".format(who, found["loaded"], where, planned))
 
 
-def _check_environment(spec: RunSpec, found: Facts, who: str) -> None:
+def _check_environment(spec: RunSpec, found: Facts, who: str, inherited: Mapping[str, str]) -> None:
     planned = ucx_variables(spec.env)
     at_start = dict(found["env_at_start"])
-    if at_start != planned:
+    own = {name: value for name, value in at_start.items() if name in planned or inherited.get(name) != value}
+    if own != planned:
         raise CheckError(f"{who} started with {_words(at_start)}, planned {_words(planned)}")
     for name in sorted(set(spec.variant_env) | set(planned)):
         if name in planned and found["env"].get(name) != planned[name]:

@@ -1,7 +1,6 @@
 """A cluster that another program started: its description, and our code in its processes while we measure."""
 
 import contextlib
-import importlib.util
 import os
 import pkgutil
 import signal
@@ -115,9 +114,8 @@ def tasks_of(dask_scheduler: Any) -> int:
 
 
 def has_gpu() -> bool:
-    """Whether this worker was given a GPU: one answers, the worker's own variable names it, and cupy is there."""
-    named = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    return bool(named and gpu.count() and importlib.util.find_spec("cupy"))
+    """Whether this worker was given a GPU that it can use: its own variable names one."""
+    return bool(os.environ.get("CUDA_VISIBLE_DEVICES", "")) and gpu.resolve("auto") == "gpu"
 
 
 def device_of(client: Any, asked: str) -> str:

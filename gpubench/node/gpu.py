@@ -1,6 +1,7 @@
 """Find GPUs and start workers on them. NVML is asked, because a CUDA library can be imported without a GPU."""
 
 import ctypes
+import importlib.util
 from typing import Callable, List
 
 from gpubench.node.admission import PRELOAD
@@ -26,10 +27,10 @@ def count() -> int:
 
 
 def resolve(device: str) -> str:
-    """``auto`` → ``gpu`` where a GPU answers, else ``cpu``."""
+    """``auto`` → ``gpu`` where a GPU answers and this Python has cupy, else ``cpu``."""
     if device != "auto":
         return device
-    return "gpu" if count() else "cpu"
+    return "gpu" if count() and importlib.util.find_spec("cupy") else "cpu"
 
 
 def worker_processes(device: str, workers: int) -> int:
@@ -52,6 +53,8 @@ def worker_options(device: str, rmm_pool: str) -> List[str]:
 
 def cuda_worker() -> Callable[[List[str]], None]:
     """``dask cuda worker``: one process per GPU that ``CUDA_VISIBLE_DEVICES`` names, all of them without it."""
+    if not count():
+        raise SystemExit("no GPU answers to NVML here, and GPU workers need one each")
     from dask_cuda.cli import worker
 
     return lambda arguments: worker.main(args=arguments, prog_name="dask cuda worker")

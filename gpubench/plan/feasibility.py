@@ -73,6 +73,21 @@ def interface_fault(name: str) -> str:
     return ""
 
 
+def check_gpu_transports(device: str, protocol: str, env: Mapping[str, str], who: str) -> None:
+    """Raise PlanRefusedError where UCX is told to do without CUDA, and GPU workers would send GPU memory.
+
+    UCX takes the address then for one in main memory, and the process dies. Source: UCX's FAQ, "Working with GPU".
+    """
+    words = env.get("UCX_TLS", "all").lower().split(",")
+    named = any("cuda" in word for word in words)
+    without = named if words[0].startswith("^") else not named and "all" not in words
+    if device == "gpu" and protocol == "ucx" and without:
+        raise PlanRefusedError(
+            f"{who}: UCX_TLS = {env['UCX_TLS']} leaves out CUDA, and device = gpu sends GPU memory",
+            then="add cuda_copy,cuda_ipc",
+        )
+
+
 BEFORE_SPILLING = 0.6
 """Share of its memory limit up to which a worker keeps everything in memory (``distributed.worker.memory.target``)."""
 

@@ -27,7 +27,13 @@ from gpubench.model.text import counted
 from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB, check_combination
 from gpubench.plan.block_design import ClusterShape, check_block_pods, interleaved, plan_jobs
 from gpubench.plan.budget import LEAST_BLOCKS, MOST_BLOCKS, blocks_that_fit, with_limits
-from gpubench.plan.feasibility import check_arrangement, check_bounds, clusters_at_once, plan_cluster_shapes
+from gpubench.plan.feasibility import (
+    check_arrangement,
+    check_bounds,
+    check_gpu_transports,
+    clusters_at_once,
+    plan_cluster_shapes,
+)
 from gpubench.plan.known_issues import apply_issues
 from gpubench.plan.placement import check_placement, check_steps_of
 from gpubench.spec import WorkloadSpec
@@ -109,6 +115,9 @@ def make_plan(request: Request) -> Plan:
         raise PlanRefusedError(f"no protocol '{request.protocol}'", then=f"there is: {', '.join(PROTOCOLS)}")
     check_bounds(site, request.nodes, request.workers or [site.layout.workers])
     check_placement(site, request.device)
+    for variant in request.variants:
+        env = {**site.env, **variant.env}
+        check_gpu_transports(request.device, request.protocol, env, f"variant {variant.label}")
     check_arrangement(site, [item.backend for item in request.workloads])
     check_block_pods(site, request.workloads)
     shapes, left_out = plan_cluster_shapes(request)

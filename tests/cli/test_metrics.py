@@ -84,6 +84,26 @@ def test_joules_of_different_counters_are_not_compared(gpubench: Run, tmp_path: 
     assert gpubench("compare", made.directory, "--metric", "cpu_s").returncode != 3
 
 
+@pytest.mark.parametrize(("kept", "code"), [(0.5, 0), (0.0, 3)])
+def test_a_gpu_s_counter_that_stands_still_for_a_short_repetition_is_no_fault(
+    gpubench: Run, tmp_path: Path, kept: float, code: int
+) -> None:
+    made = begin(tmp_path / "c", make_plan(suite=QUICK[2:3], blocks=6))
+    writer = Writer(made, costs=COSTS)
+    for row in made.rows():
+        path = writer.write(*row) / "samples.jsonl"
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        for number, line in enumerate(lines):
+            line["energy_j"] *= 2 * kept if number % 2 else 0.0
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = gpubench("compare", made.directory, "--metric", "energy_j")
+    if code:
+        assert done.returncode == code
+        assert "its samples have no energy_j" in done.stderr
+    else:
+        assert verdicts(made.directory, "energy_j") == {(QUICK[2][0], "improvement")}
+
+
 def test_imports_have_seconds_alone(gpubench: Run) -> None:
     done = gpubench("compare", GOLDEN / "import", "--metric", "cpu_s")
     assert done.returncode == 2

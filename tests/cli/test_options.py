@@ -88,6 +88,9 @@ def test_make_hands_on_every_kind_of_variable_and_shows_it_in_its_help(tmp_path:
         done = subprocess.run([*common, target, "BUGDET=3m"], check=False, env=env, capture_output=True, text=True)
         assert (done.returncode, done.stdout) == (2, "")
         assert "there is no variable BUGDET: `make help` lists the variables" in done.stderr
+    # The installer's own message names it.
+    found = subprocess.run([*common, "help", "PYTHON=/usr/bin/python3"], check=False, env=env, capture_output=True)
+    assert found.returncode == 0
     shown = subprocess.run([*common, "help"], check=True, env=env, capture_output=True, text=True).stdout
     for target in TARGETS:
         for one in variables(TARGETS[target]):

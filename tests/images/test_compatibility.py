@@ -40,7 +40,9 @@ def test_versions_that_only_different_stacks_run_are_refused_together() -> None:
         choose(wanted("1.17.0", "1.22.0"), [narrow, NEW])
 
 
-@pytest.mark.parametrize("stack", WHEELS, ids=lambda stack: stack.name)
+@pytest.mark.parametrize(
+    "stack", [*WHEELS, *(row.on_gpus(True) for row in WHEELS if row.gpu_lock)], ids=lambda stack: stack.lock
+)
 def test_a_lock_holds_hashes_the_row_s_versions_and_no_libucx(stack: Stack) -> None:
     lock = stack.lock_file.read_text("utf-8")
     entries = re.findall(r"^([\w.-]+)==([^ ]+)(.*(?:\n .*)*)", lock, re.MULTILINE)
@@ -50,6 +52,24 @@ def test_a_lock_holds_hashes_the_row_s_versions_and_no_libucx(stack: Stack) -> N
     assert packages["dask"] == packages["distributed"] == stack.dask
     assert {"numpy", "pandas"} <= packages.keys()
     assert "libucx-cu12" not in packages
+
+
+@pytest.mark.parametrize("stack", [row for row in WHEELS if row.ucx], ids=lambda stack: stack.name)
+def test_with_gpus_a_stack_has_what_gpu_workers_load_and_else_the_same(stack: Stack) -> None:
+    assert stack.on_gpus(False) == stack
+    plain, more = (
+        dict(re.findall(r"^([\w.-]+)==(\S+)", row.lock_file.read_text("utf-8"), re.MULTILINE))
+        for row in (stack, stack.on_gpus(True))
+    )
+    assert {"cupy-cuda12x", "cudf-cu12", "dask-cudf-cu12", "nvidia-cublas-cu12"} <= more.keys() - plain.keys()
+    same = ("dask", "distributed", "dask-cuda", "rmm-cu12", "ucxx-cu12", "distributed-ucxx-cu12", "tpchgen-cli")
+    assert [more[name] for name in same] == [plain[name] for name in same]
+    assert "libucx-cu12" not in more
+
+
+def test_a_stack_without_a_lock_for_gpus_stays_as_it_is() -> None:
+    row = ROWS["dask-2023.3.2"]
+    assert row.on_gpus(True) == row
 
 
 @pytest.mark.parametrize("name", [row.name for row in stacks() if row.packages == "conda"])

@@ -187,3 +187,20 @@ def test_a_tag_holds_the_spec_as_typed_and_two_specs_never_share_one() -> None:
     assert dash == "ucx-py-topic-rndv-20261121"
     assert slash.startswith("ucx-py-topic-rndv-")
     assert slash != dash
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "lock"),
+    [
+        ("local", [], "locks/ucxx-0.45.1.txt"),
+        ("local-gpu", [], "locks/ucxx-0.45.1-gpu.txt"),
+        ("perlmutter", [], "locks/ucxx-0.45.1-gpu.txt"),
+        ("perlmutter", ['device="cpu"'], "locks/ucxx-0.45.1.txt"),
+        ("local", ['device="auto"'], "locks/ucxx-0.45.1.txt"),
+        ("local", ['device="auto"', "node.gpus=2"], "locks/ucxx-0.45.1-gpu.txt"),
+        ("kubernetes", ['device="auto"', 'image.cuda="12.4"'], "locks/ucxx-0.45.1-gpu.txt"),
+    ],
+)
+def test_images_hold_what_gpu_workers_load_where_there_are_gpus(name: str, settings: list[str], lock: str) -> None:
+    (made,) = recipes(["1.19.0"], load_site(name, settings))
+    assert made.lock == lock

@@ -90,6 +90,18 @@ def test_any_library_under_tcp_is_wrong() -> None:
     assert refusal(tcp, [process(**plain)]).endswith("loaded UCX 1.19.0 from /image/libucp.so.0, planned none")
 
 
+def test_a_gpu_worker_inherits_what_the_binding_set_in_its_parent_and_nothing_else() -> None:
+    gpu = dataclasses.replace(SPEC, device="gpu")
+    check_processes(gpu, cluster(env_at_start=ADDED))
+    started = "worker (pid 7 on n0) started with"
+    assert refusal(SPEC, cluster(env_at_start=ADDED)).startswith(f"{started} UCX_MEMTYPE_CACHE=n UCX_TLS=tcp, planned")
+    more = ADDED | {"UCX_RNDV_THRESH": "1"}
+    assert refusal(gpu, cluster(env_at_start=more, env=more)).startswith(f"{started} UCX_MEMTYPE_CACHE=n UCX_RNDV_THR")
+    other = ADDED | {"UCX_MEMTYPE_CACHE": "y"}
+    assert refusal(gpu, cluster(env_at_start=other, env=other)).startswith(f"{started} UCX_MEMTYPE_CACHE=y")
+    assert refusal(gpu, cluster(env_at_start={"UCX_MEMTYPE_CACHE": "n"})).endswith("planned UCX_TLS=tcp")
+
+
 def test_a_setting_that_did_not_arrive_or_was_not_planned_is_named() -> None:
     assert refusal(SPEC, cluster(env_at_start={})) == "worker (pid 7 on n0) started with no UCX_*, planned UCX_TLS=tcp"
     more = {"UCX_TLS": "tcp", "UCX_RNDV_THRESH": "1"}

@@ -88,7 +88,7 @@ def test_memory_that_nobody_knows_refuses_nothing() -> None:
 def test_on_gpus_the_memory_of_a_gpu_counts_where_the_profile_knows_it() -> None:
     merge = workload("merge", **complete("merge", {"rows_per_worker": 100_000_000}))
     node = site().node.model_copy(update={"gpus": 2, "gpu_memory": None})
-    assert plan(workloads=[merge], device="gpu", site=site(node=node))
+    assert plan(workloads=[merge], device="gpu", protocol="tcp", site=site(node=node))
     small = node.model_copy(update={"gpu_memory": 8 * 1024**3})
     with pytest.raises(PlanRefusedError, match=r"a worker has 8\.0 GiB"):
-        plan(workloads=[merge], device="gpu", site=site(node=small))
+        plan(workloads=[merge], device="gpu", protocol="tcp", site=site(node=small))

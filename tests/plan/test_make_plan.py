@@ -1,4 +1,5 @@
 import dataclasses
+import re
 
 import pytest
 from hypothesis import given
@@ -121,7 +122,30 @@ def test_a_memory_pool_that_no_worker_can_have_is_refused(device: str, said: str
     profile = SITE.replace("one_machine = true", 'one_machine = true\nrmm_pool = "24GiB"')
     pooled = Site.load(profile + '[node]\ngpus = 2\ngpu_memory = "16GiB"\n', "bench.toml")
     with pytest.raises(PlanRefusedError, match=said):
-        plan(site=pooled, device=device)
+        plan(site=pooled, device=device, protocol="tcp")
+
+
+@pytest.mark.parametrize(
+    ("tls", "refused"),
+    [
+        ("tcp", True),
+        ("rc,sm", True),
+        ("^cuda_copy,cuda_ipc", True),
+        ("tcp,cuda_copy,cuda_ipc", False),
+        ("cuda", False),
+        ("all", False),
+        ("^ib", False),
+    ],
+)
+def test_gpu_workers_over_a_ucx_that_is_told_to_do_without_cuda_are_refused(tls: str, refused: bool) -> None:
+    words = f"a=1.17.0,UCX_TLS={tls} b=1.19.0,UCX_TLS=all"
+    plan(words, device="cpu", protocol="ucx")
+    plan(words, device="gpu", protocol="tcp")
+    if not refused:
+        plan(words, device="gpu", protocol="ucx")
+        return
+    with pytest.raises(PlanRefusedError, match=rf"^variant a: UCX_TLS = {re.escape(tls)} leaves out CUDA"):
+        plan(words, device="gpu", protocol="ucx")
 
 
 def test_the_family_is_every_candidate_against_the_baseline_in_every_cell() -> None:

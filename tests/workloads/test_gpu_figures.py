@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import polars as pl
@@ -16,11 +17,11 @@ TWO_COPIES = ("copy", '{"size":1000,"times":5}', 1000)
 ARRAY = ("transpose-sum", '{"chunk":10,"size":100}', 80_000)
 
 
-def samples(*rows: tuple[str, tuple[str, str, int], float]) -> pl.DataFrame:
+def samples(*rows: tuple[str, tuple[str, str, int], float], backend: str = "dask") -> pl.DataFrame:
     """Of (run, workload, seconds), all good."""
     fixed = {"variant": "a", "warmup": False, "run_status": "ok", "workload_status": "ok", "answer": "ok"}
     plain = [
-        {**fixed, "run": run, "workload": name, "params": params, "bytes": size, "wall_s": seconds}
+        {**fixed, "run": run, "backend": backend, "workload": name, "params": params, "bytes": size, "wall_s": seconds}
         for run, (name, params, size), seconds in rows
     ]
     return pl.DataFrame(plain, schema_overrides={name: COLUMNS[name] for name in plain[0]})
@@ -32,6 +33,13 @@ def test_an_array_workload_is_held_against_the_copies_of_its_own_run() -> None:
     (row,) = found
     assert (row.variant, row.workload, row.share) == ("a", "transpose-sum", pytest.approx(0.8))
     assert row.seconds == pytest.approx(0.6)
+    assert math.isnan(row.graph)
+
+
+def test_the_graph_without_work_stands_beside_the_workload_of_its_own_run() -> None:
+    measured = samples(("1", TWO_COPIES, 0.001), ("1", ARRAY, 0.4))
+    (row,) = shares(pl.concat([measured, samples(("1", ARRAY, 0.1), backend="dask-noop")]))
+    assert (row.seconds, row.graph) == (pytest.approx(0.4), pytest.approx(0.1))
 
 
 def test_what_nobody_has_counted_and_runs_without_copies_have_no_share() -> None:
@@ -53,8 +61,8 @@ def test_without_a_gpu_nothing_is_measured(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_both_campaigns_can_be_planned(gpubench: Run, tmp_path: Path, number: int) -> None:
-    _, words = list(campaigns(4, 20.0, "1.17.0 1.19.0", tmp_path))[number]
+    _, words = list(campaigns(4, 20.0, "1.19.0 1.22.0", "32GB", tmp_path))[number]
     done = gpubench(*words, "--dry-run")
     assert done.returncode == 0, done.stderr
-    assert f"suite {('gpu-one', 'gpu-node')[number]} on site local" in done.stdout
+    assert f"suite {('gpu-one', 'gpu-node')[number]} on site local-gpu" in done.stdout
     assert f"workers per node {(1, 4)[number]}" in done.stdout

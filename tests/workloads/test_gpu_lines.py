@@ -107,6 +107,15 @@ device.array_module("cpu"), device.frame_module("cpu"), device.host("cpu", [1.0]
 device.mean_filter(numpy.ones((3, 3)), 1, "cpu")
 device.read_csv("{folder}/t.csv", 100, "cpu"), device.read_parquet(["{folder}/t.parquet"], "cpu")
 """
+WITHOUT = """
+from gpubench.node import gpu
+try:
+    gpu.cuda_worker()
+except SystemExit as error:
+    assert str(error).startswith("no GPU answers to NVML here")
+else:
+    raise AssertionError
+"""
 COUNT = "from gpubench.node import gpu; print(gpu.count(), gpu.resolve('auto'), gpu.resolve('cpu'))"
 
 
@@ -114,6 +123,7 @@ COUNT = "from gpubench.node import gpu; print(gpu.count(), gpu.resolve('auto'), 
     ("more", "said"),
     [
         ({}, "2 gpu cpu"),
+        ({"PYTHONPATH": ""}, "2 cpu cpu"),  # this Python has no cupy
         ({"STAND_IN_GPUS": "0"}, "0 cpu cpu"),
         ({"STAND_IN_NVML_INIT": "9"}, "0 cpu cpu"),
         ({"LD_LIBRARY_PATH": ""}, "0 cpu cpu"),
@@ -153,6 +163,7 @@ def test_every_workload_runs_on_gpu_workers_and_every_line_about_gpus_is_execute
     for more in ({}, {"STAND_IN_NVML_INIT": "9"}, {"LD_LIBRARY_PATH": ""}):
         ask(environment(**more), COUNT)
     ask(variables, "from gpubench.node import gpu; gpu.worker_options('cpu', 'default')")
+    ask(environment(STAND_IN_GPUS="0"), WITHOUT)
     for more in ({}, {"STAND_IN_NVML_INIT": "9"}, {"LD_LIBRARY_PATH": ""}):
         ask(environment(**more), "from gpubench.workloads import counters; counters.HostCounters([]).read()")
     ask(variables, CPU.format(folder=tmp_path))

@@ -32,7 +32,6 @@ from gpubench.model.site import Site
 from gpubench.model.suite import Suite, SuiteEntry, sizes_spelled
 from gpubench.model.text import counted
 from gpubench.plan.feasibility import SHARES, size_preset
-from gpubench.runtimes import RUNTIMES
 from gpubench.spec import WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import SpecError, parse_lines
 from gpubench.spec.records import LINKS_FILE, SAMPLES_FILE
@@ -249,22 +248,15 @@ def require_gpus(asked: int, site: Site) -> list[str]:
     """Check that there are so many GPUs, and return settings (``KEY=VALUE``) that the profile lacks.
 
     Raises:
-        UsageError: fewer GPUs, or images that can't use them.
+        UsageError: fewer GPUs.
         MissingToolError: this machine has no NVIDIA driver.
     """
-    kind = RUNTIMES[site.runtime].KIND if site.runtime in RUNTIMES else ""
     settings = ['device="gpu"']
     if not site.layout.one_machine:
         _enough(asked, site.node.gpus, f"a node of {site.name} has")
         return settings
     memories = gpu_memories()
     _enough(asked, len(memories), "NVML knows")
-    if kind == "venv":
-        raise UsageError(
-            f"--gpus {asked}: images of kind venv hold no CUDA libraries",
-            then="--runtime conda or docker with --set image.cuda=VERSION, or start a cluster of your own and name its "
-            "--scheduler-file",
-        )
     return [*settings, f"node.gpus={asked}", f'node.gpu_memory="{min(memories[:asked])}B"']
 
 

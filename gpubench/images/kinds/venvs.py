@@ -260,12 +260,15 @@ def image_id(stack: Folder, ucx: Folder) -> str:
     return content_id({"stack": stack.content, "ucx": ucx.content})
 
 
-def ensure(specs: Sequence[str], root: Path, progress: Progress) -> dict[str, tuple[Image, dict[str, Any]]]:
+def ensure(
+    specs: Sequence[str], root: Path, progress: Progress, *, has_gpus: bool = False
+) -> dict[str, tuple[Image, dict[str, Any]]]:
     """One image per spec (see ``ImageSpec``) with its manifest; folders that are there are checked, missing and damaged
     ones built.
 
-    ``root`` is where images live (see ``images_root``); ``progress`` gets one line per step. Specs that name no stack
-    share one; those that mean the same content share the image. Safe to call from several processes at once.
+    ``root`` is where images live (see ``images_root``); ``progress`` gets one line per step; with ``has_gpus``, stacks
+    hold what GPU workers load. Specs that name no stack share one; those that mean the same content share the image.
+    Safe to call from several processes at once.
 
     Raises:
         UsageError: an unknown or ambiguous version, stack or package, a ``root`` that can't be written.
@@ -274,7 +277,7 @@ def ensure(specs: Sequence[str], root: Path, progress: Progress) -> dict[str, tu
         DataError: a wheel doesn't hold the UCX that its name says.
     """
     home = root.resolve() / "venv"
-    wanted = _wanted(specs)
+    wanted = _wanted(specs, has_gpus)
     stacks_by_name: dict[str, Folder] = {}
     ucx_by_version: dict[str, Folder] = {}
     found = {}
@@ -291,12 +294,12 @@ def ensure(specs: Sequence[str], root: Path, progress: Progress) -> dict[str, tu
     return found
 
 
-def find(specs: Sequence[str], root: Path) -> dict[str, tuple[Image, dict[str, Any]] | None]:
+def find(specs: Sequence[str], root: Path, *, has_gpus: bool = False) -> dict[str, tuple[Image, dict[str, Any]] | None]:
     """As ``ensure``, but what is missing or damaged is None, and nothing is built."""
     home = root.resolve() / "venv"
     read_sound = functools.cache(folders.read_sound)  # versions share their stack, which has 10,000 files
     found: dict[str, tuple[Image, dict[str, Any]] | None] = {}
-    for spec, (row, pins, wheel) in _wanted(specs).items():
+    for spec, (row, pins, wheel) in _wanted(specs, has_gpus).items():
         try:
             stack = read_sound(home / _stack_name(row, find_python(row), pins))
             found[spec] = _image(spec, BuiltVenv(row, wheel, stack, read_sound(home / _ucx_name(wheel))))
@@ -305,7 +308,7 @@ def find(specs: Sequence[str], root: Path) -> dict[str, tuple[Image, dict[str, A
     return found
 
 
-def _wanted(specs: Sequence[str]) -> dict[str, tuple[Stack, dict[str, str], Wheel]]:
+def _wanted(specs: Sequence[str], has_gpus: bool) -> dict[str, tuple[Stack, dict[str, str], Wheel]]:
     """Row of the table, versions that differ from its lock, and wheel of each spec.
 
     All names are settled before anything is fetched: a typo in the last version must not cost a build.
@@ -316,7 +319,7 @@ def _wanted(specs: Sequence[str]) -> dict[str, tuple[Stack, dict[str, str], Whee
     common = choose(shared) if shared else None
     wanted = {}
     for spec, one in asked.items():
-        row = common if common and not one.stack else _named(one, wheels[spec])
+        row = (common if common and not one.stack else _named(one, wheels[spec])).on_gpus(has_gpus)
         wheels[spec].digest()  # a machine without wheels is refused before a stack is fetched
         wanted[spec] = (row, whole_pins(row, one.packages), wheels[spec])
     return wanted
@@ -411,8 +414,8 @@ def manifest(built: BuiltVenv) -> dict[str, Any]:
 def obtain(request: ImageRequest) -> Obtained:
     """All on one stack, built where missing or damaged: no decision of anybody's. Raises as ``ensure``."""
     if request.look_only:
-        return Obtained(dict(find(request.specs, request.root)))
-    return Obtained(dict(ensure(request.specs, request.root, request.progress)))
+        return Obtained(dict(find(request.specs, request.root, has_gpus=request.site.has_gpus)))
+    return Obtained(dict(ensure(request.specs, request.root, request.progress, has_gpus=request.site.has_gpus)))
 
 
 ready = verify

@@ -106,6 +106,7 @@ WORKLOADS = (
         family="array",
         source="DeepOps sum.py",
         scaling="strong",
+        backends=("dask", "dask-noop"),
         params={
             "size": Param("count", 4000, "rows and columns of the array of float64", original="--xdim --ydim 500000"),
             "chunk": Param("count", 1000, "rows and columns of one chunk", original="--x_chunk_size 10000"),
