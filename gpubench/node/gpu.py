@@ -53,8 +53,8 @@ def worker_options(device: str, rmm_pool: str) -> List[str]:
 
 def cuda_worker() -> Callable[[List[str]], None]:
     """``dask cuda worker``: one process per GPU that ``CUDA_VISIBLE_DEVICES`` names, all of them without it."""
-    if not count():
-        raise SystemExit("no GPU answers to NVML here, and GPU workers need one each")
     from dask_cuda.cli import worker
 
+    if not count():
+        raise SystemExit("no GPU answers to NVML here, and GPU workers need one each")
     return lambda arguments: worker.main(args=arguments, prog_name="dask cuda worker")

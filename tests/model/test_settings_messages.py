@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpubench import resources
+from gpubench.cli.sites.profiles import load_site
 from gpubench.errors import UsageError
 from gpubench.model.base import nearest
 from gpubench.model.site import Site
@@ -100,7 +101,7 @@ def shipped(folder: str) -> list[Path]:
 
 @pytest.mark.parametrize("path", shipped("sites"), ids=lambda path: path.stem)
 def test_every_shipped_site_loads_and_is_called_like_its_file(path: Path) -> None:
-    site = Site.load(path.read_text(encoding="utf-8"), path.name)
+    site = load_site(path.stem)
     assert site.name == path.stem
     assert (resources.root() / "suites" / f"{site.defaults.suite}.toml").is_file()
 
