@@ -242,8 +242,10 @@ class Pdsh(Measurement):
 
     def _ask(self, number: int) -> Tuple[float, pd.DataFrame]:
         if self.backend != "dask":
+            from gpubench.workloads.pdsh_polars import STREAMING
+
             start = time.perf_counter()
-            answer = self._by_polars(number, self._engine)
+            answer = self._by_polars(number, self._engine or STREAMING)
             return time.perf_counter() - start, answer
         client, query = self.context.client, pdsh_frames.QUERIES[number]
         with dask.config.set(dask_compat.BY_TASKS):
