@@ -2,11 +2,12 @@
 
 import ctypes
 import importlib.util
-from typing import Callable, List
+from typing import Callable, Dict, List
 
 from gpubench.node.admission import PRELOAD
 
 DEVICES = ("auto", "cpu", "gpu")
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def count() -> int:
@@ -31,6 +32,14 @@ def resolve(device: str) -> str:
     if device != "auto":
         return device
     return "gpu" if count() and importlib.util.find_spec("cupy") else "cpu"
+
+
+def chosen(workers: int) -> Dict[str, str]:
+    """The variable that shows a node's workers the first ``workers`` GPUs; empty where there are no more than those.
+
+    ``dask cuda worker`` starts a worker on every GPU that it sees.
+    """
+    return {VISIBLE: ",".join(map(str, range(workers)))} if count() > workers else {}
 
 
 def worker_processes(device: str, workers: int) -> int:

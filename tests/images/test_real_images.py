@@ -194,6 +194,20 @@ def test_a_stack_with_another_dask_or_of_another_row_runs(tmp_path: Path) -> Non
     assert version == "1.19.0"
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("spec", "loads"),
+    [("1.19.0", "cudf dask_cudf"), ("1.22.0,stack=ucxx-0.52.0", "cudf dask_cudf cudf_polars rapidsmpf")],
+)
+def test_a_stack_for_gpus_is_built_and_its_packages_load_without_one(tmp_path: Path, spec: str, loads: str) -> None:
+    image, manifest = ensure([spec], tmp_path, print, has_gpus=True)[spec]
+    assert {"cupy-cuda12x", "cudf-cu12"} <= manifest["stack"]["packages"].keys()
+    ask(image, f"import cupy, dask_cuda, {', '.join(loads.split())}", **image.env)
+    version, mapped = json.loads(ask(image, LOADED, **image.env))
+    assert (version, mapped) == (manifest["ucx"]["release"], [manifest["ucx"]["libucp"]])
+    assert venvs.find([spec], tmp_path)[spec] is None  # that without GPUs is another
+
+
 @pytest.mark.parametrize(
     ("spec", "kind", "said"),
     [

@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 
 import gpubench
+from gpubench.images.kinds.base import images_root
+from gpubench.images.kinds.venvs import ensure
 from gpubench.node.checks import CheckError, check_pools
 from gpubench.spec import Deadlines, WorkloadSpec
 from gpubench.workloads.catalogue import CATALOGUE
@@ -131,6 +133,58 @@ COUNT = "from gpubench.node import gpu; print(gpu.count(), gpu.resolve('auto'), 
 )
 def test_a_gpu_is_there_when_nvml_counts_one(environment: Environment, more: dict[str, str], said: str) -> None:
     assert ask(environment(**more), COUNT) == said
+
+
+@pytest.mark.parametrize(("workers", "shown"), [(1, "0"), (2, "")])
+def test_of_more_gpus_than_workers_the_first_are_shown(environment: Environment, workers: int, shown: str) -> None:
+    code = f"from gpubench.node import gpu; print(gpu.chosen({workers}).get(gpu.VISIBLE, ''))"
+    assert ask(environment(), code) == shown
+
+
+@pytest.mark.system
+def test_a_run_on_one_of_two_gpus_has_one_worker(environment: Environment, tmp_path: Path) -> None:
+    variables = environment()
+    spec = WorkloadSpec("sum", "dask", smallest("sum"), reps=1, warmup=0, timeout_s=120.0)
+    runner = Runner(
+        [sys.executable],
+        tmp_path,
+        node_half=node_half(),
+        env=variables,
+        device="gpu",
+        workers_per_node=1,
+        workloads=[spec],
+        deadlines=Deadlines(start_s=120.0, stop_s=20.0, silence_s=30.0),
+    )
+    runner.run("--rank", "0", **variables)
+    record = runner.record()
+    assert (record.status, record.reason) == ("ok", "")
+
+
+@pytest.mark.system
+def test_gpu_workers_over_ucx_inherit_what_the_binding_sets_in_their_parent(
+    environment: Environment, tmp_path: Path
+) -> None:
+    ((image, _),) = ensure(["1.19.0"], images_root(), lambda _line: None).values()
+    variables = environment()
+    path = f"{variables['LD_LIBRARY_PATH']}:{image.env['LD_LIBRARY_PATH']}"
+    variables |= {**image.env, "LD_LIBRARY_PATH": path, "UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"}
+    variables["DASK_DISTRIBUTED__DIAGNOSTICS__NVML"] = "False"  # asks for more of NVML than the stand-in has
+    runner = Runner(
+        [image.python],
+        tmp_path,
+        node_half=node_half(),
+        env=variables,
+        protocol="ucx",
+        device="gpu",
+        workers_per_node=2,
+        deadlines=Deadlines(start_s=120.0, stop_s=20.0, silence_s=30.0),
+    )
+    runner.run("--rank", "0", **variables)
+    record = runner.record()
+    assert (record.status, record.reason) == ("ok", "")
+    processes = json.loads((runner.run_dir() / "provenance.json").read_text())["processes"]
+    inherited = [one["ucx"]["env_at_start"].get("UCX_MEMTYPE_CACHE") for one in processes if one["role"] == "worker"]
+    assert inherited == ["n", "n"]
 
 
 @pytest.mark.system

@@ -12,6 +12,8 @@ static int number(const char *name, int otherwise)
 
 int nvmlInit_v2(void) { return number("STAND_IN_NVML_INIT", 0); }
 
+int nvmlInitWithFlags(unsigned int flags) { return flags ? 2 : nvmlInit_v2(); }
+
 int nvmlShutdown(void) { return 0; }
 
 int nvmlDeviceGetCount_v2(unsigned int *count)
@@ -35,6 +37,23 @@ int nvmlDeviceGetName(void *device, char *name, unsigned int length)
 int nvmlSystemGetDriverVersion(char *version, unsigned int length)
 {
     snprintf(version, length, "550.54.15");
+    return 0;
+}
+
+/* ucxx asks for these two when it is imported: no MIG (NVML_ERROR_NOT_SUPPORTED), and 80 GB of memory. */
+int nvmlDeviceGetMigMode(void *device, unsigned int *current, unsigned int *pending) { return 3; }
+
+int nvmlDeviceGetMemoryInfo(void *device, unsigned long long memory[3])
+{
+    memory[0] = memory[1] = 80000000000ULL;
+    memory[2] = 0;
+    return 0;
+}
+
+int nvmlDeviceGetBAR1MemoryInfo(void *device, unsigned long long memory[3])
+{
+    memory[0] = memory[1] = 256 << 20;
+    memory[2] = 0;
     return 0;
 }
 

@@ -20,4 +20,5 @@ class worker:  # noqa: N801 - as the original has it
             args = [*args[:place], *args[place + 2 :]]
         gpus = ctypes.c_uint(0)
         ctypes.CDLL("libnvidia-ml.so.1").nvmlDeviceGetCount_v2(ctypes.byref(gpus))
-        main.main(args=[*args, "--nanny", "--nworkers", str(gpus.value)], prog_name=prog_name)
+        seen = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(gpus.value))))
+        main.main(args=[*args, "--nanny", "--nworkers", str(len(seen.split(",")))], prog_name=prog_name)
