@@ -100,7 +100,7 @@ class Stack(Settings):
         return docker_file(self.lock)
 
     def on_gpus(self, has_gpus: bool) -> "Stack":
-        """This stack with what GPU workers load, where they are and the table has a lock of it; otherwise as it is."""
+        """This stack with what GPU workers load, if the site has GPUs and the table a lock for them; else as it is."""
         return self.model_copy(update={"lock": self.gpu_lock}) if has_gpus and self.gpu_lock else self
 
     def runs(self, release: str) -> bool:

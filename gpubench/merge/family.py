@@ -220,8 +220,11 @@ def cells_of(
 
 
 def _energy(cell: Cell) -> Cell:
-    """With one number for the run, its joules per repetition, where a repetition shows none: a GPU's counter moves ten
-    times a second (H100, H200), so that what a short repetition shows is chance, and the sum over all of them isn't."""
+    """If a repetition shows no energy: the same cell with one number, the run's joules per repetition.
+
+    A GPU's counter moves ten times a second (H100, H200). What one short repetition shows depends on chance; the sum
+    over all repetitions of the run doesn't.
+    """
     if min(cell.wall_s) > 0:
         return cell
     mean = sum(cell.wall_s) / len(cell.wall_s)

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Dict, List, Mapping, Tuple
 
+from gpubench.node import gpu
 from gpubench.spec import PROCESS_DEFAULTS, RunSpec
 from gpubench.workloads import clock
 from gpubench.workloads.process_reaper import CLUSTER_VARIABLE
@@ -52,6 +53,8 @@ def build(spec: RunSpec, inherited: Mapping[str, str], scratch: Path, mark: str)
         env[CONNECT_TIMEOUT] = f"{spec.deadlines.start_s:g}s"
     if spec.protocol == "ucx":
         env.update(UCX_LOG_LEVEL="info", UCX_LOG_FILE=str(scratch / "ucx-%p.log"))
+    if spec.device == "gpu":
+        env.update(gpu.chosen(spec.workers_per_node, inherited))
     env.update(spec.env)
     env[CLUSTER_VARIABLE] = mark
     if clock.VARIABLE in inherited:

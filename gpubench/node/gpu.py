@@ -2,7 +2,7 @@
 
 import ctypes
 import importlib.util
-from typing import Callable, Dict, List
+from typing import Callable, Dict, List, Mapping
 
 from gpubench.node.admission import PRELOAD
 
@@ -34,12 +34,17 @@ def resolve(device: str) -> str:
     return "gpu" if count() and importlib.util.find_spec("cupy") else "cpu"
 
 
-def chosen(workers: int) -> Dict[str, str]:
-    """The variable that shows a node's workers the first ``workers`` GPUs; empty where there are no more than those.
+def chosen(workers: int, inherited: Mapping[str, str]) -> Dict[str, str]:
+    """The variable that shows a node's workers ``workers`` of its GPUs; empty where there are no more than those.
 
-    ``dask cuda worker`` starts a worker on every GPU that it sees.
+    They are the first ones of ``inherited``'s own variable, where the scheduler gave the job some of the node's GPUs,
+    else the first ones of the node. ``dask cuda worker`` starts a worker on every GPU that it sees.
     """
-    return {VISIBLE: ",".join(map(str, range(workers)))} if count() > workers else {}
+    there = count()
+    if there <= workers:
+        return {}
+    allotted = [word for word in inherited.get(VISIBLE, "").split(",") if word]
+    return {VISIBLE: ",".join((allotted or [str(index) for index in range(there)])[:workers])}
 
 
 def worker_processes(device: str, workers: int) -> int:

@@ -78,8 +78,6 @@ class RunNode:
         self._scratches = Path(os.environ.get("SCRATCHDIR") or tempfile.gettempdir())
         self.scratch, self._hold = scratch.make(self._scratches, f"{spec.run}-{rank}")
         self.env, self.warnings = build(spec, os.environ, self.scratch, f"{self.run_mark}{rank}")
-        if spec.device == "gpu":
-            self.env = {**gpu.chosen(spec.workers_per_node), **self.env}
         self._address_file = self.scratch / "address"
         self.address = f"{LATE}{self._address_file}"
         self._protocol = ("--protocol", protocol) if protocol else ()

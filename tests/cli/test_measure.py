@@ -59,6 +59,17 @@ def test_gpus_on_a_machine_without_a_driver_are_refused(gpubench: Run) -> None:
     assert "has no NVIDIA driver" in one_line(done)
 
 
+def test_a_campaign_on_gpus_that_are_not_there_is_refused_before_an_image_is_built(
+    gpubench: Run, tmp_path: Path
+) -> None:
+    need(not Path("/proc/driver/nvidia/version").exists(), "a machine without an NVIDIA driver")
+    done = gpubench("bench", "--site", "local-gpu")
+    assert done.returncode == 5
+    assert one_line(done).endswith("(libnvidia-ml.so.1); --site local measures on CPUs")
+    assert done.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.system
 def test_a_workload_is_measured_with_what_was_set_and_its_answer_is_checked(gpubench: Run, tmp_path: Path) -> None:
     words = ("measure", "tasks", "--set", "count=2e1", "--set", "limits.start=90s", "--reps", "2", "--warmup", "0")

@@ -135,10 +135,35 @@ def test_a_gpu_is_there_when_nvml_counts_one(environment: Environment, more: dic
     assert ask(environment(**more), COUNT) == said
 
 
-@pytest.mark.parametrize(("workers", "shown"), [(1, "0"), (2, "")])
-def test_of_more_gpus_than_workers_the_first_are_shown(environment: Environment, workers: int, shown: str) -> None:
-    code = f"from gpubench.node import gpu; print(gpu.chosen({workers}).get(gpu.VISIBLE, ''))"
-    assert ask(environment(), code) == shown
+@pytest.mark.parametrize(
+    ("workers", "allotted", "shown"),
+    [(1, "", "0"), (2, "", "0,1"), (3, "", ""), (4, "", ""), (1, "2", "2"), (1, "1,2", "1"), (2, "1", "1")],
+)
+def test_of_more_gpus_than_workers_the_first_of_those_that_the_job_was_given_are_shown(
+    environment: Environment, workers: int, allotted: str, shown: str
+) -> None:
+    variables = environment(STAND_IN_GPUS="3", **({"CUDA_VISIBLE_DEVICES": allotted} if allotted else {}))
+    code = f"import os; from gpubench.node import gpu; print(gpu.chosen({workers}, os.environ).get(gpu.VISIBLE, ''))"
+    assert ask(variables, code) == shown
+
+
+OWN = """
+from gpubench.cli.sites.gpus import require_own_gpus
+from gpubench.cli.sites.profiles import load_site
+from gpubench.errors import UsageError
+site = load_site("local-gpu")
+require_own_gpus(site, 2)
+require_own_gpus(load_site("local"), 3)  # on CPUs
+require_own_gpus(load_site("draco"), 8)  # another machine's
+try:
+    require_own_gpus(site, 3)
+except UsageError as error:
+    print(error)
+"""
+
+
+def test_more_gpu_workers_than_this_machine_has_gpus_are_refused(environment: Environment) -> None:
+    assert ask(environment(), OWN) == "site local-gpu: 3 workers on GPUs, NVML knows 2; --workers 2"
 
 
 @pytest.mark.system

@@ -15,6 +15,7 @@ from gpubench import __version__, resources
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.campaign.preflight import can_submit, planned_images
 from gpubench.cli.images.obtain import obtain_images
+from gpubench.cli.sites.gpus import require_own_gpus
 from gpubench.cli.sites.profiles import expanded, known_issues, load_site, load_suite
 from gpubench.cli.workloads.catalogue import own_workloads
 from gpubench.errors import GpubenchError, UsageError
@@ -135,6 +136,7 @@ def plan_campaign(wanted: Wanted, *, out: Path | None = None, quiet: bool = Fals
 
     Raises:
         UsageError: ``out`` holds a campaign, or is a file.
+        MissingToolError: GPUs of this machine are wanted, and it has no driver for them.
         PlanRefusedError: the plan can't be run; without ``out`` also if this machine submits the jobs and an image is
             missing.
     """
@@ -144,6 +146,8 @@ def plan_campaign(wanted: Wanted, *, out: Path | None = None, quiet: bool = Fals
     require_place(out or wanted.outputs)
     request = functools.partial(_request, wanted, now, _seed(wanted))
     make_plan(request({}))  # refused plans leave no image built and no directory behind
+    if out is None:
+        require_own_gpus(wanted.site, max(wanted.workers))
     built = obtain_images(wanted.site, [variant.ucx for variant in wanted.variants], wanted.asked, quiet=quiet)
     final = request(built)
     if out is None and can_submit(wanted.site):  # what the queue can't run leaves no campaign behind

@@ -2,7 +2,6 @@
 one object, and the lines for people that are made of it."""
 
 import contextlib
-import ctypes
 import dataclasses
 import json
 import os
@@ -19,11 +18,12 @@ from gpubench.cli.campaign.planning import Wanted, memory_of_a_worker, plan_camp
 from gpubench.cli.campaign.preflight import prepare
 from gpubench.cli.campaign.running import account_now
 from gpubench.cli.say import say, say_text
+from gpubench.cli.sites.gpus import gpu_memories
 from gpubench.cli.sites.profiles import default_variant, load_site, toml_or_text
 from gpubench.cli.workloads import catalogue
 from gpubench.cli.workloads.catalogue import find_own
 from gpubench.cli.workloads.commands import MeasureOptions
-from gpubench.errors import DataError, IncompleteError, MissingToolError, UsageError
+from gpubench.errors import DataError, IncompleteError, UsageError
 from gpubench.files import reading
 from gpubench.model.base import nearest
 from gpubench.model.own_workload import OwnWorkload
@@ -222,15 +222,6 @@ def main(asked: MeasureOptions) -> None:
         measure(asked, own)
 
 
-NVML = "libnvidia-ml.so.1"
-
-
-class _Memory(ctypes.Structure):
-    """``nvmlMemory_t`` of the NVML API reference, bytes."""
-
-    _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
-
-
 def require_cpus(asked: int, site: Site) -> None:
     """Raise UsageError unless a node of the site, or this machine where it is the site, has so many CPUs."""
     if site.layout.one_machine:
@@ -255,42 +246,9 @@ def require_gpus(asked: int, site: Site) -> list[str]:
     if not site.layout.one_machine:
         _enough(asked, site.node.gpus, f"a node of {site.name} has")
         return settings
-    memories = gpu_memories()
+    memories = gpu_memories("--gpus", otherwise="--cpus N")
     _enough(asked, len(memories), "NVML knows")
     return [*settings, f"node.gpus={asked}", f'node.gpu_memory="{min(memories[:asked])}B"']
-
-
-def gpu_memories() -> list[int]:
-    """Bytes of each GPU that the driver knows.
-
-    Source: NVML API reference, ``nvmlDeviceGetHandleByIndex_v2`` and ``nvmlDeviceGetMemoryInfo``; 0 is NVML_SUCCESS.
-
-    Raises:
-        MissingToolError: there is no driver, or it doesn't answer.
-    """
-    try:
-        nvml = ctypes.CDLL(NVML)
-    except OSError:
-        raise MissingToolError(f"--gpus: this machine has no NVIDIA driver ({NVML})", then="--cpus N") from None
-    if nvml.nvmlInit_v2() != 0:
-        raise MissingToolError("--gpus: the NVIDIA driver of this machine doesn't answer", then="see nvidia-smi")
-    try:
-        count = ctypes.c_uint(0)
-        if nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)):
-            return []
-        return [_memory(nvml, index) for index in range(count.value)]
-    finally:
-        nvml.nvmlShutdown()
-
-
-def _memory(nvml: ctypes.CDLL, index: int) -> int:
-    device, memory = ctypes.c_void_p(), _Memory()
-    failed = nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device)) or nvml.nvmlDeviceGetMemoryInfo(
-        device, ctypes.byref(memory)
-    )
-    if failed:
-        raise MissingToolError(f"--gpus: NVML doesn't know the memory of GPU {index}", then="see nvidia-smi")
-    return int(memory.total)
 
 
 def _enough(asked: int, there: int, where: str) -> None:

@@ -40,7 +40,7 @@ int nvmlSystemGetDriverVersion(char *version, unsigned int length)
     return 0;
 }
 
-/* ucxx asks for these two when it is imported: no MIG (NVML_ERROR_NOT_SUPPORTED), and 80 GB of memory. */
+/* ucxx asks for these three when it is imported: no MIG (NVML_ERROR_NOT_SUPPORTED), 80 GB of memory, 256 MiB of BAR1. */
 int nvmlDeviceGetMigMode(void *device, unsigned int *current, unsigned int *pending) { return 3; }
 
 int nvmlDeviceGetMemoryInfo(void *device, unsigned long long memory[3])
