@@ -27,7 +27,7 @@ _TRIES = 3
 """A writer whose temporary file vanishes was taken for dead in the moment before it locked the file: it begins anew."""
 
 
-def write_atomically(path: Path, data: bytes | str, *, parents: bool = True, mode: int = 0o666) -> None:
+def write_atomically(path: Path, data: bytes | memoryview | str, *, parents: bool = True, mode: int = 0o666) -> None:
     """Write ``data`` (text as UTF-8) so that a reader sees the old file, the new one, but never a part.
 
     Args:
@@ -159,7 +159,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def reading(path: Path) -> Iterator[None]:
+def reading(path: Path | str) -> Iterator[None]:
     """Turn an OSError of the block into one line that names ``path``; a missing file stays FileNotFoundError.
 
     Raises:
@@ -175,7 +175,7 @@ def reading(path: Path) -> Iterator[None]:
 
 def _write(
     path: Path,
-    data: bytes | str,
+    data: bytes | memoryview | str,
     publish: Callable[[Path], object],
     *,
     parents: bool = True,
@@ -198,7 +198,7 @@ def _write(
         sync(path.parent)
 
 
-def _write_once(temporary: Path, content: bytes, publish: Callable[[Path], object], mode: int) -> None:
+def _write_once(temporary: Path, content: bytes | memoryview, publish: Callable[[Path], object], mode: int) -> None:
     try:
         with open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, mode)) as handle:
             with contextlib.suppress(OSError):  # a file system without locks: there no writer is taken for dead

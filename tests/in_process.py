@@ -20,8 +20,7 @@ from typing import IO
 
 from typer.testing import CliRunner
 
-from gpubench.cli import main
-from gpubench.cli.app import command
+from gpubench.cli.app import command, main
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD)
 

@@ -140,6 +140,9 @@ def main() -> None:
     """Run the command line; every failure ends as one line on stderr and its documented exit code."""
     if completion.COMPLETE in os.environ:
         completion.answer_shells()
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us: a file of ours would get its number
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # an arrow, say, where the locale has Latin letters only
     # Ten thousand runs are millions of objects that stay; to look for rings among them takes a third of a report's time

@@ -122,22 +122,32 @@ def write_cache(path: Path, parsed: ParsedSamples) -> None:
     """Write what ``read_cache`` reads, but for few samples; nothing where it can't be written: nobody needs it."""
     if parsed.rows.height < LEAST:
         return
-    index, rows = io.BytesIO(), io.BytesIO()
-    pl.DataFrame({"key": parsed.keys, "rows": parsed.counts}, schema_overrides=_INDEX).write_ipc(index)
-    parsed.rows.write_ipc(rows)
+    buffer = io.BytesIO()
+    buffer.write(b" " * _HEAD + b"\n")
+    ends = [buffer.tell()]
+    pl.DataFrame({"key": parsed.keys, "rows": parsed.counts}, schema_overrides=_INDEX).write_ipc(buffer)
+    ends.append(buffer.seek(0, io.SEEK_END))
+    parsed.rows.write_ipc(buffer)
+    ends.append(buffer.seek(0, io.SEEK_END))
     parts = {id(one): one for one in parsed.environments.values()}
     place = {name: at for at, name in enumerate(parts)}
     runs = {key: place[id(one)] for key, one in parsed.environments.items()}
-    environments = json.dumps({"parts": list(parts.values()), "runs": runs}).encode()
-    pieces = [index.getvalue(), rows.getvalue(), environments]
-    head = json.dumps(_head(b"".join(pieces), [len(piece) for piece in pieces])).encode()
+    buffer.write(json.dumps({"parts": list(parts.values()), "runs": runs}).encode())
+    ends.append(buffer.tell())
+    data = buffer.getbuffer()  # no copy: the table is large
+    head = json.dumps(_head(data[ends[0] :], [end - start for start, end in itertools.pairwise(ends)])).encode()
+    data[: len(head)] = head
     try:
-        write_atomically(path, b"".join((head, b"\n", *pieces)), parents=False)
+        write_atomically(path, data, parents=False)
     except MissingToolError:
         return  # a full disk, a directory that may only be read: the next merge parses anew
 
 
-def _head(rest: bytes | memoryview, sizes: list[int]) -> dict[str, object]:
+_HEAD = 500
+"""Bytes that are kept for the first line."""
+
+
+def _head(rest: memoryview, sizes: list[int]) -> dict[str, object]:
     found = hashlib.sha256(rest)
     found.update(repr(sizes).encode())
     return {"schema": CACHE, "gpubench": __version__, "sizes": sizes, "sha256": found.hexdigest()}

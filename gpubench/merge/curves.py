@@ -63,8 +63,8 @@ def curves(plan: Plan, table: Iterable[Cell]) -> list[ScalingCurve]:
 
 def scheduler_shares(plan: Plan, table: Iterable[Cell]) -> list[SchedulerShare]:
     """Of every workload that the suite measures with ``dask`` and with IDLE, paired by run."""
-    logs = _logs(plan, table)
     idle = {_question(one): one for one in plan.workloads if one.backend == IDLE}
+    logs = _logs(plan, table) if idle else {}
     found = []
     for workload in plan.workloads:
         other = idle.get(_question(workload)) if workload.backend == "dask" else None

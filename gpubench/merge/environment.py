@@ -106,40 +106,51 @@ def word(value: str) -> str:
 Comparable = dict[str, list[dict[str, Any]]]
 
 
-class Environments:
-    """Environments of runs, from the bytes of their ``provenance.json``; equal ones are judged once.
+class ComparableParts:
+    """Comparable parts of ``provenance.json`` files; equal ones are one object.
 
-    Args:
-        protocol: of the campaign.
-        known: comparable parts that needn't be parsed again, by the SHA-256 of the file.
-
-    ``seen`` and ``crowded`` are the facts of every run, and the runs in which more processes polled than there were
-    cores. ``kept`` is what the next one needn't parse.
+    ``known`` are those that needn't be parsed again, by the SHA-256 of the file.
     """
 
-    def __init__(self, protocol: str, known: Mapping[str, Comparable]) -> None:
-        self.seen: dict[str, Facts] = {}
-        self.crowded: set[str] = set()
-        self.kept: dict[str, Comparable] = {}
-        self._protocol, self._known = protocol, known
+    def __init__(self, known: Mapping[str, Comparable]) -> None:
+        self._known = known
         self._distinct: dict[bytes, Comparable] = {}
-        self._judged: dict[int, tuple[Facts, bool]] = {}
 
-    def add(self, run: str, data: bytes, provenance: Mapping[str, Any] | None = None) -> None:
-        """That of a run; ``provenance`` where it has been parsed already."""
+    def of(self, data: bytes, provenance: Mapping[str, Any] | None = None) -> tuple[str, Comparable | None]:
+        """SHA-256 and comparable part of a file, None where it is damaged; ``provenance`` if it has been parsed."""
         key = hashlib.sha256(data).hexdigest()
         parts = self._known.get(key)
         if parts is None:
-            provenance = parse_provenance(data) if provenance is None else provenance
-            parts = comparable(provenance)
-            if parts is None:
-                self._say(run, facts(provenance), is_oversubscribed(provenance, self._protocol))
-                return
-            parts = self._distinct.setdefault(marshal.dumps(parts, _AS_EQUALS), parts)
+            parts = comparable(parse_provenance(data) if provenance is None else provenance)
+            if parts is not None:
+                parts = self._distinct.setdefault(marshal.dumps(parts, AS_EQUALS), parts)
+        return key, parts
+
+
+class Environments:
+    """Environments of runs; equal ones are judged once.
+
+    ``seen`` and ``crowded`` are the facts of every run, and the runs in which more processes polled than there were
+    cores. ``kept`` is what the next one needn't parse, by the SHA-256 of the file.
+    """
+
+    def __init__(self, protocol: str) -> None:
+        self.seen: dict[str, Facts] = {}
+        self.crowded: set[str] = set()
+        self.kept: dict[str, Comparable] = {}
+        self._protocol = protocol
+        self._judged: dict[int, tuple[Facts, bool]] = {}
+
+    def add(self, run: str, key: str, parts: Comparable) -> None:
+        """That of a run, by the comparable part of its file, which has the SHA-256 ``key``."""
         self.kept[key] = parts
         if id(parts) not in self._judged:
             self._judged[id(parts)] = facts(parts), is_oversubscribed(parts, self._protocol)
         self._say(run, *self._judged[id(parts)])
+
+    def add_damaged(self, run: str, provenance: Mapping[str, Any]) -> None:
+        """That of a run whose file has no comparable part."""
+        self._say(run, facts(provenance), is_oversubscribed(provenance, self._protocol))
 
     def _say(self, run: str, found: Facts, crowded: bool) -> None:
         self.seen[run] = found
@@ -176,10 +187,10 @@ def facts(provenance: Mapping[str, Any]) -> Facts:
         | {"environment": _less(one.get("environment"), _OF_EACH_RUN)}
         for one in _mappings(provenance.get("nodes"))
     ]
-    return _facts(marshal.dumps({"processes": processes, "nodes": nodes}, _AS_EQUALS))
+    return _facts(marshal.dumps({"processes": processes, "nodes": nodes}, AS_EQUALS))
 
 
-_AS_EQUALS = 2
+AS_EQUALS = 2
 """The last version of marshal in which equal values are equal bytes; as a key it takes a fifth of JSON's time."""
 
 
@@ -387,7 +398,7 @@ def is_oversubscribed(provenance: Mapping[str, Any], protocol: str) -> bool:
     """Whether more processes of a run polled on a machine than it has cores; False where that isn't recorded."""
     try:
         asked = [(one["host"], one["ucx"]["env"], one["affinity"]) for one in provenance.get("processes", ())]
-        return _crowded(protocol, marshal.dumps(asked, _AS_EQUALS))
+        return _crowded(protocol, marshal.dumps(asked, AS_EQUALS))
     except (AttributeError, KeyError, TypeError):
         return False  # a hole in it mustn't stop a report
 

@@ -5,7 +5,7 @@ What of the samples is judged: cells that hold another metric than seconds, and 
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import polars as pl
@@ -40,8 +40,7 @@ class Cell:
     unchecked: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
-class _Timed:
+class _Timed(NamedTuple):
     wall_s: tuple[float, ...]
     wrong: bool
     started_at: float

@@ -76,7 +76,7 @@ def _record(directory: RunDirectory, records: Records) -> RunRecord | None:
 
 
 def _with_samples(record: RunRecord, directory: RunDirectory) -> RunFiles:
-    source = directory.path / SAMPLES_FILE
+    source = f"{directory.path}/{SAMPLES_FILE}"
     try:
         with reading(source):
             samples = read_bytes(source)

@@ -7,7 +7,7 @@ import dataclasses
 import datetime as dt
 from collections.abc import Mapping, Sequence
 
-from gpubench.merge.curves import curves, scheduler_shares
+from gpubench.merge.curves import ScalingCurve, curves, scheduler_shares
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.text import counted
 from gpubench.report import labels, links, provenance
@@ -218,7 +218,7 @@ def campaign_page(inputs: ReportInputs) -> Page:
         sections=[
             _verdicts(inputs),
             samples,
-            *_scaling(inputs, [part.anchor for part in samples.parts]),
+            *_scaling(inputs, measured, [part.anchor for part in samples.parts]),
             *(
                 []
                 if links.say_nothing(inputs.links)
@@ -264,9 +264,8 @@ def _verdicts(inputs: ReportInputs) -> Section:
     return dataclasses.replace(section, parts=[*section.parts, sure])
 
 
-def _scaling(inputs: ReportInputs, anchors: list[str]) -> list[Section]:
+def _scaling(inputs: ReportInputs, measured: Sequence[ScalingCurve], anchors: list[str]) -> list[Section]:
     """The scaling of workloads with runs at two sizes or more, and the scheduler's share if it was measured."""
-    measured = curves(inputs.plan, inputs.cells)
     ids = {one.workload.params_id for one in measured}
     scaled = {name for name in ids if is_scaled([one for one in measured if one.workload.params_id == name])}
     shown = [one for one in measured if one.workload.params_id in scaled]

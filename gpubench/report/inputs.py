@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.merge.environment import Changes
-from gpubench.merge.family import Cell, family
+from gpubench.merge.family import Cell
 from gpubench.merge.links import LinkTable
 from gpubench.model.plan import Plan
 from gpubench.model.text import counted
@@ -104,17 +104,18 @@ def _mean(runs: Sequence[Sequence[float]], summary: Summary) -> float:
 class ReportInputs:
     """Everything that the front end has read and computed.
 
-    ``outcomes`` and ``cells`` are those of the accounting and of ``merge.cells``, in planned order. ``verdicts`` were
-    made with ``settings``. ``links`` are those that the runs recorded. ``provenance`` maps a run directory's name to
-    the content of its ``provenance.json`` (keys may be missing), ``manifests`` a manifest's hash to the manifest.
-    ``changes`` are the differences within blocks, for each verdict. ``warnings`` are lines for the reader, of merge
-    and accounting. ``calibration`` is a sentence about the gate on this site. ``target`` is what a user types for
-    the campaign: its directory, or its name where only a pack is here.
+    ``outcomes`` and ``cells`` are those of the accounting and of ``merge.cells``, in planned order. ``comparisons`` are
+    the family that was judged. ``verdicts`` were made with ``settings``. ``links`` are those that the runs recorded.
+    ``provenance`` maps a run directory's name to the content of its ``provenance.json`` (keys may be missing),
+    ``manifests`` a manifest's hash to the manifest. ``changes`` are the differences within blocks, for each verdict.
+    ``warnings`` are lines for the reader, of merge and accounting. ``calibration`` is a sentence about the gate on this
+    site. ``target`` is what a user types for the campaign: its directory, or its name where only a pack is here.
     """
 
     plan: Plan
     outcomes: Sequence[RunOutcome]
     cells: Sequence[Cell]
+    comparisons: Sequence[ComparisonInput]
     verdicts: Sequence[Verdict]
     settings: VerdictSettings
     links: Sequence[LinkTable]
@@ -129,4 +130,4 @@ class ReportInputs:
     @functools.cached_property
     def seconds(self) -> list[Seconds]:
         """Both sides of every verdict."""
-        return seconds(family(self.plan, self.cells), self.verdicts, self.settings.summary)
+        return seconds(self.comparisons, self.verdicts, self.settings.summary)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-import json
+import marshal
 import re
 import statistics
 from collections import Counter
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gpubench.images.manifests import differences
-from gpubench.merge.environment import Changes
+from gpubench.merge.environment import AS_EQUALS, Changes
 from gpubench.merge.explain import entries, plain, series, slowest
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.quantities import format_bytes
@@ -64,16 +64,16 @@ def condensed(provenance: Provenance) -> Provenance:
     processes = [
         {name: one[name] for name in _OF_PROCESS if name in one}
         | {"ucx": {name: _at(one, "ucx", name) for name in ("loaded", "path", "env")}}
-        for one in _processes([provenance])
+        for one in entries([provenance], "processes")
     ]
     nodes = [{name: one[name] for name in _OF_NODE if name in one} for one in _nodes([provenance])]
     kept = {name: provenance[name] for name in _OF_RUN if name in provenance}
-    return kept | {"processes": [_process(json.dumps(one)) for one in processes], "nodes": nodes}
+    return kept | {"processes": [_process(marshal.dumps(one, AS_EQUALS)) for one in processes], "nodes": nodes}
 
 
 @functools.lru_cache(maxsize=4096)
-def _process(text: str) -> Provenance:
-    found: Provenance = json.loads(text)
+def _process(data: bytes) -> Provenance:
+    found: Provenance = marshal.loads(data)  # noqa: S302 - our own bytes, of a moment ago
     return found
 
 
@@ -127,28 +127,30 @@ def by_variant(inputs: ReportInputs) -> list[Fact]:
     """What each variant's runs used, as read from their processes, not as planned."""
     found = {one.label: _provenances(inputs, one.label) for one in inputs.plan.variants}
     variants = inputs.plan.variants
+    processes = {label: _processes(of_variant) for label, of_variant in found.items()}
+    nodes = {label: _nodes(of_variant) for label, of_variant in found.items()}
 
     def fact(name: str, values: Iterable[str]) -> Fact:
         return Fact(name, [value or "not recorded" for value in values])
 
     return [
-        fact("processes that reported", (str(len(_processes(found[v.label]))) for v in variants)),
+        fact("processes that reported", (str(processes[v.label].total()) for v in variants)),
         fact(
             "UCX loaded, as read in every process",
-            (_counted(_processes(found[v.label]), "ucx", "loaded") for v in variants),
+            (_counted(processes[v.label], "ucx", "loaded") for v in variants),
         ),
-        fact("libucp", (_counted(_processes(found[v.label]), "ucx", "path") for v in variants)),
+        fact("libucp", (_counted(processes[v.label], "ucx", "path") for v in variants)),
         fact("transport seen", (_listed(found[v.label], "transport", "observed") for v in variants)),
         fact("lanes", (_listed(found[v.label], "transport", "lanes") for v in variants)),
-        fact("UCX_* in force", (_environment(_processes(found[v.label])) for v in variants)),
+        fact("UCX_* in force", (_environment(processes[v.label]) for v in variants)),
         fact("image", (_image(v) for v in variants)),
-        fact("Python", (_counted(_processes(found[v.label]), "python") for v in variants)),
-        fact("Dask, distributed", (_versions(_processes(found[v.label])) for v in variants)),
-        fact("node half", (_counted(_processes(found[v.label]), "node_half", cut=12) for v in variants)),
+        fact("Python", (_counted(processes[v.label], "python") for v in variants)),
+        fact("Dask, distributed", (_versions(processes[v.label]) for v in variants)),
+        fact("node half", (_counted(processes[v.label], "node_half", cut=12) for v in variants)),
         fact("slowest worker against the median of its run, most", (_slowest(found[v.label]) for v in variants)),
         fact("first | half | all workers registered after, median", (_registered(found[v.label]) for v in variants)),
-        fact("load average, mean", (_load(_nodes(found[v.label]), "load1", "{:.2f}") for v in variants)),
-        fact("CPU stolen by other machines, mean | most", (_steal(_nodes(found[v.label])) for v in variants)),
+        fact("load average, mean", (_load(nodes[v.label], "load1", "{:.2f}") for v in variants)),
+        fact("CPU stolen by other machines, mean | most", (_steal(nodes[v.label]) for v in variants)),
     ]
 
 
@@ -281,8 +283,20 @@ def _provenances(inputs: ReportInputs, label: str) -> list[Provenance]:
     return [inputs.provenance[name] for name in names if name in inputs.provenance]
 
 
-def _processes(found: Iterable[Provenance]) -> list[Provenance]:
-    return list(entries(found, "processes"))
+@dataclasses.dataclass(frozen=True)
+class _Processes:
+    """Processes of runs, each object once with its count: those of thousands of runs are a few objects."""
+
+    counted: Sequence[tuple[Provenance, int]]
+
+    def total(self) -> int:
+        return sum(count for _, count in self.counted)
+
+
+def _processes(found: Iterable[Provenance]) -> _Processes:
+    listed = list(entries(found, "processes"))
+    by_id = dict(zip(map(id, listed), listed, strict=True))
+    return _Processes([(by_id[name], count) for name, count in Counter(map(id, listed)).items()])
 
 
 def _nodes(found: Iterable[Provenance]) -> list[Provenance]:
@@ -295,12 +309,15 @@ def _at(value: Any, *path: str) -> Any:
     return value
 
 
-def _counted(processes: Sequence[Provenance], *path: str, cut: int | None = None) -> str:
+def _counted(processes: _Processes, *path: str, cut: int | None = None) -> str:
     """The value that all processes agree in, or every value with its count."""
-    counts = Counter(str(value)[:cut] for one in processes if (value := _at(one, *path)))
-    if len(counts) == 1 and counts.total() == len(processes):
+    counts: Counter[str] = Counter()
+    for one, count in processes.counted:
+        if value := _at(one, *path):
+            counts[str(value)[:cut]] += count
+    if len(counts) == 1 and counts.total() == processes.total():
         return next(iter(counts))
-    return ", ".join(f"{value} in {count} of {len(processes)} processes" for value, count in counts.most_common())
+    return ", ".join(f"{value} in {count} of {processes.total()} processes" for value, count in counts.most_common())
 
 
 def _listed(found: Iterable[Provenance], *path: str) -> str:
@@ -308,8 +325,8 @@ def _listed(found: Iterable[Provenance], *path: str) -> str:
     return ", ".join(sorted(values))
 
 
-def _environment(processes: Sequence[Provenance]) -> str:
-    variables = [found for one in processes if isinstance(found := _at(one, "ucx", "env"), Mapping)]
+def _environment(processes: _Processes) -> str:
+    variables = [found for one, _ in processes.counted if isinstance(found := _at(one, "ucx", "env"), Mapping)]
     seen = {" ".join(f"{k}={v}" for k, v in sorted(one.items())) for one in variables}
     return " or ".join(sorted(words for words in seen if words))
 
@@ -324,8 +341,8 @@ def _registered(found: Sequence[Provenance]) -> str:
     return " | ".join(f"{statistics.median(column):.1f} s" for column in columns)
 
 
-def _versions(processes: Sequence[Provenance]) -> str:
-    pairs = {(_at(one, "versions", "dask"), _at(one, "versions", "distributed")) for one in processes}
+def _versions(processes: _Processes) -> str:
+    pairs = {(_at(one, "versions", "dask"), _at(one, "versions", "distributed")) for one, _ in processes.counted}
     return " or ".join(sorted(f"{dask}, {distributed}" for dask, distributed in pairs if dask or distributed))
 
 

@@ -108,7 +108,7 @@ def fragile(decisions: Decisions, p_flip: Floats, p_family: Floats) -> Bools:
 def lost_more_often(cell: CellBlocks) -> bool:
     """The candidate was lost in at least two blocks where the baseline ran, and more often than the other way round."""
     candidate, baseline = (
-        sum((block, side) in cell.lost and (block, other) in cell.runs for block in cell.blocks)
+        sum(of == side and (block, other) in cell.runs for block, of in cell.lost)
         for side, other in ((CANDIDATE, BASELINE), (BASELINE, CANDIDATE))
     )
     return candidate >= 2 and candidate > baseline
@@ -196,17 +196,17 @@ def pooled(runs: Iterable[Sequence[float]]) -> Floats:
     Modes between runs are the restarts' scatter. Of more than ``MOST`` values, evenly spaced ones.
     """
     long = [run for run in runs if len(run) > ANCHOR + 1]
-    ends = np.cumsum([len(run) - 1 for run in long])
     if not long:
         return np.zeros(0)
+    ends = np.cumsum([len(run) - 1 for run in long])
     positions = np.linspace(0, ends[-1] - 1, min(int(ends[-1]), MOST)).astype(int)
-    found = []
-    for at in np.unique(np.searchsorted(ends, positions, side="right")).tolist():  # few of thousands of runs
-        ordered = np.sort(np.log(long[at]))
-        start = int(ends[at]) - len(ordered) + 1
-        inside = positions[(positions >= start) & (positions < ends[at])] - start
-        found.append((np.delete(ordered, ANCHOR) - ordered[ANCHOR])[inside])
-    return np.concatenate(found)
+    chosen, which = np.unique(np.searchsorted(ends, positions, side="right"), return_inverse=True)  # few of thousands
+    counts = np.array([len(long[at]) for at in chosen])
+    logs = np.log(np.concatenate([long[at] for at in chosen]))
+    logs = logs[np.lexsort((logs, np.repeat(np.arange(len(chosen)), counts)))]
+    anchors = np.cumsum(counts) - counts + ANCHOR
+    less = np.delete(logs - np.repeat(logs[anchors], counts), anchors)
+    return np.asarray(less[positions - (ends[chosen] - np.cumsum(counts - 1))[which]])
 
 
 def anchor(run: Sequence[float]) -> float:

@@ -166,7 +166,7 @@ class CellBlocks:
     failed: frozenset[tuple[int, int]]
     lost: frozenset[tuple[int, int]]
 
-    @property
+    @functools.cached_property
     def paired(self) -> list[tuple[RunSamples, RunSamples]]:
         """Complete pairs in block order, baseline first."""
         both = [block for block in self.blocks if (block, BASELINE) in self.runs and (block, CANDIDATE) in self.runs]
@@ -263,6 +263,8 @@ def _numbers(shape: tuple[int, int, int], samples: dict[int, list[tuple[Position
 MOST_FLIPS = 10_000
 FEWEST_BLOCKS = 6
 _CHUNK = 1_000
+_CHUNK_OF_MANY = 200
+"""Patterns at once if there are many coins: larger arrays would be new memory of the system each time."""
 _TIE = 1e-9
 
 
@@ -278,8 +280,9 @@ def flip_signs(coins: int, seed: int) -> Iterator[Floats]:
         return
     # A bit per coin: whole patterns of thousands of blocks as numbers of eight bytes are half a gigabyte.
     toss = np.random.default_rng(abs(seed))  # of a plan, any whole number
-    for start in range(0, MOST_FLIPS, _CHUNK):
-        drawn = toss.integers(0, 256, (_CHUNK, -(-coins // 8)), dtype=np.uint8)
+    rows = _CHUNK if coins <= _CHUNK else _CHUNK_OF_MANY
+    for start in range(0, MOST_FLIPS, rows):
+        drawn = toss.integers(0, 256, (rows, -(-coins // 8)), dtype=np.uint8)
         signs = _signs(np.unpackbits(drawn, axis=1, count=coins))
         if start == 0:
             signs[0] = 1.0

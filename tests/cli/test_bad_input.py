@@ -309,6 +309,16 @@ def test_a_terminal_that_is_gone_is_one_line_and_no_bug() -> None:
     assert "can't print any further: Input/output error; redirect the output to a file" in done.stderr
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams_are_no_bug_and_no_file_takes_their_place(tmp_path: Path, closed: str) -> None:
+    campaign = shutil.copytree(CAMPAIGN, tmp_path / "campaign")
+    script = f"'{GPUBENCH}' report --only verdicts '{campaign}' {closed}"
+    done = subprocess.run(["bash", "-c", script], env=plain_environment(), capture_output=True, text=True, check=False)
+    assert (done.returncode, "bug" in done.stderr) == (0, False)
+    assert (campaign / "results.parquet").read_bytes().startswith(b"PAR1")
+    assert json.loads((campaign / "verdicts.json").read_bytes())["cells"]
+
+
 @pytest.mark.parametrize("margin", ["0%", "100%", "150%"])
 def test_a_margin_that_no_verdict_can_be_made_with_is_refused_before_anything_is_measured(
     gpubench: Run, tmp_path: Path, margin: str

@@ -37,6 +37,7 @@ def collect(campaign: Campaign) -> ReportInputs:
     accounting = account(campaign)
     merged = merge(read_runs(campaign.runs_dir).runs)
     table = cells(campaign.plan, accounting.outcomes, merged)
+    comparisons = family(campaign.plan, table, campaign.frozen)
     most = campaign.plan.max_blocks
     settings = VerdictSettings(
         margin=campaign.plan.margin, summary=campaign.plan.summary, look=None if most is None else Looks(most)
@@ -45,7 +46,8 @@ def collect(campaign: Campaign) -> ReportInputs:
         plan=campaign.plan,
         outcomes=accounting.outcomes,
         cells=table,
-        verdicts=judge(family(campaign.plan, table, campaign.frozen), settings),
+        comparisons=comparisons,
+        verdicts=judge(comparisons, settings),
         settings=settings,
         links=link_tables(
             campaign.plan,

@@ -5,7 +5,8 @@ import dataclasses
 import datetime as dt
 import fnmatch
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from gpubench.cli.campaign.running import account_now
@@ -13,15 +14,17 @@ from gpubench.cli.say import warn
 from gpubench.errors import DataError
 from gpubench.files import write_atomically
 from gpubench.images.compatibility import set_by_binding
-from gpubench.merge.cache import read_cache, write_cache
+from gpubench.merge.cache import ParsedSamples, read_cache, write_cache
 from gpubench.merge.environment import (
     Changes,
+    ComparableParts,
     Environments,
     PlannedEnvironment,
     find_changes,
     with_changes,
     with_oversubscription,
 )
+from gpubench.merge.environment_files import Read, read_beside
 from gpubench.merge.family import Cell, cells_of, family, remarks, without
 from gpubench.merge.links import LinkTable, RunLinks, link_tables, processes_by_address
 from gpubench.merge.table import Merged, merge_directory, parquet
@@ -31,6 +34,7 @@ from gpubench.model.text import counted
 from gpubench.report.inputs import ReportInputs, calibration_sentence
 from gpubench.report.provenance import condensed
 from gpubench.report.verdicts import verdicts_json
+from gpubench.stats.data import ComparisonInput
 from gpubench.stats.question import Decision, Question
 from gpubench.stats.settings import Metric, VerdictSettings
 from gpubench.stats.verdict import Verdict, judge
@@ -52,6 +56,7 @@ class JudgedCampaign:
     accounting: Accounting
     merged: Merged
     cells: list[Cell]
+    comparisons: Sequence[ComparisonInput]
     verdicts: list[Verdict]
     changes: Changes
     settings: VerdictSettings
@@ -100,17 +105,28 @@ def judge_campaign(campaign: Campaign, question: Question | None = None, *, for_
         DataError: its directory was moved or removed meanwhile.
         MissingToolError: likewise, or the disk is full.
     """
-    with while_it_stands(campaign):
-        return _judge_campaign(campaign, question, for_page=for_page)
+    known = read_cache(campaign.cache)
+    new = 0 if for_page else len(list(campaign.rows())) - len(known.environments)
+    with while_it_stands(campaign), ThreadPoolExecutor(1) as aside, read_beside(campaign.runs_dir, new) as beside:
+        return _judge_campaign(campaign, question, known, aside, beside, for_page=for_page)
 
 
-def _judge_campaign(campaign: Campaign, question: Question | None, *, for_page: bool) -> JudgedCampaign:
+def _judge_campaign(
+    campaign: Campaign,
+    question: Question | None,
+    known: ParsedSamples,
+    aside: ThreadPoolExecutor,
+    beside: Callable[[], Read],
+    *,
+    for_page: bool,
+) -> JudgedCampaign:
     question, planned = question or Question(), campaign.plan.site.defaults.allow_changed
     question = dataclasses.replace(question, allow=tuple(one for one in question.allow if one not in planned))
     records = Records()
     accounting = account_now(campaign, records)
-    known = read_cache(campaign.cache)
     merged = merge_directory(campaign.runs_dir, records, known)
+    # Polars needs no Python for the files, which therefore cost no time beside the verdicts.
+    table = aside.submit(parquet, merged) if campaign.pack is None else None
     warnings = (*accounting.warnings, *(str(error) for error in merged.errors), *merged.warnings)
     warnings += added_later(campaign)
     for warning in warnings:
@@ -118,48 +134,66 @@ def _judge_campaign(campaign: Campaign, question: Question | None, *, for_page: 
     decision = Decision.of(campaign.plan, question, ended=campaign.ended)
     settings = decision.settings
     moved = _moved(accounting.outcomes) if settings.metric is Metric.BYTES_MOVED else {}
-    table = cells_of(campaign.plan, accounting.outcomes, merged, settings.metric, moved)
-    lacking = without(table, settings.metric, str(campaign.place))
+    cells = cells_of(campaign.plan, accounting.outcomes, merged, settings.metric, moved)
+    lacking = without(cells, settings.metric, str(campaign.place))
     family_of_metric = [one for one in decision.comparisons if one.params_id not in lacking]
     plan = campaign.plan.model_copy(update={"comparisons": family_of_metric})
     # What an earlier look has decided are seconds.
-    comparisons = family(plan, table, campaign.frozen if settings.metric is Metric.WALL_S else ())
-    environments = Environments(plan.protocol, known.environments)
-    provenance = dict(_read_provenance(accounting.outcomes, environments, for_page=for_page))
+    comparisons = family(plan, cells, campaign.frozen if settings.metric is Metric.WALL_S else ())
+    environments, files = Environments(plan.protocol), ComparableParts(known.environments)
+    provenance = dict(_read_provenance(accounting.outcomes, environments, files, beside(), for_page=for_page))
     comparisons = with_oversubscription(comparisons, environments.crowded)
     changes = find_changes(comparisons, environments.seen, expected_of(campaign, question.allow))
+    cache = None
+    if table and (merged.keys != known.places.keys() or environments.kept.keys() != known.environments.keys()):
+        cache = aside.submit(_write_cache, campaign, merged, environments)
     verdicts = judge(with_changes(comparisons, changes), settings)
     for pattern in question.allow:
         if not fnmatch.filter(changes.values, pattern):
             warn(f"--allow {pattern}: nothing of that name changed{nearest(pattern, changes.values)}")
     notes = tuple(remarks(plan, settings.metric, lacking))
     judged = JudgedCampaign(
-        campaign, accounting, merged, table, verdicts, changes, settings, warnings, notes, provenance
+        campaign, accounting, merged, cells, comparisons, verdicts, changes, settings, warnings, notes, provenance
     )
-    if campaign.pack is None and campaign.directory.is_dir() and not os.access(campaign.directory, os.W_OK):
+    if table and campaign.directory.is_dir() and not os.access(campaign.directory, os.W_OK):
         warn(f"{campaign.results.name} and {campaign.verdicts.name} aren't updated: {campaign.place} is read-only")
-    elif campaign.pack is None:
-        write_atomically(campaign.results, parquet(judged.merged), parents=False)
+    elif table:
+        write_atomically(campaign.results, table.result(), parents=False)
         if question == Question():
             arrangement = campaign.plan.site.layout.arrangement
             data = verdicts_json(campaign.plan.campaign, verdicts, settings, arrangement)
             write_atomically(campaign.verdicts, data, parents=False)
-        if merged.keys != known.places.keys() or environments.kept.keys() != known.environments.keys():
-            write_cache(campaign.cache, dataclasses.replace(merged.parsed(), environments=environments.kept))
+    if cache:
+        cache.result()
     return judged
 
 
+def _write_cache(campaign: Campaign, merged: Merged, environments: Environments) -> None:
+    write_cache(campaign.cache, dataclasses.replace(merged.parsed(), environments=environments.kept))
+
+
 def _read_provenance(
-    outcomes: Iterable[RunOutcome], environments: Environments, *, for_page: bool
+    outcomes: Iterable[RunOutcome], environments: Environments, files: ComparableParts, read: Read, *, for_page: bool
 ) -> Iterator[tuple[str, RunProvenance]]:
-    """Add each run's to the ``environments``; what a page needs of it by the name of the run's directory."""
+    """Add each run's to the ``environments``; what a page needs of it by the name of the run's directory.
+
+    ``read`` are those that a second process has read.
+    """
     for one in outcomes:
-        if one.directory:
-            data = provenance_bytes(one.directory)
-            provenance = parse_provenance(data) if for_page else None
-            environments.add(one.run.run, data, provenance)
-            if provenance is not None:
-                yield one.directory.name, RunProvenance.of(provenance)
+        if one.directory is None:
+            continue
+        if found := read.get(one.directory.name):
+            environments.add(one.run.run, *found)
+            continue
+        data = provenance_bytes(one.directory)
+        provenance = parse_provenance(data) if for_page else None
+        key, parts = files.of(data, provenance)
+        if parts is None:
+            environments.add_damaged(one.run.run, parse_provenance(data))
+        else:
+            environments.add(one.run.run, key, parts)
+        if provenance is not None:
+            yield one.directory.name, RunProvenance.of(provenance)
 
 
 def _moved(outcomes: Iterable[RunOutcome]) -> dict[str, dict[str, int]]:
@@ -239,6 +273,7 @@ def report_inputs(judged: JudgedCampaign) -> ReportInputs:
             plan=campaign.plan,
             outcomes=outcomes,
             cells=judged.cells,
+            comparisons=judged.comparisons,
             verdicts=judged.verdicts,
             settings=judged.settings,
             links=links,

@@ -20,7 +20,6 @@ from gpubench.cli.results.open_target import all_opened, newest, opened, root_of
 from gpubench.cli.results.options import Content
 from gpubench.errors import DataError, UsageError
 from gpubench.merge.family import Cell, cells
-from gpubench.merge.family import family as family_of
 from gpubench.merge.table import Merged, merge_directory
 from gpubench.model.plan import Plan
 from gpubench.model.text import KEPT_TEXT, shortened, visible
@@ -168,7 +167,7 @@ class CampaignResults(OneSide):
             for one in judged.verdicts
             if one.baseline == base and (question.candidate is None or one.candidate == question.candidate)
         ]
-        both = times_of(family_of(plan, judged.cells), shown, judged.settings)
+        both = times_of(judged.comparisons, shown, judged.settings)
         notes = [*judged.notes, *cautions(plan, judged.changes, judged.accounting.outcomes)]
         section = verdict_section(
             self.name, shown, judged.settings, both, arrangement=plan.site.layout.arrangement, notes=notes
