@@ -8,23 +8,24 @@ import os
 import sys
 import threading
 from pathlib import Path
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any, Dict, Optional
 
 _DIRECTORY = os.environ.get("STAND_IN_LINES")
 _FILES = tuple(os.environ.get("STAND_IN_LINES_OF", "").split(":"))
 _SEEN = set()
-_NAMES: Dict[CodeType, Optional[str]] = {}
+_NAMES: Dict[str, Optional[str]] = {}
 
 
-def _name(code: CodeType) -> Optional[str]:
-    if code not in _NAMES:
-        _NAMES[code] = next((name for name in _FILES if code.co_filename.endswith(name)), None)
-    return _NAMES[code]
+def _name(path: str) -> Optional[str]:
+    """The word of _FILES that this file ends with. By its path: the hash of a code object is computed at each call."""
+    if path not in _NAMES:
+        _NAMES[path] = next((name for name in _FILES if path.endswith(name)), None)
+    return _NAMES[path]
 
 
 def _follow(frame: FrameType, event: str, argument: Any) -> Any:
-    name = _name(frame.f_code)
+    name = _name(frame.f_code.co_filename)
     if name is None:
         return None
     place = f"{name}:{frame.f_lineno}"
