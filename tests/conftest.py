@@ -114,6 +114,7 @@ def pytest_collection_finish() -> None:
     """Take what stays until the end, modules and tests, out of what the garbage collector looks through each time."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def examples(count: int) -> int:

@@ -118,6 +118,7 @@ except SystemExit as error:
 else:
     raise AssertionError
 """
+CHOSEN = "import os; from gpubench.node import gpu; print(gpu.chosen({workers}, os.environ).get(gpu.VISIBLE, ''))"
 COUNT = "from gpubench.node import gpu; print(gpu.count(), gpu.resolve('auto'), gpu.resolve('cpu'))"
 
 
@@ -143,8 +144,7 @@ def test_of_more_gpus_than_workers_the_first_of_those_that_the_job_was_given_are
     environment: Environment, workers: int, allotted: str, shown: str
 ) -> None:
     variables = environment(STAND_IN_GPUS="3", **({"CUDA_VISIBLE_DEVICES": allotted} if allotted else {}))
-    code = f"import os; from gpubench.node import gpu; print(gpu.chosen({workers}, os.environ).get(gpu.VISIBLE, ''))"
-    assert ask(variables, code) == shown
+    assert ask(variables, CHOSEN.format(workers=workers)) == shown
 
 
 OWN = """
@@ -241,6 +241,7 @@ def test_every_workload_runs_on_gpu_workers_and_every_line_about_gpus_is_execute
 
     for more in ({}, {"STAND_IN_NVML_INIT": "9"}, {"LD_LIBRARY_PATH": ""}):
         ask(environment(**more), COUNT)
+    ask(environment(STAND_IN_GPUS="3", CUDA_VISIBLE_DEVICES="2"), CHOSEN.format(workers=1))
     ask(variables, "from gpubench.node import gpu; gpu.worker_options('cpu', 'default')")
     ask(environment(STAND_IN_GPUS="0"), WITHOUT)
     for more in ({}, {"STAND_IN_NVML_INIT": "9"}, {"LD_LIBRARY_PATH": ""}):
