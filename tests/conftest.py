@@ -57,6 +57,7 @@ LIBRARIES = {"tests/stats/": "statistics"}
 
 LONGEST = (
     *(*TOGETHER, *LIBRARIES.values(), "tests/docker/test_image_commands.py", "tests/docker/test_old_stack.py"),
+    *("tests/images/test_conda_prefixes.py", "tests/exporters/test_export_mlflow.py"),
     *("tests/kills/test_kill_campaign.py", "tests/kills/test_repeated_commands.py"),
     *("tests/kubernetes/test_parsl_on_kubernetes.py", "tests/kubernetes/test_kubernetes_campaigns.py"),
     *("tests/slurm/test_campaigns_broken.py", "tests/slurm/test_campaigns.py"),

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from gpubench.images.kinds.base import images_root
 from gpubench.images.kinds.venvs import ensure
 from gpubench.model.image import Image
 
@@ -20,6 +21,7 @@ ENSURE = """
 import json, sys
 from collections.abc import Callable
 from pathlib import Path
+from gpubench.images.kinds.base import images_root
 from gpubench.images.kinds.venvs import ensure
 from gpubench.errors import GpubenchError
 try:
@@ -30,6 +32,8 @@ except GpubenchError as error:
     sys.exit(error.exit_code)
 """
 SPECS = ["1.17.0", "1.19.0"]
+Images = dict[str, tuple[Image, dict[str, Any]]]
+"""Images with their manifests, by spec."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +46,7 @@ class Built:
     outputs: list[str]
     progress: list[str]
     seconds: float
-    images: dict[str, tuple[Image, dict[str, Any]]]
+    images: Images
 
 
 def start_builder(root: Path, *specs: str, **env: str) -> subprocess.Popen[str]:
@@ -76,6 +80,12 @@ def wait_until(condition, seconds: float = 300) -> None:
 def start() -> Callable[..., subprocess.Popen[str]]:
     """Start a process that builds: ``start(root, *specs, **environment)``."""
     return start_builder
+
+
+@pytest.fixture(scope="session")
+def kept() -> Images:
+    """Those of this machine, kept between tests, for tests that need UCX or a stack and not how they were built."""
+    return ensure(SPECS, images_root(), lambda line: print(line, file=sys.stderr))
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ import pytest
 from gpubench.model.images_lock import ImagesLock, LockRow
 from tests.cli.campaigns import Front, until
 from tests.conftest import ROOT, Run, need, own_queue, run_gpubench
-from tests.images.conftest import Built
+from tests.images.conftest import Images
 
 pytestmark = pytest.mark.integration
 
@@ -97,10 +97,10 @@ class Cluster:
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory, built: Built) -> tuple[str, str]:
+def sources(tmp_path_factory: pytest.TempPathFactory, kept: Images) -> tuple[str, str]:
     """Addresses of UCX, which installs 1.19.0, and of ucx-py."""
     home = tmp_path_factory.mktemp("sources")
-    libucx = str(Path(built.images["1.19.0"][0].env["LD_LIBRARY_PATH"]).parent)
+    libucx = str(Path(kept["1.19.0"][0].env["LD_LIBRARY_PATH"]).parent)
     ucx = {"autogen.sh": "#!/bin/sh\n", "contrib/configure-release": CONFIGURE, "built": libucx}
     return (
         repository(home / "ucx", ucx),
@@ -118,7 +118,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, sources: tuple[str, str])
     return cluster, done.stdout
 
 
-def test_a_prefix_is_what_its_manifest_says_and_the_lock_names_it(finished: tuple[Cluster, str], built: Built) -> None:
+def test_a_prefix_is_what_its_manifest_says_and_the_lock_names_it(finished: tuple[Cluster, str], kept: Images) -> None:
     cluster, said = finished
     (row,) = cluster.rows.values()
     manifest = cluster.manifest(row)
@@ -129,15 +129,15 @@ def test_a_prefix_is_what_its_manifest_says_and_the_lock_names_it(finished: tupl
     assert row.ucx_commit == manifest["ucx"]["commit"] != ""
     assert (manifest["kind"], manifest["build_id"]) == ("conda", row.build_id)
     assert Path(manifest["ucx"]["libucp"]).parent == prefix / "ucx" / "lib"
-    assert manifest["ucx"]["revision"] == built.images["1.19.0"][1]["ucx"]["revision"]
+    assert manifest["ucx"]["revision"] == kept["1.19.0"][1]["ucx"]["revision"]
     assert manifest["stack"]["packages"]["ucx-py"] == "0.29.0"
     assert manifest["stack"]["conda"]["cudf"].startswith("22.12 standin_0 ")
     steps = [line.removeprefix("master: ") for line in said.splitlines()]
     assert steps == [
         "conda env create", "UCX master", "ucx-py 0.29.00", "manifest", "done", f"{row.digest} {row.python}"
     ]  # fmt: skip
-    for kept in (cluster.images / "manifests").iterdir():  # as on a machine that has never seen it
-        kept.unlink()
+    for left in (cluster.images / "manifests").iterdir():  # as on a machine that has never seen it
+        left.unlink()
     assert row.digest in cluster("images", "show", "master").stdout
     listing = run_gpubench(["images", "list", "--site", "deepops", "--json"], cluster.folder)
     (listed,) = (one for one in json.loads(listing.stdout)["images"] if one["kind"] == "conda")

@@ -15,7 +15,7 @@ from gpubench.cli.sites.profiles import load_site
 from gpubench.images.recipes import recipes
 from gpubench.render.context import PYTHON, render_context
 from gpubench.resources import docker_file
-from tests.images.conftest import Built
+from tests.images.conftest import Images
 
 DESCRIBE = docker_file("context/describe.py")
 ASK = f"""
@@ -40,14 +40,14 @@ def facts(spec: str) -> dict[str, Any]:
     return json.loads(context.files["build.json"])
 
 
-def folder(built: Built, spec: str) -> Path:
+def folder(kept: Images, spec: str) -> Path:
     """A real UCX as an image has it: ``bin/``, ``lib/``."""
-    return Path(built.images[spec][0].env["LD_LIBRARY_PATH"]).parent
+    return Path(kept[spec][0].env["LD_LIBRARY_PATH"]).parent
 
 
-def describe(built: Built, plain: dict[str, Any], ucx: Path) -> tuple[dict[str, Any], str]:
+def describe(kept: Images, plain: dict[str, Any], ucx: Path) -> tuple[dict[str, Any], str]:
     """The manifest, or why there is none."""
-    python = built.images["1.17.0"][0].python
+    python = kept["1.17.0"][0].python
     done = subprocess.run(
         [python, "-I", "-B", "-c", ASK, json.dumps(plain), str(ucx)],
         capture_output=True,
@@ -59,11 +59,11 @@ def describe(built: Built, plain: dict[str, Any], ucx: Path) -> tuple[dict[str, 
 
 
 @pytest.mark.integration
-def test_the_manifest_is_what_the_library_itself_says(built: Built) -> None:
-    for spec in built.images:
-        made, error = describe(built, facts(spec), folder(built, spec))
+def test_the_manifest_is_what_the_library_itself_says(kept: Images) -> None:
+    for spec in kept:
+        made, error = describe(kept, facts(spec), folder(kept, spec))
         assert error == ""
-        venv = built.images[spec][1]
+        venv = kept[spec][1]
         assert made["kind"] == "docker"
         assert made["build_id"] == facts(spec)["build_id"]
         same = ("version", "release", "revision", "configure")
@@ -75,14 +75,14 @@ def test_the_manifest_is_what_the_library_itself_says(built: Built) -> None:
 
 
 @pytest.mark.integration
-def test_another_ucx_than_the_recipe_says_fails_the_build(built: Built, tmp_path: Path) -> None:
+def test_another_ucx_than_the_recipe_says_fails_the_build(kept: Images, tmp_path: Path) -> None:
     def refused(plain: dict[str, Any], ucx: Path) -> str:
-        made, error = describe(built, plain, ucx)
+        made, error = describe(kept, plain, ucx)
         assert made == {}
         assert "\n" not in error
         return error
 
-    old = folder(built, "1.17.0")
+    old = folder(kept, "1.17.0")
     assert refused(facts("1.19.0"), old) == "UCX 1.19.0 was to be built, the library says 1.17.0"
     assert refused(facts("none"), old) == f"there is a UCX in {old}, and the recipe says none"
     assert refused(facts("1.17.0"), tmp_path).startswith("UCX can't be loaded: ")
@@ -93,13 +93,13 @@ def test_another_ucx_than_the_recipe_says_fails_the_build(built: Built, tmp_path
 
 @pytest.mark.integration
 def test_a_name_like_a_branch_stands_for_all_its_releases_and_a_missing_ucx_is_fine_for_none(
-    built: Built, tmp_path: Path
+    kept: Images, tmp_path: Path
 ) -> None:
     branch = facts("1.17.0")
     branch["ucx"].update(source="git", release="1.17", version="v1.17.x", commit="0" * 40)
-    made, error = describe(built, branch, folder(built, "1.17.0"))
+    made, error = describe(kept, branch, folder(kept, "1.17.0"))
     assert (error, made["ucx"]["version"], made["ucx"]["commit"]) == ("", "1.17.0", "0" * 40)
-    made, error = describe(built, facts("none"), tmp_path)
+    made, error = describe(kept, facts("none"), tmp_path)
     assert (error, made["ucx"]["release"], made["ucx"]["libucp"], made["binding"]["name"]) == ("", "none", "", "none")
 
 

@@ -15,7 +15,7 @@ from gpubench.render.conda import render_modules
 from gpubench.render.environment import words
 from gpubench.runtimes import RUNTIMES, ImagePlace
 from tests.conftest import ROOT, Run, need
-from tests.images.conftest import Built
+from tests.images.conftest import Images
 from tests.plan.requests_by_hand import image, site
 
 STAND_IN = ROOT / "tests" / "stand_ins" / "modules"
@@ -26,10 +26,10 @@ HOMES = [STAND_IN, pytest.param(REAL, marks=pytest.mark.system)]
 class Site:
     """A site whose modules ``ucx/VERSION`` hold real libraries of UCX, and whose prefix holds a real stack."""
 
-    def __init__(self, folder: Path, home: Path, built: Built, gpubench: Run) -> None:
+    def __init__(self, folder: Path, home: Path, kept: Images, gpubench: Run) -> None:
         self.folder, self.gpubench = folder, gpubench
-        self.stack = Path(built.images["1.17.0"][0].python).parents[1]
-        self.libraries = {spec: one.env["LD_LIBRARY_PATH"] for spec, (one, _) in built.images.items()}
+        self.stack = Path(kept["1.17.0"][0].python).parents[1]
+        self.libraries = {spec: one.env["LD_LIBRARY_PATH"] for spec, (one, _) in kept.items()}
         files = folder / "modulefiles"
         (files / "ucx").mkdir(parents=True)
         for spec, libraries in self.libraries.items():
@@ -53,10 +53,10 @@ class Site:
 
 
 @pytest.fixture
-def own(tmp_path: Path, built: Built, gpubench: Run, request: pytest.FixtureRequest) -> Site:
+def own(tmp_path: Path, kept: Images, gpubench: Run, request: pytest.FixtureRequest) -> Site:
     home = getattr(request, "param", STAND_IN)
     need(home.is_dir(), "environment-modules")
-    return Site(tmp_path, home, built, gpubench)
+    return Site(tmp_path, home, kept, gpubench)
 
 
 @pytest.mark.integration
