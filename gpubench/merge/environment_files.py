@@ -1,7 +1,8 @@
 """What is comparable in the ``provenance.json`` of every run, read by a second process while the first reads samples.
 
-Parsing those of ten thousand runs takes half as long as merging their million samples, and threads of one process would
-only take turns at it. It is started as ``python -I -m gpubench.merge.environment_files RUNS_DIR`` and prints
+Parsing the files of ten thousand runs takes nearly half as long as merging their million samples, and threads of one
+process would only take turns at it. The second process is started as
+``python -I -m gpubench.merge.environment_files RUNS_DIR`` and prints
 ``{"parts": […], "runs": {directory's name: [SHA-256 of the file, place in parts]}}``.
 """
 
@@ -26,31 +27,37 @@ Read = Mapping[str, tuple[str, Comparable]]
 
 @contextlib.contextmanager
 def read_beside(runs_dir: Path, files: int) -> Iterator[Callable[[], Read]]:
-    """Begin to read about so many files; what is yielded waits for the result.
+    """Start to read about ``files`` files; the function that is yielded waits for the result.
 
-    What isn't in the result has to be read in this process: all of it, where there are few files or one core, or where
-    the second process failed; and files that are damaged.
+    The caller reads what the result lacks: damaged files, and all files if there are few of them or only one core, or
+    if the second process can't be started or fails.
     """
-    if files < MANY or len(os.sched_getaffinity(0)) < 2:
+    process = _started(runs_dir) if files >= MANY and len(os.sched_getaffinity(0)) > 1 else None
+    if process is None:
         yield dict
         return
-    words = [sys.executable, "-I", "-m", __name__, str(runs_dir.absolute())]
-    # A session of its own: Ctrl-C is for this process, which then ends that one.
-    with subprocess.Popen(
-        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
-    ) as process:
+    with process:
         try:
             yield lambda: _result(process.communicate()[0])
         finally:
             process.kill()
 
 
+def _started(runs_dir: Path) -> subprocess.Popen[bytes] | None:
+    words = [sys.executable, "-I", "-m", __name__, str(runs_dir.absolute())]
+    null = subprocess.DEVNULL
+    try:  # a session of its own: Ctrl-C is for this process, which then ends that one
+        return subprocess.Popen(words, stdin=null, stdout=subprocess.PIPE, stderr=null, start_new_session=True)
+    except OSError:  # no more processes, no memory
+        return None
+
+
 def _result(printed: bytes) -> Read:
     try:
         found = parse_json(printed)
-    except ValueError:
+        return {name: (key, found["parts"][place]) for name, (key, place) in found["runs"].items()}
+    except (ValueError, LookupError, TypeError, AttributeError):  # cut off, or of another gpubench
         return {}
-    return {name: (key, found["parts"][place]) for name, (key, place) in found["runs"].items()}
 
 
 def main(runs_dir: str) -> None:

@@ -177,9 +177,11 @@ def _import_for_all(spec: RunSpec) -> None:
     from gpubench.workloads.catalogue.own import is_own
 
     gc.disable()  # what is imported stays: to look through it again and again takes a tenth of the time
-    roles.import_for_all(spec)
-    families.load(one for one in spec.workloads if not is_own(one.name))
-    gc.enable()
+    try:
+        roles.import_for_all(spec)
+        families.load(one for one in spec.workloads if not is_own(one.name))
+    finally:
+        gc.enable()
 
 
 def _parser() -> argparse.ArgumentParser:

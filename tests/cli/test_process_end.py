@@ -10,14 +10,14 @@ import pytest
 from tests.conftest import plain_environment
 
 COMMAND = """
-import atexit, sys, threading, time
+import atexit, sys, threading
 from gpubench.cli import app, main
 class Noisy:
     def __del__(self): print("freed")
 app.noisy = Noisy()
 atexit.register(print, "registered")
 if {thread}:
-    threading.Thread(target=lambda: (time.sleep(0.2), print("thread"))).start()
+    threading.Thread(target=lambda: (threading.main_thread().join(), print("thread"))).start()
 sys.argv = ["gpubench", *{words}]
 main()
 """

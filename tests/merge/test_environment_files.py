@@ -78,7 +78,7 @@ def test_verdicts_and_changes_are_the_same_with_and_without_it(
 
 
 @pytest.mark.usefixtures("many")
-@pytest.mark.parametrize("words", [["false"], ["echo", '{"parts": [], "ru']])
+@pytest.mark.parametrize("words", [["false"], ["echo", '{"parts": [], "ru'], ["echo", "[]"], ["/no/such/program"]])
 def test_one_that_fails_costs_only_time(campaign: Campaign, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
     good = found(campaign)
     popen: Callable[..., object] = subprocess.Popen
