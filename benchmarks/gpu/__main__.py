@@ -24,7 +24,7 @@ GPUBENCH = [str(Path(sys.executable).with_name("gpubench"))]
 METRICS = ("wall_s", "energy_j", "cpu_s")
 
 
-def campaigns(gpus: int, minutes: float, ucx: str, pool: str, outputs: Path) -> Iterator[tuple[Path, list[str]]]:
+def campaigns(gpus: int, minutes: float, variants: str, pool: str, outputs: Path) -> Iterator[tuple[Path, list[str]]]:
     """Where each campaign will be, and the words that run it."""
     suites = [("gpu-one", 1, "env.CUDA_VISIBLE_DEVICES=0")]
     if gpus > 1:
@@ -32,8 +32,8 @@ def campaigns(gpus: int, minutes: float, ucx: str, pool: str, outputs: Path) -> 
     for suite, workers, setting in suites:
         directory = outputs / suite
         budget = f"{minutes / len(suites):g}m"
-        words = ["bench", "--site", "local-gpu", "--suite", suite, "--workers", str(workers), "--ucx", ucx]
-        words += ["--set", setting, "--set", f"layout.rmm_pool={pool}"]
+        words = ["bench", "--site", "local-gpu", "--suite", suite, "--workers", str(workers)]
+        words += ["--variants", variants, "--set", setting, "--set", f"layout.rmm_pool={pool}"]
         yield directory, [*words, "--budget", budget, "--outputs", str(directory)]
 
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, and print; or print what is there already."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
     parser.add_argument("--minutes", type=float, default=20.0)
-    parser.add_argument("--ucx", default="1.19.0 1.22.0")
+    parser.add_argument("--variants", default="1.19.0 1.22.0", help="as gpubench bench takes them")
     parser.add_argument("--pool", default="32GB", help="memory pool of each GPU (RMM); gpu-one needs 30 GiB")
     parser.add_argument("--outputs", type=Path, default=Path("outputs/gpu"))
     parser.add_argument("--dry-run", action="store_true", help="print the commands and both plans")
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("no GPU answers to NVML here; --dry-run --gpus 4 shows what would be run", file=sys.stderr)
         return 2
     print(machine())
-    for directory, words in campaigns(options.gpus, options.minutes, options.ucx, options.pool, options.outputs):
+    for directory, words in campaigns(options.gpus, options.minutes, options.variants, options.pool, options.outputs):
         print(f"\ngpubench {' '.join(words)}", flush=True)
         done = subprocess.run([*GPUBENCH, *words, *(["--dry-run"] if options.dry_run else [])], check=False)
         if done.returncode:

@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import json
 import time
+import traceback
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
@@ -173,6 +174,7 @@ def _measure_all(
             outcome.error = outcome.error or str(error)
             hurt = planned.name
         except Exception as error:  # noqa: BLE001 - any error of a workload is its result
+            traceback.print_exc()
             record.status, record.reason = "failed", describe_error(error)
             hurt = planned.name
 

@@ -80,5 +80,7 @@ def measure_into(
 
 
 def describe_error(error: Exception) -> str:
-    """Kind of an error and the first line of its message."""
+    """Kind of an error and the first line of its message; of a group of errors (Python 3.11) the first one's."""
+    while getattr(error, "exceptions", ()):
+        error = error.exceptions[0]  # type: ignore[attr-defined]
     return "{}: {}".format(type(error).__name__, str(error).strip().split("\n")[0][:MOST_WORDS])

@@ -229,8 +229,9 @@ class Pdsh(Measurement):
     def _by_polars(self, number: int, engine: Any) -> pd.DataFrame:
         from gpubench.workloads import pdsh_polars
 
-        sql = pdsh_sql.SQL[number].replace("{fraction}", repr(0.0001 / self._scale))
-        return pdsh_polars.collected(pdsh_polars.ask(sql, self._tables.files), engine)
+        sql = pdsh_sql.query(number, self._scale)
+        asked = pdsh_sql.for_gpu(sql) if engine is self._engine is not None else sql
+        return pdsh_polars.collected(pdsh_polars.ask(asked, self._tables.files), engine)
 
     def prepare(self) -> None:
         """The files lie where they lie."""

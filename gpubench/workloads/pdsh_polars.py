@@ -24,9 +24,18 @@ def collected(lazy: Any, engine: Any) -> pd.DataFrame:
 def cluster_engine(client: Any) -> Tuple[Any, str]:
     """cudf-polars' engine on a Dask cluster, and its version; raises ImportError.
 
+    A query that it can't answer is an error: without ``raise_on_fail``, polars would answer it on this CPU. The site
+    decides how many workers share a GPU, and ``dask cuda worker`` has bound each one's process to its GPU's cores.
+
     https://docs.rapids.ai/api/cudf/stable/cudf_polars/dask_engine/
     """
     import cudf_polars
     from cudf_polars.engine.dask import DaskEngine
+    from cudf_polars.engine.hardware_binding import HardwareBindingPolicy
 
-    return DaskEngine(dask_client=client), str(cudf_polars.__version__)
+    options = {
+        "raise_on_fail": True,
+        "allow_gpu_sharing": True,
+        "hardware_binding": HardwareBindingPolicy(enabled=False),
+    }
+    return DaskEngine(dask_client=client, engine_options=options), str(cudf_polars.__version__)

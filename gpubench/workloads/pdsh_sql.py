@@ -1,10 +1,45 @@
 """The 22 queries of TPC-H as SQL that polars reads: subqueries that refer outwards are written as joins.
 
 Node half, standard library only. Meaning, parameters and columns as in ``pdsh_frames``, which owes nothing to this
-file: each is the other's oracle. ``{fraction}`` is query 11's 0.0001 by the scale factor.
+file: each is the other's oracle. Numbers are written without exponents, which polars before 2 can't read, and nothing
+is counted by COUNT(DISTINCT), which cudf-polars 26.10 can't.
 """
 
+import decimal
+import re
 from typing import Dict
+
+CONSTANT = r"(?:'[^']*'|\d+)"
+IN_LIST = re.compile(rf"(\w+(?:\([^()]*\))?) IN \(({CONSTANT}(?:, {CONSTANT})*)\)")
+"""A column, or a function of one, and the constants that it is compared with."""
+LIKE = re.compile(r"(\w+) (NOT )?LIKE '(%?)([^']*?)(%?)'")
+
+
+def query(number: int, scale: float) -> str:
+    """One of the 22 queries, for tables of this scale factor."""
+    return SQL[number].replace("{fraction}", f"{decimal.Decimal(repr(0.0001 / scale)):f}")
+
+
+def for_gpu(sql: str) -> str:
+    """The same query without ``x IN (1, 2)`` and ``LIKE``.
+
+    cudf-polars 26.10 can make neither of what polars' SQL turns them into: a Series of one list, and a regular
+    expression with a flag.
+    """
+
+    def compared(found: "re.Match[str]") -> str:
+        return "({})".format(" OR ".join(f"{found[1]} = {value}" for value in re.findall(CONSTANT, found[2])))
+
+    def matched(found: "re.Match[str]") -> str:
+        column, inverted, before, text, after = found.groups()
+        if before and after:
+            test = f"REGEXP_LIKE({column}, '{text.replace('%', '.*')}')"
+        else:
+            test = f"{'ENDS_WITH' if before else 'STARTS_WITH'}({column}, '{text}')"
+        return f"{inverted or ''}{test}"
+
+    return LIKE.sub(matched, IN_LIST.sub(compared, sql))
+
 
 SQL: Dict[int, str] = {
     1: """
@@ -129,16 +164,17 @@ WHERE l_shipdate >= DATE '1995-09-01' AND l_shipdate < DATE '1995-10-01'
 WITH revenue AS (
   SELECT l_suppkey, SUM(l_extendedprice * (1 - l_discount)) AS total_revenue FROM lineitem
   WHERE l_shipdate >= DATE '1996-01-01' AND l_shipdate < DATE '1996-04-01' GROUP BY l_suppkey),
-best AS (SELECT MAX(total_revenue) * (1 - 1e-9) AS least FROM revenue)
+best AS (SELECT MAX(total_revenue) * (1 - 0.000000001) AS least FROM revenue)
 SELECT s_suppkey, s_name, s_address, s_phone, total_revenue
 FROM supplier JOIN revenue ON s_suppkey = l_suppkey CROSS JOIN best WHERE total_revenue >= least ORDER BY s_suppkey
 """,
     16: """
 WITH complained AS (SELECT s_suppkey FROM supplier WHERE s_comment LIKE '%Customer%Complaints%'),
-offer AS (SELECT ps_partkey, ps_suppkey FROM partsupp ANTI JOIN complained ON ps_suppkey = s_suppkey)
-SELECT p_brand, p_type, p_size, COUNT(DISTINCT ps_suppkey) AS supplier_cnt
-FROM offer JOIN part ON ps_partkey = p_partkey
-WHERE p_brand <> 'Brand#45' AND p_type NOT LIKE 'MEDIUM POLISHED%' AND p_size IN (49, 14, 23, 45, 19, 3, 36, 9)
+offer AS (SELECT ps_partkey, ps_suppkey FROM partsupp ANTI JOIN complained ON ps_suppkey = s_suppkey),
+supplied AS (
+  SELECT DISTINCT p_brand, p_type, p_size, ps_suppkey FROM offer JOIN part ON ps_partkey = p_partkey
+  WHERE p_brand <> 'Brand#45' AND p_type NOT LIKE 'MEDIUM POLISHED%' AND p_size IN (49, 14, 23, 45, 19, 3, 36, 9))
+SELECT p_brand, p_type, p_size, COUNT(*) AS supplier_cnt FROM supplied
 GROUP BY p_brand, p_type, p_size ORDER BY supplier_cnt DESC, p_brand, p_type, p_size
 """,
     17: """
@@ -181,8 +217,9 @@ WHERE n_name = 'CANADA' ORDER BY s_name
 """,
     21: """
 WITH late AS (SELECT l_orderkey, l_suppkey FROM lineitem WHERE l_receiptdate > l_commitdate),
-several AS (SELECT l_orderkey AS several_key FROM lineitem GROUP BY l_orderkey HAVING COUNT(DISTINCT l_suppkey) > 1),
-alone AS (SELECT l_orderkey AS alone_key FROM late GROUP BY l_orderkey HAVING COUNT(DISTINCT l_suppkey) = 1)
+several AS (
+  SELECT l_orderkey AS several_key FROM lineitem GROUP BY l_orderkey HAVING MIN(l_suppkey) < MAX(l_suppkey)),
+alone AS (SELECT l_orderkey AS alone_key FROM late GROUP BY l_orderkey HAVING MIN(l_suppkey) = MAX(l_suppkey))
 SELECT s_name, COUNT(*) AS numwait
 FROM late JOIN orders ON l_orderkey = o_orderkey JOIN several ON l_orderkey = several_key JOIN alone
 ON l_orderkey = alone_key

@@ -19,7 +19,7 @@ import numpy as np
 
 from gpubench.workloads import dask_compat, device, frames, weak_data
 from gpubench.workloads.arrays import drawn
-from gpubench.workloads.base import WRAP, Answer, Measurement, WorkloadContext, added_up, judged
+from gpubench.workloads.base import WRAP, Answer, Measurement, UnavailableError, WorkloadContext, added_up, judged
 from gpubench.workloads.catalogue.weak import COLUMNS, ITEM_BYTES, ROW_BYTES, partition_starts, square, square_chunks
 from gpubench.workloads.weak_data import UPPER
 
@@ -495,6 +495,17 @@ class FrameStd(FrameReduction):
     lazy = staticmethod(lambda df: df.std())
     seen = staticmethod(lambda result: [float(result[name]) for name in weak_data.COLUMNS])
 
+    def setup(self) -> None:
+        """Raise UnavailableError where Dask can't build this graph: it iterates an index, which cuDF refuses."""
+        super().setup()
+        if self.context.device == "gpu":
+            sample = weak_data.drawn_frame("gpu", (0,), (LEAST, COLUMNS), 0)
+            try:
+                self.lazy(dask.dataframe.from_pandas(sample, npartitions=1))
+            except TypeError as error:
+                why = f"dask {dask.__version__} can't build df.std() of a frame on a GPU"
+                raise UnavailableError(f"{why}: {error}") from None
+
     def check(self, answer: List[float]) -> Answer:
         """Against exact integer sums."""
         return close(answer, self.deviations())
@@ -599,7 +610,8 @@ class FrameGroupbyApply(ShuffleTask):
         keys: Any = index.get_level_values(0).to_numpy() if index.nlevels > 1 else None
         if KEY not in result.columns:
             result = result.assign(**{KEY: keys + 1})
-        plain = result.set_axis(index.get_level_values(-1), axis=0)
+        plain = result.copy(deep=False)
+        plain.index = index.get_level_values(-1)  # cuDF has no set_axis
         is_below = keys is None or bool((plain[KEY].to_numpy() == keys + 1).all())
         return weak_data.frame_figures(plain, self.context.device)[:4], is_below
 

@@ -40,6 +40,22 @@ def test_a_branch_that_nobody_can_resolve_leaves_a_dockerfile_that_says_so(gpube
         assert "ARG UCX_COMMIT" in (tmp_path / "files" / f"local-{version}" / "Dockerfile").read_text()
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (["--stack", "ucxx-0.52.0"], "write 1.22.0,stack=ucxx-0.52.0, here and as a variant of gpubench bench"),
+        (["--date", "20260101"], "images of kind venv have no date"),
+    ],
+)
+def test_an_option_that_virtual_environments_do_not_have_is_refused(
+    gpubench: Run, tmp_path: Path, option: list[str], message: str
+) -> None:
+    done = gpubench("images", "build", "1.22.0", "--runtime", "venv", *option, "--set", "paths.images=here")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert last_line(done).endswith(message)
+    assert not (tmp_path / "here").exists()
+
+
 def test_a_version_that_no_stack_carries_is_refused_before_anything_is_written(gpubench: Run, tmp_path: Path) -> None:
     done = gpubench("images", "build", "1.3.0", "--out", "files", env=NOWHERE)
     assert done.returncode in (2, 6), done.stderr

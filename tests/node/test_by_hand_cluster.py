@@ -20,6 +20,7 @@ import pytest
 from gpubench.node import speed
 from gpubench.node.checks import CheckError
 from gpubench.node.client import ClientOutcome, _at_end, _measure_all, _ready
+from gpubench.node.workload import describe_error
 from gpubench.spec import Deadlines, WorkloadSpec
 from gpubench.workloads import counters
 from gpubench.workloads.base import WorkloadContext
@@ -144,6 +145,24 @@ def test_bytes_over_another_protocol_fail_the_workload_and_skip_what_follows(
     ]
     assert outcome.workloads[1].reason == outcome.error
     assert outcome.workloads[2].reason == "after the failure of transpose-sum"
+
+
+def test_an_error_in_the_client_is_the_reason_and_its_traceback_is_in_the_log(
+    client: Any, tmp_path: Path, alarm: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    params = complete("weak-array-create", {"problem_size": 1})
+    spec = dataclasses.replace(SPEC, workloads=[WorkloadSpec("weak-array-create", "dask", params, 1, 0, 300.0)])
+    outcome = ClientOutcome()
+    workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+    _measure_all(WorkloadContext(client, workers, 2, "cpu", "tcp"), spec, outcome, tmp_path, probes=[])
+    assert outcome.workloads[0].reason == "ValueError: weak scaling needs a problem_size of at least 2, not 1"
+    logged = capsys.readouterr().err.splitlines()
+    assert (logged[0], logged[-1]) == ("Traceback (most recent call last):", outcome.workloads[0].reason)
+
+
+def test_the_reason_of_a_group_of_errors_is_its_first_one() -> None:
+    group = ExceptionGroup("unhandled errors", [ExceptionGroup("inner", [TypeError("no scalar\nmore"), OSError()])])
+    assert describe_error(group) == "TypeError: no scalar"
 
 
 def measured(cluster: Cluster, directory: Path, **changes: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,16 +55,28 @@ def by_pandas(tpch: pdsh.Tables, number: int) -> pd.DataFrame:
 
 
 def by_polars(tpch: pdsh.Tables, number: int) -> pd.DataFrame:
-    sql = pdsh_sql.SQL[number].replace("{fraction}", repr(0.0001 / SCALE))
+    return pdsh_polars.collected(pdsh_polars.ask(pdsh_sql.query(number, SCALE), tpch.files), None)
+
+
+def by_polars_for_gpus(tpch: pdsh.Tables, number: int) -> pd.DataFrame:
+    sql = pdsh_sql.for_gpu(pdsh_sql.query(number, SCALE))
+    assert not re.search(r"\bLIKE\b|IN \(['\d]", sql)
     return pdsh_polars.collected(pdsh_polars.ask(sql, tpch.files), None)
 
 
 @pytest.mark.parametrize("number", range(1, 23))
-@pytest.mark.parametrize("answered", [by_dask, by_pandas, by_polars])
+@pytest.mark.parametrize("answered", [by_dask, by_pandas, by_polars, by_polars_for_gpus])
 def test_a_query_answers_as_duckdb(
     tpch: pdsh.Tables, number: int, answered: Callable[[pdsh.Tables, int], pd.DataFrame]
 ) -> None:
     assert difference(answered(tpch, number), known(number))[0] == ""
+
+
+@pytest.mark.parametrize("scale", [0.001, 0.3, 1, 10, 100_000])
+def test_no_number_in_a_query_has_an_exponent(scale: float) -> None:
+    queries = {number: pdsh_sql.query(number, scale) for number in pdsh_sql.SQL}
+    assert [number for number, sql in queries.items() if re.search(r"\d[eE][-+]?\d|\{", sql)] == []
+    assert float(re.search(r"SUM\(amount\) \* (\S+)", queries[11])[1]) == 0.0001 / scale
 
 
 @pytest.mark.parametrize(("query", "backend"), [(3, "dask"), (6, "dask"), (22, "polars")])

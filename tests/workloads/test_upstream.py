@@ -9,7 +9,7 @@ import pytest
 
 from gpubench.workloads.base import Answer, UnavailableError, WorkloadContext
 from gpubench.workloads.catalogue import CATALOGUE
-from gpubench.workloads.upstream import Upstream, UpstreamError, read
+from gpubench.workloads.upstream import Upstream, UpstreamError, lack_of_rapidsmpf, read
 from tests.cli.campaigns import campaign_in, records
 from tests.conftest import Run
 
@@ -89,6 +89,19 @@ def test_an_image_without_rapidsmpf_skips_the_back_end_that_needs_it() -> None:
     measurement = Upstream(WorkloadContext(None, [], 1, "cpu", "tcp"), asked)
     with pytest.raises(UnavailableError, match="local_cudf_shuffle with rapidsmpf: this image has no rapidsmpf"):
         measurement.setup()
+
+
+@pytest.mark.parametrize(("part", "lack"), [("ray.py", "no part for Dask"), ("dask/core.py", ""), ("dask.py", "")])
+def test_a_rapidsmpf_without_its_part_for_dask_is_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, lack: str
+) -> None:
+    file = tmp_path / "rapidsmpf" / "integrations" / part
+    file.parent.mkdir(parents=True)
+    file.touch()
+    (tmp_path / "rapidsmpf" / "__init__.py").write_text("raise AssertionError('it is not imported')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert lack_of_rapidsmpf().endswith(lack)
+    assert bool(lack_of_rapidsmpf()) is bool(lack)
 
 
 @pytest.mark.system

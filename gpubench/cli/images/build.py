@@ -62,6 +62,14 @@ def build(request: BuildRequest) -> None:
 def _build_venvs(request: BuildRequest) -> None:
     if request.push or request.out:
         raise UsageError("images of kind venv are neither pushed nor written to --out", then="take --runtime docker")
+    if request.stack:
+        first = f"{request.specs[0]},stack={request.stack}"
+        raise UsageError(
+            "--stack is for images that are built by name; of kind venv, each version says its stack",
+            then=f"write {first}, here and as a variant of gpubench bench",
+        )
+    if request.date:
+        raise UsageError("--date chooses among images in images.lock.toml; images of kind venv have no date")
     found = obtain_images(request.site, request.specs, CampaignOptions())
     for spec, entry in found.items():
         if entry:
