@@ -10,24 +10,52 @@ fail() {
   exit "${2:-5}"
 }
 
+is_new_enough() {
+  "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+}
+
+can_make_venv() {
+  command -v uv >/dev/null || "$1" -c 'import ensurepip, venv' 2>/dev/null
+}
+
+# pyenv, for one, builds without --enable-optimizations unless it is told to, and such a Python needs a third more time.
+# A distribution's own is optimized, whatever its configuration says.
+is_optimized() {
+  "$1" -c '
+import sys, sysconfig
+options = sysconfig.get_config_var("CONFIG_ARGS") or ""
+sys.exit(sys.base_prefix != "/usr" and "--enable-optimizations" not in options)'
+}
+
+# The first that is optimized and can make virtual environments, else the first.
 find_python() {
-  local name
-  for name in "${PYTHON:-python3}" python3.13 python3.12 python3.11 /usr/bin/python3; do
-    if "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-      printf '%s' "$name"
-      return
+  local name best=
+  if [ -n "${PYTHON:-}" ]; then
+    is_new_enough "$PYTHON" || fail "PYTHON=$PYTHON can't be run, or is older than Python 3.11"
+    printf '%s' "$PYTHON"
+    return
+  fi
+  for name in python3 python3.13 python3.12 python3.11 /usr/bin/python3; do
+    is_new_enough "$name" || continue
+    best=${best:-$name}
+    if can_make_venv "$name" && is_optimized "$name"; then
+      best=$name
+      break
     fi
   done
-  fail "no Python 3.11 or newer found; install one, or name it: make install PYTHON=/path/to/python3.11"
+  [ -n "$best" ] ||
+    fail "no Python 3.11 or newer found; install one, or name it: make install PYTHON=/path/to/python3.11"
+  printf '%s' "$best"
 }
 
 printf 'installing into %s what requirements/%s.txt names; once, a minute or so\n' "$venv" "$lock" >&2
 if [ ! -x "$venv/bin/python" ]; then
   python=$(find_python)
+  "$python" -c 'import sys; print("with Python", sys.version.split()[0] + ",", sys.executable, file=sys.stderr)'
   if command -v uv >/dev/null; then
     uv venv -q --python "$python" "$venv"
   else
-    "$python" -c 'import ensurepip, venv' 2>/dev/null ||
+    can_make_venv "$python" ||
       fail "this Python can't make virtual environments; install its venv package (Debian and Ubuntu: apt install python3-venv)"
     "$python" -m venv "$venv"
   fi
