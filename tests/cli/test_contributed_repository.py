@@ -51,18 +51,18 @@ def moved(directory: Path, site: str, campaign: str, date: str) -> None:
         (run / "run.json").write_text(json.dumps(record))
 
 
-@pytest.fixture
-def packs(tmp_path: Path) -> list[Path]:
-    """Of three campaigns: two of one site on different days, one of another site."""
-    made = []
+@pytest.fixture(scope="module")
+def packs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Of three campaigns: two of one site on different days, one of another site; they are only read."""
+    made, folder = [], tmp_path_factory.mktemp("packs")
     for site, date in (("local", ""), ("local", "2026-11-23"), ("lab", "2026-11-24")):
         name = f"{site}-tiny-{(date or '2026-11-21').replace('-', '')}T222156Z"
-        copy = Path(shutil.copytree(GOLDEN, tmp_path / "campaigns" / name))
+        copy = Path(shutil.copytree(GOLDEN, folder / "campaigns" / name))
         for job in copy.glob("jobs/*"):
             (job / "local.json").write_text(json.dumps({"pid": 1, "started": "0", "code": 0}))
         if date:
             moved(copy, site, name, date)
-        made.append(tmp_path / f"{name}.gpubench.zip")
+        made.append(folder / f"{name}.gpubench.zip")
         pack(copy, made[-1])
     return made
 
