@@ -210,6 +210,7 @@ def test_what_is_no_name_protocol_or_time_is_refused_before_anything_is_written(
         (("--name", "../up"), "--name '../up': no name; use letters, digits"),
         (("--ucx", "1.22.0,UCX_TSL=rc"), "no known UCX reads UCX_TSL (did you mean 'UCX_TLS'?)"),
         (("--protocol", "udp"), "there is: tcp, tls, ucx"),
+        (("--site", "local-gpu", "--ucx", "1.22.0,UCX_TLS=tcp"), "leaves out CUDA, and device = gpu sends GPU memory"),
         (("--time", "soon"), "--time"),
     ):
         done = gpubench("cluster", "start", *words)

@@ -29,7 +29,7 @@ from gpubench.model.quantities import format_seconds, parse_seconds
 from gpubench.model.site import Site
 from gpubench.model.text import counted
 from gpubench.plan.adapter_combinations import check_combination
-from gpubench.plan.feasibility import check_bounds, check_worker_memory
+from gpubench.plan.feasibility import check_bounds, check_gpu_transports, check_worker_memory
 from gpubench.plan.known_issues import apply_issues, issue_lines
 from gpubench.plan.placement import check_placement, check_steps_of
 from gpubench.plan.site_checks import require_shared
@@ -138,6 +138,7 @@ def _record(asked: ClusterOptions, site: Site) -> ClusterRecord:
     variant = default_variant(site, asked.ucx)
     if not asked.allow_unknown_env:
         check_variables(site, [variant])
+    check_gpu_transports(site.device, protocol, {**site.env, **variant.env}, f"variant {variant.label}")
     now = dt.datetime.now(dt.UTC)
     name = asked.name or f"{site.name}-{now:%Y%m%dT%H%M%SZ}"
     try:
