@@ -51,7 +51,12 @@ def build(
     runtime: options.Runtime = None,
     base: options.Base = None,
     date: options.Date = None,
-    stack: Annotated[str, typer.Option(help="Row of docker/compatibility.toml; default: the first that fits.")] = "",
+    stack: Annotated[
+        str,
+        typer.Option(
+            help="Row of docker/compatibility.toml; default: the first that fits. Not for kind venv: VERSION,stack=ROW."
+        ),
+    ] = "",
     push: Annotated[
         bool | None,
         typer.Option("--push/--no-push", help="Push to the site's registry; default: push if the site names one."),
