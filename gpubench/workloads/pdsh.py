@@ -230,8 +230,9 @@ class Pdsh(Measurement):
         from gpubench.workloads import pdsh_polars
 
         sql = pdsh_sql.query(number, self._scale)
-        asked = pdsh_sql.for_gpu(sql) if engine is self._engine is not None else sql
-        return pdsh_polars.collected(pdsh_polars.ask(asked, self._tables.files), engine)
+        if engine is not None and engine is self._engine:
+            sql = pdsh_sql.for_gpu(sql)
+        return pdsh_polars.collected(pdsh_polars.ask(sql, self._tables.files), engine)
 
     def prepare(self) -> None:
         """The files lie where they lie."""
