@@ -23,8 +23,8 @@ def query(number: int, scale: float) -> str:
 def for_gpu(sql: str) -> str:
     """The same query without ``x IN (1, 2)`` and ``LIKE``.
 
-    cudf-polars 26.10 can make neither of what polars' SQL turns them into: a Series of one list, and a regular
-    expression with a flag.
+    cudf-polars 26.10 supports neither. polars' SQL turns ``IN`` into a Series that holds one list, and ``LIKE`` into a
+    regular expression with a flag.
     """
 
     def compared(found: "re.Match[str]") -> str:
