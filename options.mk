@@ -29,6 +29,8 @@
 #:                             again (plan)
 #:   CAMPAIGN                  Directory of the campaign, or a pack if the command only reads; default: the newest in
 #:                             outputs/ (status, cancel)
+#:   ENDED --ended             End nothing: keep with the job that you say that it has ended. For one whose scheduler
+#:                             can't tell (cancel)
 #:   UCX --ucx                 UCX versions, separated by commas or blanks, e.g. UCX="1.16.0 1.22.0" (images, import)
 #:   PUSH --push               Push to the site's registry; default: push if the site names one; PUSH=0: --no-push
 #:                             (images)
@@ -57,6 +59,7 @@ VARIABLES = \
 	SET \
 	CAMPAIGN \
 	OUT \
+	ENDED \
 	PUSH
 
 PLANNING = \
@@ -94,7 +97,8 @@ STATUS_OPTIONS = \
 	$(call given,CAMPAIGN,)
 
 CANCEL_OPTIONS = \
-	$(call given,CAMPAIGN,)
+	$(call given,CAMPAIGN,) \
+	$(call given,ENDED,--ended)
 
 IMAGES_OPTIONS = \
 	$(call given,UCX,--ucx) \

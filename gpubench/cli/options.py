@@ -124,6 +124,16 @@ Planned = Annotated[
     ),
     Make(),
 ]
+DeclaredEnded = Annotated[
+    str | None,
+    typer.Option(
+        "--ended",
+        metavar="JOB_ID",
+        help="End nothing: keep with the job that you say that it has ended. For one whose scheduler can't tell.",
+        show_default=False,
+    ),
+    Make(),
+]
 MaybeCampaign = Annotated[
     Path | None,
     typer.Argument(

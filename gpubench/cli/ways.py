@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+from pathlib import Path
 
 from gpubench.render.environment import words
 
@@ -14,13 +15,17 @@ _ADVICE = re.compile(r"--(blocks|budget|nodes|reps|suite|ucx|variants|workers)\b
 """Options that advice names, and the blank before a value."""
 
 
-def typed(command: str, **options: object) -> str:
-    """``gpubench bench --campaign DIR``, or ``make bench CAMPAIGN=DIR`` where make started this process."""
+def typed(command: str, of: Path | None = None, **options: object) -> str:
+    """``gpubench bench --campaign DIR``, or ``make bench CAMPAIGN=DIR`` where make started this process.
+
+    ``of`` is the campaign of a command that takes it without a name: ``gpubench cancel DIR``.
+    """
     given = {name: words([str(value)]) for name, value in options.items()}
+    campaign = [] if of is None else [words([str(of)])]
     if os.environ.get(BY_MAKE):
         variables = [f"{name.upper()}={value}" for name, value in given.items()]
-        return " ".join(["make", TARGETS.get(command, command), *variables])
-    return " ".join(["gpubench", command, *(f"--{name} {value}" for name, value in given.items())])
+        return " ".join(["make", TARGETS.get(command, command), *(f"CAMPAIGN={path}" for path in campaign), *variables])
+    return " ".join(["gpubench", command, *campaign, *(f"--{name} {value}" for name, value in given.items())])
 
 
 def as_typed(command: str) -> str:
@@ -29,7 +34,7 @@ def as_typed(command: str) -> str:
     if not os.environ.get(BY_MAKE) or parts[:2] != ["gpubench", "bench"]:
         return command
     options = zip(parts[2::2], parts[3::2], strict=True)
-    return typed("bench", **{name.removeprefix("--"): value for name, value in options})
+    return typed("bench", None, **{name.removeprefix("--"): value for name, value in options})
 
 
 def advice(text: str) -> str:

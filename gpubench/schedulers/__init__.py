@@ -20,7 +20,14 @@ class Scheduler(Protocol):
         """How the job that was last submitted from ``job_dir`` stands; raises SchedulerError, MissingToolError."""
 
     def cancel(self, job_dir: Path) -> None:
-        """End it, and come back when it has ended; nothing where it has."""
+        """End it, and come back when it has ended; nothing where it has.
+
+        Raises:
+            SchedulerError: it can't be ended, or whether it has ended is unknown.
+        """
+
+    def declare_ended(self, job_dir: Path) -> None:
+        """Keep for ever that this user says now that the job has ended: believed where its state is unknown."""
 
 
 class LocalScheduler(Scheduler, Protocol):
@@ -98,4 +105,5 @@ __all__ = [
     "JobState",
     "LocalScheduler",
     "QueuedScheduler",
+    "Scheduler",
 ]

@@ -6,19 +6,32 @@ No command runs without a time limit: with a dead controller they hang for minut
 """
 
 import abc
+import contextlib
 import dataclasses
+import datetime as dt
+import math
 import os
+import re
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from gpubench.errors import MissingToolError, SchedulerError, UsageError
 from gpubench.polling import poll_until
 from gpubench.schedulers import submitted
-from gpubench.schedulers.state import JobState, with_log
+from gpubench.schedulers.state import JobState, declared, with_log
+from gpubench.schedulers.submitted import Submitted
 
 STOPPED = 130
 """Exit code of a script that heard a signal and ended in order."""
+
+
+class Accepted(NamedTuple):
+    """A job that the scheduler has taken; ``cluster`` is empty where the answer names none."""
+
+    job_id: str
+    cluster: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +44,7 @@ class Allocation:
         count_variables: in which the scheduler tells a job script how many nodes it has.
         log: name of the file for what the script prints, as if the scheduler had started it.
         exit_code_file: name of the file into which the script writes its exit code.
+        cluster: which of the scheduler's it belongs to; empty where that isn't known.
     """
 
     job_id: str
@@ -38,6 +52,7 @@ class Allocation:
     count_variables: tuple[str, ...]
     log: str
     exit_code_file: str
+    cluster: str = ""
 
 
 class BatchScheduler(abc.ABC):
@@ -53,7 +68,6 @@ class BatchScheduler(abc.ABC):
     """In messages."""
     SUBMIT: str
     ALLOCATE: str
-    KILL: str
     LIST: str
     LOOK: str
     """Words with which a person looks at the job ``{job_id}``."""
@@ -61,28 +75,20 @@ class BatchScheduler(abc.ABC):
     """How the names of variables begin that belong to a job around this shell: the new job doesn't get them."""
     PASSED_ON: tuple[str, ...] = ()
     """Exceptions: names that the new job does get."""
+    OF_QUERIES: tuple[str, ...] = ()
+    """How the names of further variables begin that change what a client asks, or how it answers."""
+    IDS: tuple[re.Pattern[str], ...]
+    """Forms of a new job's id in the submit command's answer, surest first: groups ``id``, and maybe ``cluster``."""
+    UNHEARD: tuple[str, ...]
+    """What the submit command says when the job may have been accepted, although it failed."""
     ONE_AT_A_TIME = False
-    FORGETS_ONLY_ENDED = True
-    """Whether a job that the scheduler doesn't know has surely ended."""
     CANCEL_S = 60.0
+    SEARCH_S = 10.0
+    """Seconds for which the queue is searched for a job whose submit gave no clear answer."""
 
     @abc.abstractmethod
-    def run_submit(
-        self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
-    ) -> subprocess.CompletedProcess[str]:
-        """Run the submit command with ``environ``, in which no variable of another job is left."""
-
-    @abc.abstractmethod
-    def submitted_id(self, done: subprocess.CompletedProcess[str]) -> str:
-        """The id of the new job in the submit command's answer; empty where there is none.
-
-        Raises:
-            SchedulerError: the answer doesn't tell whether it was accepted.
-        """
-
-    @abc.abstractmethod
-    def query(self, job_id: str) -> JobState | None:
-        """What the scheduler says of a job; None where it doesn't know it.
+    def cluster_of(self, job_dir: Path, environ: Mapping[str, str]) -> str:
+        """The cluster or server to which a submit with ``environ`` goes; empty where that can't be known.
 
         Raises:
             SchedulerError: it doesn't answer.
@@ -90,12 +96,33 @@ class BatchScheduler(abc.ABC):
         """
 
     @abc.abstractmethod
-    def find(self, job_dir: Path) -> str:
-        """The id of this user's newest job that was submitted from ``job_dir`` (absolute); empty where there is none.
+    def run_submit(
+        self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the submit command with ``environ``, the whole environment of the front end, less ours for jobs."""
+
+    @abc.abstractmethod
+    def query(self, job: Submitted) -> JobState:
+        """What the scheduler says of this very job; ``unknown`` where nothing says beyond doubt that it has ended.
+
+        An answer about a job of another user, or from another directory, isn't about this job.
+
+        Raises:
+            SchedulerError: it doesn't answer.
+            MissingToolError: it isn't on this machine.
+        """
+
+    @abc.abstractmethod
+    def find(self, job: Submitted) -> Accepted | None:
+        """The newest job of the user from the directory of ``job``, none of ``job.earlier_ids``; None where none is.
 
         Raises:
             SchedulerError: the scheduler doesn't answer.
         """
+
+    @abc.abstractmethod
+    def kill_words(self, job: Submitted) -> list[str]:
+        """The command that ends the job."""
 
     @abc.abstractmethod
     def current_allocation(self, environ: Mapping[str, str]) -> Allocation | None:
@@ -118,12 +145,16 @@ class BatchScheduler(abc.ABC):
     def check(self, job_dir: Path) -> None:  # noqa: B027 - most schedulers take any directory
         """Raise UsageError where the scheduler can't run jobs in ``job_dir``."""
 
-    def cancel_timeout(self, now: JobState) -> SchedulerError:
+    def cancel_timeout(self, job: Submitted, now: JobState) -> SchedulerError:
         """The error of a job that hasn't ended CANCEL_S seconds after the kill command."""
         return SchedulerError(
-            f"job {now.job_id} still runs {self.CANCEL_S:g} s after {self.KILL}",
-            then=f"inspect it: {self.LOOK.format(job_id=now.job_id)}",
+            f"job {job.job_id} still runs {self.CANCEL_S:g} s after {' '.join(self.kill_words(job)[:-1])}",
+            then=f"inspect it: {self.look_words(job)}",
         )
+
+    def look_words(self, job: Submitted) -> str:
+        """With which a person looks at the job."""
+        return self.LOOK.format(job_id=job.job_id)
 
     def log(self, job_id: str) -> str:
         """Name of the file in the job's directory for what the script prints."""
@@ -133,99 +164,199 @@ class BatchScheduler(abc.ABC):
         """Name of the file in the job's directory into which the script writes its exit code."""
         return f"end-{_number(job_id)}"
 
-    def allocation(self, job_id: str, nodes: int, count_variables: tuple[str, ...] = ()) -> Allocation:
+    def allocation(
+        self, job_id: str, nodes: int, count_variables: tuple[str, ...] = (), cluster: str = ""
+    ) -> Allocation:
         """``nodes`` nodes that the job ``job_id`` holds; see ``Allocation``."""
-        return Allocation(job_id, nodes, count_variables, self.log(job_id), self.exit_code_file(job_id))
+        return Allocation(job_id, nodes, count_variables, self.log(job_id), self.exit_code_file(job_id), cluster)
 
     def submit(self, job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ()) -> str:
         """See ``QueuedScheduler.submit``."""
         self.check(job_dir)
         dependencies = self.dependencies(after)
-        env = {key: environ[key] for key in environ if key in self.PASSED_ON or not key.startswith(self.OF_A_JOB)}
-        name, before = submitted.job_name(job_dir), submitted.read(job_dir)
-        submitted.write(job_dir, self.NAME, name)
+        name, before, cluster = submitted.job_name(job_dir), submitted.read(job_dir), ""
+        with contextlib.suppress(SchedulerError, MissingToolError):  # what stands in the way, the submit will say
+            cluster = self.cluster_of(job_dir, environ)
+        job = submitted.write(job_dir, self.NAME, name, cluster=cluster)
         try:
-            done = self.run_submit(job_dir, name, env, dependencies)
-        except MissingToolError:  # after any other failure it may have been submitted: `state` finds out
+            done = self.run_submit(job_dir, name, environ, dependencies)
+            accepted = self._accepted(done)
+        except MissingToolError:
             submitted.restore(job_dir, before)
             raise
-        job_id = self.submitted_id(done)
-        if not job_id:
+        except SchedulerError as unheard:
+            accepted = self._search(job_dir, job, unheard)
+        if accepted is None:
             submitted.restore(job_dir, before)
             raise SchedulerError(
                 f"{self.SUBMIT} refuses job {name}: {said(done)}", then=f"the script is {job_dir / 'job.sh'}"
             )
-        submitted.write(job_dir, self.NAME, name, job_id)
-        return job_id
+        job = dataclasses.replace(job, job_id=accepted.job_id, cluster=accepted.cluster or cluster)
+        submitted.keep(job_dir, job)
+        return job.job_id
+
+    def _accepted(self, done: subprocess.CompletedProcess[str]) -> Accepted | None:
+        """The new job, as the submit command says; None where it was refused.
+
+        Raises:
+            SchedulerError: the answer doesn't tell whether it was accepted.
+        """
+        every = (list(form.finditer(done.stdout)) for form in self.IDS)
+        match = next((matches[-1] for matches in every if matches), None)
+        if match and not done.returncode:
+            return Accepted(match["id"], match.groupdict().get("cluster") or "")
+        text = done.stderr + done.stdout
+        if done.returncode > 0 and not match and not any(words in text for words in self.UNHEARD):
+            return None
+        raise SchedulerError(f"{self.SUBMIT} gave no clear answer: {said(done)}")
+
+    def _search(self, job_dir: Path, job: Submitted, unheard: SchedulerError) -> Accepted:
+        """The job that was accepted although its submit gave no clear answer.
+
+        Raises:
+            SchedulerError: ``unheard``, where the queue doesn't show it (yet).
+        """
+        then = f"gpubench status {job_dir.parents[1]} shows whether {self.TITLE} received the job"
+        try:
+            accepted = poll_until(
+                lambda: self.find(job),
+                lambda accepted: accepted is not None,
+                interval_s=0.5,
+                timeout_s=self.SEARCH_S,
+                growth=1.5,
+                longest_s=3.0,
+            )
+        except (SchedulerError, MissingToolError) as error:
+            raise SchedulerError(f"{unheard.what}; {error.what}", then=then) from None
+        if accepted is None:
+            raise SchedulerError(f"{unheard.what}; {self.LIST} shows no job from {job.directory}", then=then)
+        return accepted
 
     def state(self, job_dir: Path) -> JobState:
         """See ``Scheduler.state``."""
-        found = self._found(job_dir)
-        return with_log(found, job_dir / self.log(found.job_id))
+        job = submitted.read(job_dir)
+        if job is None:
+            return JobState("unsubmitted")
+        state = self._state(job_dir, job)
+        return with_log(state, job_dir / self.log(state.job_id))
 
     def cancel(self, job_dir: Path) -> None:
         """The kill command, then wait for the end; see ``Scheduler.cancel``."""
-        now = self.state(job_dir)
-        if not now.alive:
+        now, job = self.state(job_dir), submitted.read(job_dir)
+        if now.over or job is None:
             return
-        kill = [self.KILL, now.job_id]
-        entry = submitted.read(job_dir)
-        if entry is not None and entry.here:
+        if now.doubt:
+            raise SchedulerError(f"job {job_dir.name}: {now.doubt}")
+        job = job if job.job_id else self._identified(job_dir, job)
+        kill = self.kill_words(job)
+        if job.here:
             raise SchedulerError(
                 f"job {job_dir.name} runs inside the allocation {now.job_id}, where other work may run too",
                 then=f"press Ctrl-C where 'gpubench submit --here' runs, or give up the allocation: {' '.join(kill)}",
             )
-        done = call(kill)
-        if done.returncode and self.state(job_dir).alive:
+        done = self.ask(*kill)
+        if done.returncode and not self.state(job_dir).over:
             raise SchedulerError(f"{' '.join(kill)} failed: {said(done)}")
         now = poll_until(
             lambda: self.state(job_dir),
-            lambda now: not now.alive,
+            lambda now: now.over,
             interval_s=0.5,
             timeout_s=self.CANCEL_S,
             growth=1.5,  # a busy controller isn't asked twice a second for a minute
             longest_s=3.0,
         )
-        if now.alive:
-            raise self.cancel_timeout(now)
+        if not now.over:
+            raise self.cancel_timeout(job, now)
+
+    def declare_ended(self, job_dir: Path) -> None:
+        """See ``Scheduler.declare_ended``."""
+        submitted.declare_ended(job_dir)
+
+    def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a client command; no variable of the shell turns it to other clusters or jobs, or changes its answer."""
+        return call(words, env=self.environment(os.environ, (*self.OF_A_JOB, *self.OF_QUERIES)))
+
+    def environment(self, environ: Mapping[str, str], without: tuple[str, ...] = ()) -> dict[str, str]:
+        """``environ`` less the variables of a job around this shell, or those whose names begin as ``without`` says."""
+        left_out = without or self.OF_A_JOB
+        return {key: environ[key] for key in environ if key in self.PASSED_ON or not key.startswith(left_out)}
 
     def no_answer(self, words: str, done: subprocess.CompletedProcess[str]) -> SchedulerError:
         """The error of a client command that failed."""
         return SchedulerError(f"{words} failed: {said(done)}", then=f"is {self.TITLE} up? try again later")
 
-    def _found(self, job_dir: Path) -> JobState:
-        entry = submitted.read(job_dir)
-        if entry is None:
-            return JobState("unsubmitted")
-        try:
-            if entry.here:  # the allocation lives on when the script has ended
-                ended = self._by_exit_code_file(job_dir, entry.job_id)
-                return ended if ended.phase == "ended" else self.query(entry.job_id) or ended
-            job_id = entry.job_id or self.find(job_dir.resolve())
-            if not job_id:
-                return JobState(
-                    "unknown", reason=f"the front end ended while it submitted the job; {self.LIST} knows none here"
-                )
-            return self.query(job_id) or self._forgotten(job_dir, job_id)
-        except MissingToolError:
-            return self._by_exit_code_file(job_dir, entry.job_id)
+    def not_ours(self, job: Submitted, user: str, directory: str) -> JobState | None:
+        """The state where the scheduler's answer is about a job of another user or directory; None where it is ours.
 
-    def _forgotten(self, job_dir: Path, job_id: str) -> JobState:
-        ended = self._by_exit_code_file(job_dir, job_id)
-        if ended.phase == "ended":
-            return ended
+        ``user`` and ``directory`` are those of the answer, empty where it names none.
+        """
+        same_user = not job.user or user in ("", job.user, str(job.uid))
+        if same_user and (not job.directory or directory in ("", job.directory)):
+            return None
+        facts = ", ".join(filter(None, (user and f"user {user}", directory and f"directory {directory}")))
+        reason = f"{self.TITLE}'s job {job.job_id}{job.place} is another one of that number ({facts})"
+        return JobState("unknown", reason=reason, job_id=job.job_id)
+
+    def unknown(self, job: Submitted) -> JobState:
+        """The state of a job that the scheduler doesn't know, where it isn't sure that the right one was asked."""
         reason = f"{self.TITLE} doesn't know the job, and the job left no exit code"
-        if self.FORGETS_ONLY_ENDED:
-            return JobState("ended", "VANISHED", reason, None, job_id)
-        return JobState("unknown", reason=reason, job_id=job_id)
+        return JobState("unknown", reason=reason, job_id=job.job_id)
 
-    def _by_exit_code_file(self, job_dir: Path, job_id: str) -> JobState:
+    def vanished(self, job: Submitted) -> JobState:
+        """The state of a job that its own server doesn't know any more, so that it has ended."""
+        reason = f"{self.TITLE} doesn't know the job, and the job left no exit code"
+        return JobState("ended", "VANISHED", reason, None, job.job_id)
+
+    def _state(self, job_dir: Path, job: Submitted) -> JobState:
+        if job.here and (left := self._left(job_dir, job.job_id)):
+            return left  # the allocation lives on when the script has ended
+        try:
+            job = job if job.job_id else self._identified(job_dir, job)
+            nothing = f"{self.LIST} shows no job from {job.directory}"
+            state = self.query(job) if job.job_id else unheard(job, nothing)
+        except MissingToolError:
+            why = f"there is no {self.TITLE} here to ask, and the job left no exit code"
+            state = JobState("unknown", reason=why, job_id=job.job_id)
+        except SchedulerError as error:
+            if job.declared_ended is None:
+                raise
+            state = JobState("unknown", reason=error.what, job_id=job.job_id)
+        if state.phase != "unknown" and state.word != "VANISHED":
+            return state
+        return self._left(job_dir, job.job_id) or declared(job.declared_ended, state)
+
+    def _identified(self, job_dir: Path, job: Submitted) -> Submitted:
+        """``job`` with its id, which the front end didn't hear: from the queue, or from the files that the job left."""
+        accepted = self.find(job)
+        if accepted is None:
+            earlier = {_number(job_id) for job_id in job.earlier_ids}
+            paths = [path for name in (self.log("*"), self.exit_code_file("*")) for path in job_dir.glob(name)]
+            found = {match[0] for path in paths if (match := re.search(r"\d+", path.name))} - earlier
+            accepted = self.of_number(max(found, key=int), job) if found else None
+        if accepted is None:
+            return job
+        return dataclasses.replace(job, job_id=accepted.job_id, cluster=accepted.cluster or job.cluster)
+
+    def of_number(self, number: str, job: Submitted) -> Accepted | None:  # noqa: ARG002 - most need no more
+        """The job of this number on the cluster of ``job``; None where its whole id isn't known."""
+        return Accepted(number)
+
+    def _left(self, job_dir: Path, job_id: str) -> JobState | None:
+        """How the job ended by the exit code that its script wrote; None where there is none."""
         try:
             code = int((job_dir / self.exit_code_file(job_id)).read_text("ascii"))
         except (OSError, ValueError):
-            reason = f"there is no {self.TITLE} here to ask, and the job left no exit code"
-            return JobState("unknown", reason=reason, job_id=job_id)
+            return None
         return JobState("ended", "COMPLETED" if code == 0 else "FAILED", exit_code=code, job_id=job_id)
+
+
+def unheard(job: Submitted, why: str) -> JobState:
+    """The state of a job that isn't there, and of whose submit nobody heard: after a while none can come any more."""
+    waited_s = (dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(job.at)).total_seconds()
+    reason = f"its submit at {job.at} gave no answer, and {why}"
+    if waited_s > UNHEARD_S:
+        return JobState("ended", "NOT SUBMITTED", reason)
+    return JobState("unknown", reason=f"{reason}; ask again in {math.ceil((UNHEARD_S - waited_s) / 60)} min")
 
 
 def _number(job_id: str) -> str:
@@ -234,6 +365,9 @@ def _number(job_id: str) -> str:
 
 
 DEADLINE_S = 30.0
+UNHEARD_S = 300.0
+"""Seconds after which no submit arrives any more: sbatch, which tries longest when its front end is dead, tries for two
+minutes (MAX_RETRIES in src/sbatch/sbatch.c)."""
 OURS = "GPUBENCH_"
 """Begins every name by which a script, or what it starts, can be told something else than the plan says."""
 BLOCKS = "GPUBENCH_BLOCKS"

@@ -27,8 +27,9 @@ from gpubench.errors import MissingToolError, SchedulerError, UsageError
 from gpubench.files import write_atomically
 from gpubench.polling import poll_until
 from gpubench.schedulers import pod_log_collector, submitted
-from gpubench.schedulers.batch import Allocation, call, said
-from gpubench.schedulers.state import JobState
+from gpubench.schedulers.batch import Allocation, call, said, unheard
+from gpubench.schedulers.state import JobState, declared
+from gpubench.schedulers.submitted import Submitted
 
 NAME = "kubernetes"
 SUBMIT = "kubectl"
@@ -120,26 +121,30 @@ def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ())
         )
     before = submitted.read(job_dir)
     if before is not None:
+        _require_cluster(job_dir, before)
         _delete(job_dir)
     pod_log_collector.begin(job_dir)
     (job_dir / SEEN_FILE).unlink(missing_ok=True)
-    submitted.write(job_dir, NAME, name, after=after)
+    entry = submitted.write(job_dir, NAME, name, cluster=_cluster(job_dir), after=after)
     try:
         if not after:
-            _apply(job_dir)
+            _apply(job_dir, entry)
     except (MissingToolError, SchedulerError):
         submitted.restore(job_dir, before)
         raise
     return name
 
 
-def _apply(job_dir: Path) -> None:
+def _apply(job_dir: Path, entry: Submitted) -> None:
     name = _name(job_dir)
     done = _kubectl(job_dir, "apply", "--server-side", "-f", JOB_FILE)
     if done.returncode:
         _delete(job_dir)  # a Service without its Job is of no use
         raise SchedulerError(f"kubectl refuses {job_dir / JOB_FILE}: {said(done)}")
-    submitted.write(job_dir, NAME, name, name)
+    submitted.keep(job_dir, dataclasses.replace(entry, job_id=name))
+
+
+declare_ended = submitted.declare_ended
 
 
 def state(job_dir: Path) -> JobState:
@@ -147,21 +152,30 @@ def state(job_dir: Path) -> JobState:
     entry = submitted.read(job_dir)
     if entry is None:
         return JobState("unsubmitted")
+    return declared(entry.declared_ended, _state(job_dir, entry))
+
+
+def _state(job_dir: Path, entry: Submitted) -> JobState:
     seen = _seen(job_dir)
     if seen is not None and seen.phase == "ended":
         torn = pod_log_collector.torn(job_dir)
         return dataclasses.replace(seen, reason="; ".join(filter(None, (seen.reason, *torn))))
     try:
+        _require_cluster(job_dir, entry)
         objects = _objects(job_dir)
-    except MissingToolError:
-        return JobState("unknown", reason="there is no kubectl here to ask", job_id=entry.job_id)
+    except (MissingToolError, SchedulerError) as error:
+        missing = isinstance(error, MissingToolError)
+        if not missing and entry.declared_ended is None:
+            raise
+        why = "there is no kubectl here to ask" if missing else error.what
+        return JobState("unknown", reason=why, job_id=entry.job_id)
     job = next((one for one in objects if one["kind"] == "Job"), None)
-    if job is None:
-        if entry.job_id:
-            return _remember(job_dir, _gone(seen, entry.job_id))
-        reason = f"waits for {', '.join(entry.after)}" if entry.after else "the front end ended while it submitted it"
-        return JobState("pending" if entry.after else "unknown", reason=reason)
-    return _remember(job_dir, _judge(job, _pods(objects), seen))
+    if job is not None:
+        return _remember(job_dir, _judge(job, _pods(objects), seen))
+    if entry.job_id:
+        return _remember(job_dir, _gone(seen, entry.job_id))
+    waits = JobState("pending", reason=f"waits for {', '.join(entry.after)}")
+    return waits if entry.after else unheard(entry, f"the cluster has no Job {_name(job_dir)}")
 
 
 def poll(job_dirs: Sequence[Path], *, submit_next: bool) -> None:
@@ -182,14 +196,17 @@ def poll(job_dirs: Sequence[Path], *, submit_next: bool) -> None:
         if _fetch(job_dir) or state(job_dir).phase == "ended":
             ended.add(entry.name)
         elif submit_next and not entry.job_id and entry.after and not set(entry.after) - ended:
-            _apply(job_dir)
+            _require_cluster(job_dir, entry)
+            _apply(job_dir, entry)
 
 
 def cancel(job_dir: Path) -> None:
     """Fetch what is there, ``kubectl delete``, and wait until no pod is left."""
     now = state(job_dir)
-    if not now.alive:
+    if now.over:
         return
+    if now.doubt:
+        raise SchedulerError(f"job {job_dir.name}: {now.doubt}")
     _remember(job_dir, JobState("ended", "CANCELLED", "deleted by gpubench cancel", None, now.job_id, now.hosts))
     try:
         _take_away(job_dir)
@@ -202,6 +219,7 @@ def remove(job_dir: Path) -> None:
     """See ``Retained.remove``."""
     entry = submitted.read(job_dir)
     if entry is not None and entry.job_id:
+        _require_cluster(job_dir, entry)
         _take_away(job_dir)
 
 
@@ -310,6 +328,22 @@ def _await_deletion(job_dir: Path, kind: str) -> bool:
         growth=1.5,
         longest_s=3.0,
     )
+
+
+def _cluster(job_dir: Path) -> str:
+    """The address of the API server to which kubectl talks; empty where its configuration names none, as in a pod."""
+    done = _kubectl(job_dir, "config", "view", "--minify", "-o", "jsonpath={.clusters[0].cluster.server}")
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _require_cluster(job_dir: Path, entry: Submitted) -> None:
+    """Raise SchedulerError where kubectl talks to another cluster than that of the submit: there the job isn't."""
+    now = _cluster(job_dir)
+    if entry.cluster != now:
+        raise SchedulerError(
+            f"kubectl talks to {now or 'no cluster'}, and job {entry.name} is on {entry.cluster or 'another'}",
+            then="choose that cluster by KUBECONFIG, or by kubectl config use-context",
+        )
 
 
 def _kubectl(job_dir: Path, *words: str) -> Any:

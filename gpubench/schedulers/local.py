@@ -22,7 +22,7 @@ import platformdirs
 from gpubench.errors import MissingToolError, SchedulerError
 from gpubench.files import write_atomically, writing
 from gpubench.polling import poll_until
-from gpubench.schedulers.state import JobState
+from gpubench.schedulers.state import JobState, declaration, declared
 
 STATE_FILE = "local.json"
 LOG = "job.log"
@@ -151,34 +151,56 @@ def state(job_dir: Path) -> JobState:
     job_id, code = str(known["pid"]), known["code"]
     if code is not None:
         return JobState("ended", "FAILED" if code else "COMPLETED", _last_line(job_dir) if code else "", code, job_id)
+    if known["boot"] != _boot():
+        if known["host"] == socket.gethostname():
+            return JobState("ended", "KILLED", "this machine has been started anew since", job_id=job_id)
+        reason = f"it was started on {known['host']}, and this machine is {socket.gethostname()}: ask there"
+        return declared(known["declared_ended"], JobState("unknown", reason=reason, job_id=job_id))
     if not _alive(known):
         return JobState("ended", "KILLED", job_id=job_id)
-    orphaned = known["front"] is not None and not _is(**known["front"])
+    orphaned = not _is(**known["front"])
     return JobState("running", "RUNNING", "its front end is dead" if orphaned else "", None, job_id, orphaned=orphaned)
 
 
 def _remember(job_dir: Path, pid: int, code: int | None) -> None:
     front = {"pid": os.getpid(), "started": _start_time(os.getpid())}
-    known = json.dumps({"pid": pid, "started": _start_time(pid), "code": code, "front": front})
-    path = job_dir / STATE_FILE
+    machine = {"host": socket.gethostname(), "boot": _boot()}
+    _write(job_dir, {"pid": pid, "started": _start_time(pid), "code": code, "front": front, **machine})
+
+
+def _write(job_dir: Path, known: Mapping[str, Any]) -> None:
+    path, text = job_dir / STATE_FILE, json.dumps(known)
     try:
-        write_atomically(path, known)  # a concurrent reader gets the old or the new file
+        write_atomically(path, text)  # a concurrent reader gets the old or the new file
     except MissingToolError:
         with writing(path):
-            path.write_text(known, encoding="utf-8")  # over the old one, which fits on a full disk, too
+            path.write_text(text, encoding="utf-8")  # over the old one, which fits on a full disk, too
 
 
 def _known(job_dir: Path) -> dict[str, Any] | None:
-    """What was remembered; ``front`` is None in a file of an older gpubench."""
+    """What was remembered."""
     try:
         known = json.loads((job_dir / STATE_FILE).read_text(encoding="utf-8"))
-        front = known.get("front")
         return {
-            **{name: known[name] for name in ("pid", "started", "code")},
-            "front": front and {name: front[name] for name in ("pid", "started")},
+            **{name: known[name] for name in ("pid", "started", "code", "host", "boot")},
+            "front": {name: known["front"][name] for name in ("pid", "started")},
+            "declared_ended": known.get("declared_ended"),
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def declare_ended(job_dir: Path) -> None:
+    """See ``Scheduler.declare_ended``."""
+    known = _known(job_dir)
+    if known is not None:
+        _write(job_dir, {**known, "declared_ended": declaration()})
+
+
+def _boot() -> str:
+    """Names this machine since its last start, and the list of processes that we see of it: a container has its own."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
 
 
 def _last_line(job_dir: Path) -> str:
@@ -192,8 +214,11 @@ def _last_line(job_dir: Path) -> str:
 def cancel(job_dir: Path) -> None:
     """End the script that was last started from ``job_dir``, and come back when it has ended."""
     known = _known(job_dir)
-    if known is None or not state(job_dir).alive:
+    now = state(job_dir)
+    if known is None or now.over:
         return
+    if now.doubt:
+        raise SchedulerError(f"job {job_dir.name}: {now.doubt}")
     asked = 0
 
     def alive() -> bool:

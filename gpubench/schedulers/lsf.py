@@ -13,31 +13,51 @@ of sites that run it; none of it could be tried on a real LSF:
 * ``bkill`` sends SIGINT, 10 s later SIGTERM, and 10 s later SIGKILL (JOB_TERMINATE_INTERVAL) to every process of the
   job on its launch node. At the time limit SIGUSR2 comes, and the end ten minutes later; ``-wa TERM -wt`` comes before.
 * Memory has no unit: what a number means says LSF_UNIT_FOR_LIMITS in lsf.conf.
+* Job numbers are a cluster's own, and clients ask the cluster of the machine (LSF_ENVDIR); ``lsid`` says which that is.
+  A job that LSF forwards to another cluster keeps its number on the one where it was submitted.
+* The states are those of bjobs(1), JOB STATUS; the errors those of ``lsb_errmsg`` and ``ls_errmsg`` in LSF's libraries,
+  as clients of its API list them.
 
 Jobs run one after the other whatever became of the first, so they depend by ``ended``, not ``done``.
 """
 
+import contextlib
+import dataclasses
+import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpubench.errors import SchedulerError
-from gpubench.schedulers.batch import STOPPED, Allocation, BatchScheduler, call
-from gpubench.schedulers.state import JobState, Phase
+from gpubench.errors import MissingToolError, SchedulerError
+from gpubench.schedulers.batch import STOPPED, Accepted, Allocation, BatchScheduler, call
+from gpubench.schedulers.state import JobState, Word, judged
+from gpubench.schedulers.submitted import Submitted
 
-_WAITING = {"PEND", "PSUSP", "PROV", "WAIT", "FWD_PEND"}
-_LOST = {
-    "UNKWN": "LSF has lost contact with the job's first host; bkill -r {job_id} makes it forget the job",
-    "ZOMBI": "to be killed, but LSF has lost contact with its first host; bkill -r {job_id} makes it forget the job",
+LOST = ("UNKWN", "ZOMBI")
+WORDS = {
+    "PEND": Word("pending"),
+    "PSUSP": Word("pending", "suspended while it waited"),
+    "PROV": Word("pending", "its host is being powered up"),
+    "WAIT": Word("pending", "waits in a chunk of jobs"),
+    "FWD_PEND": Word("pending", "waits on another cluster"),
+    "RUN": Word("running"),
+    "USUSP": Word("running", "suspended by its user: it holds its nodes"),
+    "SSUSP": Word("running", "suspended by LSF: it holds its nodes"),
+    # Such a job may run on: another one beside it would measure both.
+    "UNKWN": Word("running", "LSF has lost contact with its first host; bkill -r {job_id} makes it forget the job"),
+    "ZOMBI": Word(
+        "running",
+        "to be killed, but LSF has lost contact with its first host; bkill -r {job_id} makes it forget the job",
+    ),
+    "DONE": Word("ended"),
+    "EXIT": Word("ended"),
 }
-"""Such a job may run on: another one beside it would measure both."""
-_RUNNING = {"RUN", "USUSP", "SSUSP", *_LOST}
-_WORDS = {"DONE": "COMPLETED", "EXIT": "FAILED"}
+"""Every word of bjobs(1)."""
+_ENDS = {"DONE": "COMPLETED", "EXIT": "FAILED"}
 """LSF's two ends in the words that all schedulers share; its reason goes with them."""
-
-_SUBMITTED = re.compile(r"^Job <(\d+)> is submitted to (?:default )?queue <", re.MULTILINE)
-_FIELDS = "stat exit_code exec_host exit_reason pend_reason"
+_FIELDS = "user stat exit_code exec_host exit_reason pend_reason sub_cwd"
+_CLUSTER_NAME = re.compile(r"^My cluster name is (\S+)", re.MULTILINE)
 
 
 class Lsf(BatchScheduler):
@@ -47,24 +67,38 @@ class Lsf(BatchScheduler):
     TITLE = "LSF"
     SUBMIT = "bsub"
     ALLOCATE = "bsub -nnodes {nodes} -W 2:00 -Is"
-    KILL = "bkill"
     LIST = "bjobs"
     LOOK = "bjobs -l {job_id}"
     OF_A_JOB = ("JSM_", "PMIX_", "LSB_JOB", "LSB_DJOB", "LSB_HOSTS", "LSB_MCPU_HOSTS", "LSB_BATCH_JID")
+    OF_QUERIES = ("LSB_",)
+    IDS = (re.compile(r"^Job <(?P<id>\d+)> is submitted to (?:default )?queue <", re.MULTILINE),)
+    UNHEARD = (
+        "XDR",
+        "Failed in sending/receiving a message",
+        "ommunication time",
+        "A socket operation has failed",
+        "Failed in an LSF library call",
+        "System call failed",
+        "Batch protocol error",
+        "Server is not connected",
+    )
+
+    def cluster_of(self, job_dir: Path, environ: Mapping[str, str]) -> str:  # noqa: ARG002 - no script names a cluster
+        """The cluster of this machine, by ``lsid``."""
+        done = call(["lsid"], env=self.environment(environ))
+        match = _CLUSTER_NAME.search(done.stdout)
+        if not match:
+            raise self.no_answer("lsid", done)
+        return match[1]
 
     def run_submit(
         self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
     ) -> subprocess.CompletedProcess[str]:
         """``bsub`` from the job's directory, with the script as its input."""
-        env = {**environ, "PWD": str(job_dir.resolve()), "LSB_STDOUT_DIRECT": "Y"}
+        env = {**self.environment(environ), "PWD": str(job_dir.resolve()), "LSB_STDOUT_DIRECT": "Y"}
         dependency = ["-w", " && ".join(f"ended({job_id})" for job_id in after)] if after else []
         script = (job_dir / "job.sh").read_text(encoding="utf-8")
         return call(["bsub", "-J", name, *dependency], env=env, cwd=job_dir.resolve(), text=script)
-
-    def submitted_id(self, done: subprocess.CompletedProcess[str]) -> str:
-        """``Job <NUMBER> is submitted to queue <NAME>``."""
-        found = _SUBMITTED.search(done.stdout)
-        return found[1] if found and not done.returncode else ""
 
     def current_allocation(self, environ: Mapping[str, str]) -> Allocation | None:
         """See ``QueuedScheduler``; a list of hosts counts as one node less, the launch node."""
@@ -73,52 +107,78 @@ class Lsf(BatchScheduler):
             hosts = set(Path(path).read_text(encoding="utf-8").split())
         except OSError:
             return None
-        return self.allocation(job_id, len(hosts) - 1) if job_id and hosts else None
+        if not job_id or not hosts:
+            return None
+        cluster = ""
+        with contextlib.suppress(SchedulerError, MissingToolError):
+            cluster = self.cluster_of(Path(), environ)
+        return self.allocation(job_id, len(hosts) - 1, cluster=cluster)
 
-    def cancel_timeout(self, now: JobState) -> SchedulerError:
+    def cancel_timeout(self, job: Submitted, now: JobState) -> SchedulerError:
         """Also of a job that LSF has lost: it may run on."""
-        if now.word not in _LOST:
-            return super().cancel_timeout(now)
+        if now.word not in LOST:
+            return super().cancel_timeout(job, now)
         return SchedulerError(
             f"job {now.job_id} hasn't ended {self.CANCEL_S:g} s after bkill: {now.word}",
             then=f"{now.reason}; first see that nothing of it runs on {now.hosts or 'its hosts'}",
         )
 
-    def find(self, job_dir: Path) -> str:
+    def find(self, job: Submitted) -> Accepted | None:
         """See ``BatchScheduler.find``."""
-        done = call(["bjobs", "-a", "-noheader", "-o", "jobid sub_cwd delimiter='|'"])
+        if elsewhere := self._elsewhere(job):
+            raise SchedulerError(elsewhere)
+        done = self.ask("bjobs", "-a", "-noheader", "-u", job.user, "-o", "jobid sub_cwd delimiter='|'")
         if done.returncode and "No job found" not in done.stderr + done.stdout:
             raise self.no_answer("bjobs", done)
         rows = (line.partition("|") for line in done.stdout.splitlines())
-        home = str(Path.home())
-        return max(
-            (number for number, _, directory in rows if directory.replace("$HOME", home, 1) == str(job_dir)),
-            key=int,
-            default="",
-        )
+        numbers = {number for number, _, directory in rows if _whole(directory) == job.directory} - job.earlier_ids
+        return Accepted(max(numbers, key=int)) if numbers else None
 
-    def query(self, job_id: str) -> JobState | None:
+    def query(self, job: Submitted) -> JobState:
         """See ``BatchScheduler.query``."""
-        done = call(["bjobs", "-noheader", "-o", f"{_FIELDS} delimiter='|'", job_id])
+        if elsewhere := self._elsewhere(job):
+            return JobState("unknown", reason=elsewhere, job_id=job.job_id)
+        done = self.ask("bjobs", "-noheader", "-o", f"{_FIELDS} delimiter='|'", job.job_id)
         if "is not found" in done.stderr + done.stdout:
-            return None
-        fields = ["" if field == "-" else field for field in done.stdout.rstrip("\n").split("\n")[0].split("|", 4)]
-        if done.returncode or len(fields) != 5:
-            raise self.no_answer(f"bjobs {job_id}", done)
-        return _state(*fields, job_id=job_id)
+            return self.vanished(job) if job.cluster else self.unknown(job)
+        fields = ["" if field == "-" else field for field in done.stdout.rstrip("\n").split("\n")[0].split("|", 5)]
+        if done.returncode or len(fields) != 6:
+            raise self.no_answer(f"bjobs {job.job_id}", done)
+        user, word, code, hosts, exit_reason, rest = fields
+        # Both of the last two fields may hold the delimiter.
+        ours = next((form for form in (job.directory, _short(job.directory)) if rest.endswith(f"|{form}")), "")
+        pend_reason, directory = (rest.removesuffix(f"|{ours}"), ours) if ours else rest.rsplit("|", 1)
+        other = self.not_ours(job, user, "" if directory == "-" else _whole(directory))
+        return other or _state(word, code, hosts, exit_reason, pend_reason.removeprefix("-"), job_id=job.job_id)
+
+    def kill_words(self, job: Submitted) -> list[str]:
+        """``bkill``."""
+        return ["bkill", job.job_id]
+
+    def _elsewhere(self, job: Submitted) -> str:
+        """Why this machine's LSF can't be asked for the job; empty where it can."""
+        own = self.cluster_of(Path(job.directory), os.environ) if job.cluster else ""
+        if own == job.cluster:
+            return ""
+        return f"the job is{job.place}, and LSF on this machine is cluster {own}: ask where {job.cluster} answers"
+
+
+def _whole(directory: str) -> str:
+    return directory.replace("$HOME", str(Path.home()), 1)
+
+
+def _short(directory: str) -> str:
+    return directory.replace(str(Path.home()), "$HOME", 1)
 
 
 def _state(word: str, code: str, hosts: str, exit_reason: str, pend_reason: str, *, job_id: str) -> JobState:
-    phase: Phase = "pending" if word in _WAITING else "running" if word in _RUNNING else "ended"
-    if word in _LOST:
-        return JobState(phase, word, _LOST[word].format(job_id=job_id), None, job_id, _hosts(hosts))
-    number = None
-    if phase == "ended":
-        number = 0 if word == "DONE" else int(code) if code.isdigit() else None
-    reason = exit_reason if phase == "ended" else pend_reason if phase == "pending" else ""
-    if number == STOPPED:
+    phase = WORDS[word].phase if word in WORDS else "unknown"
+    number = 0 if word == "DONE" else int(code) if code.isdigit() else None
+    reason = {"ended": exit_reason, "pending": pend_reason}.get(phase, "")
+    if phase == "ended" and number == STOPPED:
         reason = reason or "it was asked to end: by bkill, or because its time was nearly over"
-    return JobState(phase, _WORDS.get(word, word), reason, number, job_id, _hosts(hosts))
+    state = judged(WORDS, word, job_id=job_id, hosts=_hosts(hosts), reason=reason, exit_code=number, title="LSF")
+    return dataclasses.replace(state, word=_ENDS.get(word, word), reason=state.reason.format(job_id=job_id))
 
 
 def _hosts(text: str) -> str:

@@ -1,7 +1,7 @@
 """Scheduler ``pbs``: qsub, qstat, qselect, qdel of PBS Professional and OpenPBS (not Torque).
 
 From the reference guides (https://help.altair.com/2024.1.0/PBS%20Professional/PBSReferenceGuide2024.1.pdf), from
-OpenPBS' issues, and from scripts of sites that run it; none of it could be tried on a real PBS:
+OpenPBS' source (23.06) and issues, and from scripts of sites that run it; none of it could be tried on a real PBS:
 
 * The job's shell is the user's login shell unless ``-S`` names one, and it starts in the home directory.
 * ``-V`` hands the environment over. ``qstat -F json`` writes it down, in most versions without escaping all of it
@@ -13,31 +13,51 @@ OpenPBS' issues, and from scripts of sites that run it; none of it could be trie
 * ``qdel`` and the end of the walltime send SIGTERM, and SIGKILL after ``kill_delay`` (10 s by default). There is no
   earlier warning: the script gives it to itself.
 * An exit status below 0 is PBS's own, one of 256 and more is 256 and the number of the signal.
+* A job's id names the server that took it, and clients ask that one, whatever PBS_SERVER and PBS_DEFAULT say
+  (``get_server`` in src/lib/Libcmds). ``qselect`` asks the server that these or pbs.conf name. Without job history a
+  server that doesn't know its own job has forgotten one that has ended.
+* Peer scheduling moves a job to another server: with history its state is M, and its queue is ``QUEUE@SERVER``. It
+  keeps its id, and ``ID@SERVER`` asks there.
+* ``qsub`` hands a job over in several steps; the last one commits it (``__pbs_submit`` in src/lib/Libifl), and what
+  fails before leaves no job. When the connection breaks, the words are those of src/lib/Libdis/dis.c.
 
 Jobs run one after the other whatever became of the first, so they depend by ``afterany``, not ``afterok``.
 """
 
-import getpass
 import json
+import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpubench.schedulers import submitted
-from gpubench.schedulers.batch import STOPPED, Allocation, BatchScheduler, call
-from gpubench.schedulers.state import JobState
+from gpubench.schedulers.batch import STOPPED, Accepted, Allocation, BatchScheduler, call
+from gpubench.schedulers.state import JobState, Word, judged
+from gpubench.schedulers.submitted import Submitted
 
-_WAITING = {"Q": "queued", "H": "held", "W": "waits for its time", "T": "in transit"}
-_RUNNING = {"R", "E", "S", "U", "B"}
-_ENDED = {"F", "X"}
+WORDS = {
+    "Q": Word("pending", "queued"),
+    "H": Word("pending", "held"),
+    "W": Word("pending", "waits for its time"),
+    "T": Word("pending", "in transit"),
+    "R": Word("running"),
+    "E": Word("running"),
+    "S": Word("running", "suspended: it holds its nodes, and its processes are stopped"),
+    "U": Word("running", "suspended, because somebody uses the machine's keyboard"),
+    "B": Word("running"),
+    "F": Word("ended"),
+    "X": Word("ended"),
+}
+"""Every letter of qstat(1B) but M: a job that was moved waits, runs or has ended on another server, which is asked."""
+MOVED = "M"
 _KILLED = {"-25": "it used more CPUs than it asked for", "-27": "it used more memory than it asked for"}
 _KILLED |= {"-29": "its walltime was over"}
 """Exit statuses of PBS's own that say more than that the job couldn't be started."""
 _LONGEST_NAME = 230
-_READ = ("job_state", "Exit_status", "substate", "comment", "exec_host", "PBS_O_WORKDIR")
+_READ = ("job_state", "Exit_status", "substate", "comment", "exec_host", "queue", "Job_Owner", "PBS_O_WORKDIR")
 _LINE = re.compile(rf'^\s*"({"|".join(_READ)})":\s*"?(.*?)"?,?$', re.MULTILINE)
 _ESCAPED = re.compile(r"\\(.)")
+_SERVER = re.compile(r'"pbs_server":\s*"([^"]+)"')
 
 
 class Pbs(BatchScheduler):
@@ -47,11 +67,24 @@ class Pbs(BatchScheduler):
     TITLE = "PBS"
     SUBMIT = "qsub"
     ALLOCATE = "qsub -I -l select={nodes} -l place=scatter:excl -l walltime=2:00:00"
-    KILL = "qdel"
     LIST = "qselect"
     LOOK = "qstat -x -f {job_id}"
     OF_A_JOB = ("PBS_", "BASH_FUNC_")  # and shell functions
     PASSED_ON = ("PBS_SERVER", "PBS_DEFAULT", "PBS_CONF_FILE", "PBS_EXEC")
+    IDS = (
+        re.compile(r"^(?P<id>\d+(?:\[\])?\.[\w.-]+)[ \t]*$", re.MULTILINE),
+        re.compile(r"(?:^|\s)(?P<id>\d+(?:\[\])?\.[A-Za-z][\w.-]*\w)(?=\s|$)"),
+    )
+    UNHEARD = ("Premature end of message", "End of File", "Batch protocol error", "System error")
+
+    def cluster_of(self, job_dir: Path, environ: Mapping[str, str]) -> str:  # noqa: ARG002 - no script names a server
+        """The default server of this shell, as qstat writes it above every answer in JSON."""
+        words = ["qstat", "-B", "-f", "-F", "json"]
+        done = call(words, env=self.environment(environ))
+        match = _SERVER.search(done.stdout)
+        if done.returncode or not match:
+            raise self.no_answer(" ".join(words), done)
+        return match[1]
 
     def run_submit(
         self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
@@ -59,15 +92,12 @@ class Pbs(BatchScheduler):
         """``qsub`` from the job's directory."""
         dependency = ["-W", f"depend=afterany:{':'.join(after)}"] if after else []
         words = ["qsub", "-V", "-N", _name(name), *dependency, "job.sh"]
-        return call(words, env={**environ, "PWD": str(job_dir.resolve())}, cwd=job_dir.resolve())
+        env = {**self.environment(environ), "PWD": str(job_dir.resolve())}
+        return call(words, env=env, cwd=job_dir.resolve())
 
     def dependencies(self, after: Sequence[str]) -> Sequence[str]:
         """Those that haven't ended: see the module."""
-        return [job_id for job_id in after if (state := self.query(job_id)) and state.alive]
-
-    def submitted_id(self, done: subprocess.CompletedProcess[str]) -> str:
-        """``NUMBER.SERVER`` in the last line."""
-        return "" if done.returncode or not done.stdout.strip() else done.stdout.split()[-1]
+        return [job_id for job_id in after if self.query(Submitted(self.NAME, "", job_id)).alive]
 
     def current_allocation(self, environ: Mapping[str, str]) -> Allocation | None:
         """The node file names a host once for each of its chunks or processes."""
@@ -77,23 +107,46 @@ class Pbs(BatchScheduler):
             return None
         return self.allocation(environ["PBS_JOBID"], len(hosts)) if hosts and environ.get("PBS_JOBID") else None
 
-    def find(self, job_dir: Path) -> str:
+    def find(self, job: Submitted) -> Accepted | None:
         """See ``BatchScheduler.find``; jobs of the same name are told apart by the directory of their submit."""
-        done = self._with_history("qselect", "-u", getpass.getuser(), "-N", _name(submitted.job_name(job_dir)))
+        own = self.cluster_of(Path(job.directory), os.environ) if job.cluster else ""
+        server = [] if job.cluster == own else ["-q", f"@{job.cluster}"]
+        done = self._with_history("qselect", "-u", job.user, "-N", _name(job.name), *server)
         if done.returncode:
             raise self.no_answer("qselect", done)
-        numbers = {
-            one: number for one in done.stdout.split() if (number := one.partition(".")[0]).isdigit()
-        }  # no arrays
-        for job_id in sorted(numbers, key=lambda one: int(numbers[one]), reverse=True):
-            if (self._attributes(job_id) or {}).get("PBS_O_WORKDIR") == str(job_dir):
-                return job_id
-        return ""
+        ids = set(done.stdout.split()) - job.earlier_ids
+        numbers = {job_id: number for job_id in ids if (number := job_id.partition(".")[0]).isdigit()}  # no arrays
+        for job_id in sorted(numbers, key=lambda job_id: int(numbers[job_id]), reverse=True):
+            if (self._attributes(job_id) or {}).get("PBS_O_WORKDIR") == job.directory:
+                return Accepted(job_id)
+        return None
 
-    def query(self, job_id: str) -> JobState | None:
-        """See ``BatchScheduler.query``."""
-        known = self._attributes(job_id)
-        return None if known is None else _state(known, job_id)
+    def of_number(self, number: str, job: Submitted) -> Accepted | None:
+        """See ``BatchScheduler.of_number``; an id names its server."""
+        return Accepted(f"{number}.{job.cluster}") if job.cluster else None
+
+    def query(self, job: Submitted) -> JobState:
+        """See ``BatchScheduler.query``; a job that was moved to another server is asked for there."""
+        known = self._attributes(job.job_id)
+        if known is None:
+            return self.vanished(job)
+        if other := self._not_ours(job, known):
+            return other
+        if known["job_state"] != MOVED:
+            return _state(known, job.job_id)
+        there = self._attributes(_at(job.job_id, known))
+        if there is not None and there["job_state"] != MOVED:
+            return self._not_ours(job, there) or _state(there, job.job_id)
+        says = "its state is M there, too" if there else "which doesn't know it"
+        return JobState("unknown", MOVED, f"moved to {known.get('queue')}, {says}", None, job.job_id)
+
+    def kill_words(self, job: Submitted) -> list[str]:
+        """``qdel``, on the server to which the job was moved."""
+        known = self._attributes(job.job_id)
+        return ["qdel", _at(job.job_id, known) if known and known["job_state"] == MOVED else job.job_id]
+
+    def _not_ours(self, job: Submitted, known: Mapping[str, str]) -> JobState | None:
+        return self.not_ours(job, known.get("Job_Owner", "").partition("@")[0], known.get("PBS_O_WORKDIR", ""))
 
     def _attributes(self, job_id: str) -> dict[str, str] | None:
         """What qstat says of a job, with ``PBS_O_WORKDIR`` of its environment; None where PBS doesn't know it."""
@@ -105,26 +158,29 @@ class Pbs(BatchScheduler):
         try:
             (job,) = json.loads(done.stdout, strict=False)["Jobs"].values()
             return {key: str(value) for key, value in {**job.get("Variable_List", {}), **job}.items()}
-        except (ValueError, AttributeError):
+        except (ValueError, AttributeError, TypeError):
             return {key: _ESCAPED.sub(r"\1", value) for key, value in _LINE.findall(done.stdout)}
 
     def _with_history(self, command: str, *words: str) -> subprocess.CompletedProcess[str]:
         """Also of jobs that have ended, where the server remembers them."""
-        done = call([command, "-x", *words])
+        done = self.ask(command, "-x", *words)
         if "not configured to maintain job history" in done.stderr:
-            return call([command, *words])
+            return self.ask(command, *words)
         return done
+
+
+def _at(job_id: str, known: Mapping[str, str]) -> str:
+    """``ID@SERVER`` of a job that was moved: its queue reads ``QUEUE@SERVER``."""
+    return f"{job_id}@{known.get('queue', '').partition('@')[2]}".rstrip("@")
 
 
 def _state(known: Mapping[str, str], job_id: str) -> JobState:
     word, comment = known["job_state"], known.get("comment", "")
     hosts = ",".join(dict.fromkeys(part.partition("/")[0] for part in known.get("exec_host", "").split("+") if part))
-    if word in _WAITING:
-        return JobState("pending", word, comment or _WAITING[word], None, job_id, hosts)
-    if word in _RUNNING:
-        return JobState("running", word, "", None, job_id, hosts)
-    if word not in _ENDED:  # M, moved to another server; and what may be new
-        return JobState("unknown", word, f"its state is {word}: {comment}", job_id=job_id)
+    phase = WORDS[word].phase if word in WORDS else "unknown"
+    if phase != "ended":
+        reason = "" if phase == "running" else comment
+        return judged(WORDS, word, job_id=job_id, hosts=hosts, reason=reason, title="PBS")
     if known.get("substate") == "91":
         reason = "it was ended by qdel"
     elif known.get("Exit_status", "") == str(STOPPED):

@@ -8,7 +8,8 @@ Found on a real Slurm (22.05), and kept by the tests:
 * ``squeue --name`` takes a list parted by commas, so no job whose name holds one is ever found by it. A job whose
   number was not written down is found by its working directory, which no other campaign has; names may be equal.
 * ``scontrol`` puts values in as they are: a directory called ``a JobState=FAILED`` looks like a field. Only what stands
-  before ``Command=`` is believed, where no text of ours stands but the name, which holds no blank.
+  before ``Command=`` is believed, where no text of ours stands but the name, which holds no blank; and ``WorkDir=``
+  with the directory that we expect behind it.
 * ``%`` and a backslash in the directory's name are read as patterns of the log's name; the job fails without a word
   (JobLaunchFailure, exit code ``0:53``). So does one whose directory isn't there on the node.
 * The exit code of a job that waits or runs reads ``0:0``.
@@ -16,8 +17,13 @@ Found on a real Slurm (22.05), and kept by the tests:
 * ``scancel`` sends SIGTERM to every process of the job at once, and SIGKILL after KillWait (30 s by default).
 * ``--signal=B:TERM@S`` comes up to a minute early (``@5`` came after 40 s of 60).
 * A lost node ends the whole job: a script on another node gets SIGTERM, and the state is still NODE_FAIL.
+* Job numbers are a cluster's own. sbatch names the cluster (``NUMBER;CLUSTER``) where one was chosen, by the script, by
+  SBATCH_CLUSTERS or by SLURM_CLUSTERS; the other clients then need ``--clusters``, which needs slurmdbd.
 
-Not found here, but known: a busy controller lets sbatch say ``Socket timed out`` and accepts the job nevertheless.
+From Slurm's source (26.05): ``job_state_string`` (src/common/slurm_protocol_defs.c) has every word that clients print,
+slurm.h and doc/html/job_state_codes.shtml say what it means; ``slurm_errtab`` (src/common/slurm_errno.c) has the
+errors, and ``slurm_submit_batch_job`` (src/api/submit.c) shows which of them come when the request may have arrived.
+
 Jobs run one after the other whatever became of the first, so they depend by ``afterany``, not ``afterok``.
 """
 
@@ -28,14 +34,46 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpubench.errors import SchedulerError, UsageError
-from gpubench.schedulers.batch import STOPPED, Allocation, BatchScheduler, call, said
-from gpubench.schedulers.state import JobState, Phase
+from gpubench.schedulers.batch import STOPPED, Accepted, Allocation, BatchScheduler, call, said
+from gpubench.schedulers.state import JobState, Word, judged
+from gpubench.schedulers.submitted import Submitted
 
-_WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
-_RUNNING = {"RUNNING", "COMPLETING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED", "RESIZING"}
+WORDS = {
+    # Base states: a job has one of them.
+    "PENDING": Word("pending"),
+    "RUNNING": Word("running"),
+    "SUSPENDED": Word("running", "suspended: it holds its nodes, and its processes are stopped"),
+    "COMPLETED": Word("ended"),
+    "CANCELLED": Word("ended"),
+    "FAILED": Word("ended"),
+    "TIMEOUT": Word("ended"),
+    "NODE_FAIL": Word("ended"),
+    "PREEMPTED": Word("ended"),
+    "BOOT_FAIL": Word("ended"),
+    "DEADLINE": Word("ended"),
+    "OUT_OF_MEMORY": Word("ended"),
+    # Flags: shown instead of the base state.
+    "COMPLETING": Word("running"),
+    "CONFIGURING": Word("pending"),
+    "EXPEDITING": Word("pending", "to be requeued before all other jobs"),
+    "REQUEUED": Word("pending", "being requeued"),
+    "REQUEUE_FED": Word("pending", "being requeued by its federation"),
+    "REQUEUE_HOLD": Word("pending", "requeued and held until somebody releases it"),
+    "SPECIAL_EXIT": Word("pending", "requeued and held for a special exit code"),
+    "RESV_DEL_HOLD": Word("pending", "held, because its reservation was deleted"),
+    "REVOKED": Word("pending", "another cluster of the federation has it"),
+    "RESIZING": Word("running"),
+    "SIGNALING": Word("running"),
+    "STAGE_OUT": Word("running"),
+    "STOPPED": Word("running", "stopped by SIGSTOP: it holds its nodes"),
+}
+"""Every word of ``job_state_string``. REVOKED is the state of a federated job on the cluster where it was submitted
+while it waits or runs on a sibling (doc/html/federation.shtml)."""
 _TAKE_JOBS = {"alloc", "comp", "idle", "mix", "resv"}
 _FIELD = re.compile(r"(?:^| )(\w+(?::\w+)?)=(\S*)")
-_UNHEARD = "timed out"
+_CHOSEN_CLUSTERS = re.compile(r"^#SBATCH\s.*?(?:--clusters?[=\s]|-M[=\s]?)\s*([\w.,-]+)", re.MULTILINE)
+_CLUSTER_NAME = re.compile(r"^ClusterName\s*=\s*(\S+)", re.MULTILINE)
+_NO_SUCH_JOB = "Invalid job id"
 _NOTHING = ("None", "(null)", "None assigned")
 """Slurm's words where a field has nothing to say, like the reason of a job that runs."""
 
@@ -47,13 +85,44 @@ class Slurm(BatchScheduler):
     TITLE = "Slurm"
     SUBMIT = "sbatch"
     ALLOCATE = "salloc --nodes={nodes}"
-    KILL = "scancel"
     LIST = "squeue"
-    LOOK = "scontrol show job {job_id}"
+    LOOK = "scontrol {clusters}show job {job_id}"
     # sbatch reads SBATCH_* and, inside an allocation, SLURM_* as options that beat those of the script.
     OF_A_JOB = ("SBATCH_", "SLURM_", "SRUN_")
-    PASSED_ON = ("SLURM_CONF", "SLURM_CONF_SERVER")
-    FORGETS_ONLY_ENDED = False
+    PASSED_ON = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT")
+    # From squeue(1), sacct(1), scancel(1), scontrol(1), sinfo(1): filters, formats, and clusters.
+    OF_QUERIES = ("SQUEUE_", "SACCT_", "SCANCEL_", "SCONTROL_", "SINFO_")
+    IDS = (
+        re.compile(r"^(?P<id>\d+)(?:;(?P<cluster>\S+))?[ \t]*$", re.MULTILINE),
+        re.compile(r"^Submitted batch job (?P<id>\d+)(?: on cluster (?P<cluster>\S+))?", re.MULTILINE),
+    )
+    # Errors behind the request's departure, in the words of slurm_errtab and, for sockets, of strerror.
+    UNHEARD = (
+        "timed out",
+        "Message send failure",
+        "Message receive failure",
+        "(send failure)",
+        "(receive failure)",
+        "ommunication shutdown failure",
+        "(shutdown failure)",
+        "Unexpected message received",
+        "Header lengths are longer than data received",
+        "Insane message length",
+        "Zero Bytes were transmitted or received",
+        "Incompatible versions of client and server code",
+        "Protocol authentication error",
+        "Kernel reported delayed socket error",
+        "Process is shutting down and closing all communications",
+        "Connection forced closed by quiesce timeout",
+        "Connection reset by peer",
+        "Broken pipe",
+        "Transport endpoint is not connected",
+        "Interrupted system call",
+        "Resource temporarily unavailable",
+    )
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, str], str] = {}
 
     def check(self, job_dir: Path) -> None:
         """Slurm reads ``%`` and backslashes in the directory's name as patterns."""
@@ -63,33 +132,34 @@ class Slurm(BatchScheduler):
                 then="name another --outputs",
             )
 
+    def cluster_of(self, job_dir: Path, environ: Mapping[str, str]) -> str:
+        """The clusters that the script or the shell chooses, as a list parted by commas, else this machine's own."""
+        script = _CHOSEN_CLUSTERS.search((job_dir / "job.sh").read_text(encoding="utf-8"))
+        return script[1] if script else _of_the_shell(environ) or self._own_cluster()
+
     def run_submit(
         self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
     ) -> subprocess.CompletedProcess[str]:
-        """``sbatch`` from the job's directory."""
+        """``sbatch`` from the job's directory, to the script's clusters, else to those that the shell has chosen."""
+        script = (job_dir / "job.sh").read_text(encoding="utf-8")
+        chosen = "" if _CHOSEN_CLUSTERS.search(script) else _of_the_shell(environ)
+        clusters = [f"--clusters={chosen}"] if chosen else []
         dependency = [f"--dependency=afterany:{':'.join(after)}"] if after else []
-        words = ["sbatch", "--parsable", f"--chdir={job_dir.resolve()}", f"--job-name={name}", *dependency, "job.sh"]
-        return call(words, env=environ, cwd=job_dir)
-
-    def submitted_id(self, done: subprocess.CompletedProcess[str]) -> str:
-        """``NUMBER`` or ``NUMBER;CLUSTER`` in the last line."""
-        if (done.returncode and _UNHEARD in done.stderr) or not (done.returncode or done.stdout.strip()):
-            raise SchedulerError(
-                f"sbatch got no answer: {said(done)}", then="gpubench status shows whether Slurm received the job"
-            )
-        return "" if done.returncode else done.stdout.strip().splitlines()[-1].partition(";")[0]
+        options = [f"--chdir={job_dir.resolve()}", f"--job-name={name}", *clusters, *dependency]
+        return call(["sbatch", "--parsable", *options, "job.sh"], env=self.environment(environ), cwd=job_dir)
 
     def current_allocation(self, environ: Mapping[str, str]) -> Allocation | None:
         """See ``QueuedScheduler``."""
         job_id, nodes = environ.get("SLURM_JOB_ID", ""), environ.get("SLURM_JOB_NUM_NODES", "")
         if not job_id or not nodes.isdigit():
             return None
-        return self.allocation(job_id, int(nodes), ("SLURM_JOB_NUM_NODES", "SLURM_NNODES"))
+        cluster = environ.get("SLURM_CLUSTER_NAME", "")
+        return self.allocation(job_id, int(nodes), ("SLURM_JOB_NUM_NODES", "SLURM_NNODES"), cluster)
 
     def count_nodes(self, queue: str) -> tuple[int, int]:
         """See ``BatchScheduler.count_nodes``; a star behind a state: the node doesn't answer."""
         chosen = [f"--partition={queue}"] if queue else []
-        done = call(["sinfo", "--noheader", *chosen, "--format=%P|%t|%D"])
+        done = self.ask("sinfo", "--noheader", *chosen, "--format=%P|%t|%D")
         if done.returncode:
             raise self.no_answer("sinfo", done)
         rows = [line.split("|") for line in done.stdout.splitlines() if line.count("|") == 2]
@@ -99,49 +169,101 @@ class Slurm(BatchScheduler):
         usable = sum(number for state, number in counts if state in _TAKE_JOBS)
         return usable, sum(number for _, number in counts) - usable
 
-    def find(self, job_dir: Path) -> str:
-        """See ``BatchScheduler.find``."""
-        done = call(["squeue", "--noheader", "--states=all", f"--user={os.getuid()}", "--format=%A %Z"])
-        if done.returncode:
-            raise self.no_answer("squeue", done)
-        rows = (line.partition(" ") for line in done.stdout.splitlines())
-        return max((number for number, _, directory in rows if directory == str(job_dir)), key=int, default="")
+    def find(self, job: Submitted) -> Accepted | None:
+        """See ``BatchScheduler.find``: in the queue, then in the database, on each cluster that it may be on."""
+        found: list[Accepted] = []
+        for cluster in job.cluster.split(","):
+            asked = self._clusters(cluster)
+            done = self.ask(
+                "squeue", *asked, "--noheader", "--all", "--states=all", f"--user={job.uid}", "--format=%A %Z"
+            )
+            if done.returncode:
+                raise self.no_answer("squeue", done)
+            rows = [line.split(" ", 1) for line in done.stdout.splitlines()]
+            # As long ago as a campaign may last; by default sacct tells of today only.
+            known = self.ask("sacct", *asked, "--noheader", "--allocations", "--parsable2", "--starttime=now-30days",
+                             f"--user={job.uid}", "--format=JobIDRaw,WorkDir")  # fmt: skip
+            rows += [] if known.returncode else [line.split("|", 1) for line in known.stdout.splitlines()]
+            numbers = {row[0] for row in rows if row[0].isdigit() and row[1:] == [job.directory]} - job.earlier_ids
+            found += [Accepted(number, cluster) for number in numbers]
+        return max(found, key=lambda accepted: int(accepted.job_id), default=None)
 
-    def query(self, job_id: str) -> JobState | None:
-        """The controller; of a job that it has forgotten, the database."""
-        return self._controller(job_id) or _accounting(job_id)
+    def query(self, job: Submitted) -> JobState:
+        """The controller of the job's cluster; of a job that it has forgotten, the database.
 
-    def _controller(self, job_id: str) -> JobState | None:
-        done = call(["scontrol", "--oneliner", "show", "job", job_id])
-        if done.returncode:
-            if "Invalid job id" in done.stderr + done.stdout:
-                return None
-            raise self.no_answer(f"scontrol show job {job_id}", done)
-        fields = dict(_FIELD.findall(done.stdout.partition(" Command=")[0]))
-        return _state(
-            fields["JobState"], fields.get("ExitCode", ""), fields.get("Reason", ""), job_id, fields.get("NodeList", "")
-        )
+        A job that the controller doesn't know and that runs by the database (a runaway job, sacctmgr(1)) is unknown.
+        """
+        asked = self._clusters(job.cluster)
+        words = ["scontrol", *asked, "--all", "--oneliner", "show", "job", job.job_id]
+        shown = self.ask(*words)
+        fields = dict(_FIELD.findall(shown.stdout.partition(" Command=")[0]))
+        if shown.returncode == 0 and "JobState" in fields:
+            return self._by_controller(job, fields, shown.stdout)
+        if not shown.returncode or _NO_SUCH_JOB not in shown.stderr + shown.stdout:
+            raise self.no_answer(" ".join(words), shown)
+        remembered = self._by_accounting(job, asked)
+        if remembered is not None and (remembered.over or remembered.phase == "unknown"):
+            return remembered
+        runs = f"sacct says {remembered.word}, as of a runaway job" if remembered else "sacct knows no such job"
+        reason = f"'{' '.join(words)}' says {said(shown)!r}, {runs}, and the job left no exit code"
+        return JobState("unknown", remembered.word if remembered else "", reason, None, job.job_id)
+
+    def kill_words(self, job: Submitted) -> list[str]:
+        """``scancel`` on the job's cluster."""
+        return ["scancel", *self._clusters(job.cluster), job.job_id]
+
+    def look_words(self, job: Submitted) -> str:
+        """On the job's cluster."""
+        clusters = "".join(f"{word} " for word in self._clusters(job.cluster))
+        return self.LOOK.format(job_id=job.job_id, clusters=clusters)
+
+    def _clusters(self, cluster: str) -> list[str]:
+        """The option with which clients ask ``cluster``; none for this machine's own, which needs no database."""
+        return [f"--clusters={cluster}"] if cluster and cluster != self._own_cluster() else []
+
+    def _own_cluster(self) -> str:
+        """The name of the cluster that clients ask without an option; empty where it can't be asked for."""
+        machine = (os.environ.get("SLURM_CONF", ""), os.environ.get("PATH", ""))
+        if machine not in self._names:
+            done = self.ask("scontrol", "show", "config")
+            match = _CLUSTER_NAME.search(done.stdout)
+            if done.returncode or not match:
+                return ""
+            self._names[machine] = match[1]
+        return self._names[machine]
+
+    def _by_controller(self, job: Submitted, fields: Mapping[str, str], text: str) -> JobState:
+        user = fields.get("UserId", "").partition("(")[2].rstrip(")")
+        where = re.search(rf" WorkDir={re.escape(job.directory)}(?=\s|$)", text)
+        directory = job.directory if where else text.partition(" WorkDir=")[2].partition(" ")[0].strip()
+        other = self.not_ours(job, user, directory)
+        code, reason, hosts = (fields.get(name, "") for name in ("ExitCode", "Reason", "NodeList"))
+        return other or _state(fields["JobState"], code, reason, job.job_id, hosts)
+
+    def _by_accounting(self, job: Submitted, asked: Sequence[str]) -> JobState | None:
+        """None where there is no accounting here, or it doesn't know the job."""
+        done = self.ask("sacct", *asked, "--noheader", "--allocations", "--parsable2", f"--jobs={job.job_id}",
+                        "--format=State,ExitCode,NodeList,UID,WorkDir")  # fmt: skip
+        rows = done.stdout.split("\n")[0].split("|", 4)
+        if done.returncode or len(rows) < 3:
+            return None
+        word, code, hosts, user, directory = [*rows, "", ""][:5]
+        return self.not_ours(job, user, directory) or _state(word, code, "", job.job_id, hosts)
 
 
-def _accounting(job_id: str) -> JobState | None:
-    done = call(
-        ["sacct", "--noheader", "--allocations", "--parsable2", f"--jobs={job_id}", "--format=State,ExitCode,NodeList"]
-    )
-    rows = done.stdout.split("\n")[0].split("|")
-    if done.returncode or len(rows) != 3:  # no accounting here, or it doesn't know the job
-        return None
-    return _state(rows[0], rows[1], "", job_id, rows[2])
+def _of_the_shell(environ: Mapping[str, str]) -> str:
+    """The clusters that the user has chosen for all commands; of both variables sbatch believes the last."""
+    return environ.get("SLURM_CLUSTERS", "") or environ.get("SBATCH_CLUSTERS", "")
 
 
 def _state(word: str, code: str, reason: str, job_id: str, hosts: str) -> JobState:
     """``CANCELLED by 0`` is CANCELLED; an exit code reads ``CODE:SIGNAL``."""
-    word = word.split(maxsplit=1)[0]
-    phase: Phase = "pending" if word in _WAITING else "running" if word in _RUNNING else "ended"
-    number = _exit_code(code) if phase == "ended" else None
+    word = word.partition(" ")[0]
+    number = _exit_code(code)
     if number == STOPPED and reason == "NonZeroExitCode":
         reason = "it was asked to end: by scancel, or because its time was nearly over"
     reason, hosts = ("" if text in _NOTHING else text for text in (reason, hosts))
-    return JobState(phase, word, reason, number, job_id, hosts)
+    return judged(WORDS, word, job_id=job_id, hosts=hosts, reason=reason, exit_code=number, title="Slurm")
 
 
 def _exit_code(text: str) -> int | None:

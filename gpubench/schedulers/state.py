@@ -1,12 +1,23 @@
 """How a submitted job stands, in the same words for every scheduler; of a job that failed, what its log says."""
 
 import dataclasses
+import datetime as dt
 import os
+import pwd
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Phase = Literal["unsubmitted", "pending", "running", "ended", "unknown"]
+
+
+class Word(NamedTuple):
+    """What a word of a scheduler means: the phase, and words for a person where the scheduler gives no reason."""
+
+    phase: Phase
+    meaning: str = ""
+
 
 _TAIL_BYTES, _LONGEST = 65_536, 300
 _SAYS_NOTHING = re.compile(
@@ -25,7 +36,7 @@ class JobState:
     """One job as its scheduler tells it.
 
     Args:
-        phase: ``unknown`` when the scheduler no longer knows it and the job left no exit code.
+        phase: ``unknown`` when nothing says that it lives, and nothing beyond doubt that it has ended.
         word: the scheduler's own, like ``COMPLETED`` or ``NODE_FAIL``.
         reason: the scheduler's, or ours; empty where there is none, whatever word the scheduler has for that.
         exit_code: of the job script; None while it isn't known.
@@ -44,13 +55,24 @@ class JobState:
 
     @property
     def alive(self) -> bool:
-        """Whether runs may still come from it; False for an unknown one."""
+        """Whether it is known to wait or run; an unknown job may do so, too."""
         return self.phase in ("pending", "running")
+
+    @property
+    def over(self) -> bool:
+        """Whether no run can come from it any more."""
+        return self.phase in ("unsubmitted", "ended")
 
     @property
     def words(self) -> str:
         """How it stands, and where."""
         return " ".join(filter(None, (self.word or self.phase, self.hosts)))
+
+    @property
+    def doubt(self) -> str:
+        """Why nobody knows whether it has ended; empty where that is known."""
+        which = f"job {self.job_id}" if self.job_id else "it"
+        return f"whether {which} has ended is unknown: {self.reason}" if self.phase == "unknown" else ""
 
     @property
     def end(self) -> str:
@@ -60,6 +82,47 @@ class JobState:
         code = f", exit code {self.exit_code}" if self.exit_code else ""
         reason = f": {self.reason}" if self.reason else ""
         return f"{self.word}{code}{reason}"
+
+
+def judged(
+    words: Mapping[str, Word],
+    word: str,
+    *,
+    job_id: str,
+    hosts: str = "",
+    reason: str = "",
+    exit_code: int | None = None,
+    title: str,
+) -> JobState:
+    """The state of a job in its scheduler's word; a word that ``words`` doesn't have is unknown."""
+    known = words.get(word)
+    if known is None:
+        reason = (
+            f"{title} says {word or 'nothing'}, a state that gpubench doesn't know{f' ({reason})' if reason else ''}"
+        )
+        return JobState("unknown", word, reason, None, job_id, hosts)
+    code = exit_code if known.phase == "ended" else None
+    return JobState(known.phase, word, reason or known.meaning, code, job_id, hosts)
+
+
+def declared(by: Mapping[str, str] | None, state: JobState) -> JobState:
+    """``state``, or the end that a user has declared of a job of which nobody knows more."""
+    if by is None or state.phase != "unknown":
+        return state
+    return JobState("ended", "DECLARED ENDED", f"{by['user']} said so at {by['at']}", None, state.job_id)
+
+
+def declaration() -> dict[str, str]:
+    """Who says now that a job has ended."""
+    return {"user": current_user(), "at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds")}
+
+
+def current_user() -> str:
+    """By the system's own list: the shell's variables may name another one."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # in a container
+        return str(os.getuid())
 
 
 def with_log(state: JobState, log: Path) -> JobState:

@@ -1,14 +1,17 @@
-"""Which job of the scheduler a job directory belongs to: ``submitted.json``, written before and after the submit."""
+"""Which job of a scheduler a job directory stands for: ``submitted.json``, written before and after the submit."""
 
 import dataclasses
 import datetime as dt
 import json
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from gpubench.errors import DataError
 from gpubench.files import write_atomically
+from gpubench.schedulers.state import current_user, declaration
 
 FILE = "submitted.json"
 _UNPLAIN = re.compile(r"[^\w.+@-]", re.ASCII)
@@ -16,18 +19,46 @@ _UNPLAIN = re.compile(r"[^\w.+@-]", re.ASCII)
 
 @dataclasses.dataclass(frozen=True)
 class Submitted:
-    """``job_id`` is empty when the front end died between the submit and its answer; then the queue is asked.
+    """A job as it was submitted. Later commands ask for this job only, whatever the shell and the machine say.
 
-    ``after`` are the jobs that must have ended before it is handed over.
-    ``here``: the script was started inside the allocation ``job_id``, which is older and lives longer than it.
+    Args:
+        scheduler: the adapter's name.
+        name: of the job.
+        job_id: empty when the front end died between the submit and its answer; then the queue is asked.
+        cluster: Slurm's or LSF's cluster, PBS' server, or the address of Kubernetes' API server; empty where it wasn't
+            known.
+        directory: from which it was submitted, absolute; empty for one that was not.
+        user: who submitted it.
+        uid: the same as a number.
+        at: when, in UTC.
+        here: the script was started inside the allocation ``job_id``, which is older and lives longer than it.
+        after: names of the jobs that must have ended before it is handed over.
+        declared_ended: time and user of the statement that it has ended, where its scheduler can't tell; else None.
+        earlier: what stood in the file before, oldest first.
     """
 
     scheduler: str
     name: str
-    job_id: str
-    at: str
+    job_id: str = ""
+    cluster: str = ""
+    directory: str = ""
+    user: str = ""
+    uid: int = -1
+    at: str = ""
     here: bool = False
     after: list[str] = dataclasses.field(default_factory=list)
+    declared_ended: dict[str, str] | None = None
+    earlier: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+
+    @property
+    def earlier_ids(self) -> set[str]:
+        """Of the jobs that were submitted from this directory before."""
+        return {str(entry["job_id"]) for entry in self.earlier}
+
+    @property
+    def place(self) -> str:
+        """`` on cluster NAME``; empty where none is known."""
+        return f" on cluster {self.cluster}" if self.cluster else ""
 
 
 def read(job_dir: Path) -> Submitted | None:
@@ -42,11 +73,36 @@ def read(job_dir: Path) -> Submitted | None:
 
 
 def write(
-    job_dir: Path, scheduler: str, name: str, job_id: str = "", *, here: bool = False, after: Sequence[str] = ()
-) -> None:
-    """Remember the job; without an id, that one is about to be submitted."""
+    job_dir: Path,
+    scheduler: str,
+    name: str,
+    job_id: str = "",
+    *,
+    cluster: str = "",
+    here: bool = False,
+    after: Sequence[str] = (),
+) -> Submitted:
+    """Remember a new job; without an id, that one is about to be submitted. What stood there before is kept in it."""
+    before = read(job_dir)
+    earlier = [*before.earlier, {**dataclasses.asdict(before), "earlier": []}] if before else []
     now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    _write(job_dir, Submitted(scheduler, name, job_id, now, here, list(after)))
+    directory = "" if here else str(job_dir.resolve())
+    user, uid = current_user(), os.getuid()
+    entry = Submitted(scheduler, name, job_id, cluster, directory, user, uid, now, here, list(after), earlier=earlier)
+    keep(job_dir, entry)
+    return entry
+
+
+def keep(job_dir: Path, entry: Submitted) -> None:
+    """Write down what has become known of the job: its id, its cluster, or that somebody declares it ended."""
+    write_atomically(job_dir / FILE, json.dumps(dataclasses.asdict(entry), indent=1) + "\n")
+
+
+def declare_ended(job_dir: Path) -> None:
+    """See ``Scheduler.declare_ended``."""
+    entry = read(job_dir)
+    if entry is not None:
+        keep(job_dir, dataclasses.replace(entry, declared_ended=declaration()))
 
 
 def restore(job_dir: Path, before: Submitted | None) -> None:
@@ -54,13 +110,9 @@ def restore(job_dir: Path, before: Submitted | None) -> None:
     if before is None:
         (job_dir / FILE).unlink(missing_ok=True)
     else:
-        _write(job_dir, before)
+        keep(job_dir, before)
 
 
 def job_name(job_dir: Path) -> str:
     """``<campaign>-<job>`` for people who look at the queue; what a shell or a table may misread becomes ``_``."""
     return _UNPLAIN.sub("_", f"{job_dir.resolve().parents[1].name}-{job_dir.name}")
-
-
-def _write(job_dir: Path, entry: Submitted) -> None:
-    write_atomically(job_dir / FILE, json.dumps(dataclasses.asdict(entry), indent=1) + "\n")

@@ -12,6 +12,7 @@ import pytest
 from gpubench.errors import MissingToolError, SchedulerError
 from gpubench.schedulers import batch, submitted
 from gpubench.schedulers.lsf import Lsf
+from gpubench.schedulers.state import current_user
 from tests.lsf.cluster import LsfCluster
 from tests.slurm.hosts import until
 
@@ -24,6 +25,11 @@ def job(place: Path, script: str, *, name: str = "j001-n1") -> Path:
     directory.mkdir(parents=True)
     (directory / "job.sh").write_text(HEAD + script)
     return directory
+
+
+def planted(directory: Path) -> dict[str, object]:
+    """What a job that was submitted from ``directory`` has in common with all such jobs."""
+    return {"name": "x", "user": current_user(), "cwd": str(directory), "asked": {}}
 
 
 def ended(directory: Path) -> None:
@@ -65,7 +71,7 @@ def test_a_job_that_lsf_has_lost_outlives_bkill_and_the_error_says_how_to_make_l
     directory = job(tmp_path, "true\n")
     folder = lsf_here.state / "jobs" / "12"
     folder.mkdir()
-    lost = {"id": 12, "stat": "ZOMBI", "name": "x", "cwd": "/", "asked": {}, "hosts": ["n1"], "exit": 0, "reason": ""}
+    lost = {"id": 12, "stat": "ZOMBI", **planted(directory), "hosts": ["n1"], "exit": 0, "reason": ""}
     (folder / "job.json").write_text(json.dumps(lost | {"pid": 0}))
     submitted.write(directory, "lsf", "x", "12")
     monkeypatch.setattr(lsf, "CANCEL_S", 0.1)
@@ -95,7 +101,7 @@ def test_a_job_that_lsf_has_forgotten_has_the_last_word_itself_and_has_failed_wi
     lsf_here: LsfCluster, tmp_path: Path
 ) -> None:
     directory = job(tmp_path, "true\n")
-    submitted.write(directory, "lsf", "a_campaign-j001-n1", "999")
+    submitted.write(directory, "lsf", "a_campaign-j001-n1", "999", cluster="cluster1")
     vanished = lsf.state(directory)
     assert (vanished.phase, vanished.word, vanished.exit_code) == ("ended", "VANISHED", None)
     assert vanished.end == "VANISHED: LSF doesn't know the job, and the job left no exit code"
@@ -108,14 +114,14 @@ def test_lsf_that_is_down_is_an_error_and_nothing_is_said_to_have_ended(lsf_here
     directory = job(tmp_path, "true\n")
     lsf.submit(directory, os.environ)
     (lsf_here.state / "down").touch()
-    with pytest.raises(SchedulerError, match=r"bjobs 101 failed: LSF is down. Please wait"):
+    with pytest.raises(SchedulerError, match=r"lsid failed: LSF is down. Please wait"):
         lsf.state(directory)
     (lsf_here.state / "down").unlink()
     ended(directory)
     assert lsf.state(directory).end == ""
 
 
-def test_a_job_whose_number_nobody_wrote_down_is_found_by_its_directory(
+def test_a_job_whose_submit_gave_no_answer_is_found_by_its_directory(
     lsf_here: LsfCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deaf = tmp_path / "bin"
@@ -130,8 +136,8 @@ def test_a_job_whose_number_nobody_wrote_down_is_found_by_its_directory(
     with monkeypatch.context() as patched:
         patched.setenv("PATH", f"{deaf}:{os.environ['PATH']}")
         patched.setattr(batch, "DEADLINE_S", 2.0)
-        with pytest.raises(SchedulerError, match="bsub didn't answer"):
-            lsf.submit(directory, os.environ)
+        patched.setattr(lsf, "SEARCH_S", 60.0)
+        assert lsf.submit(directory, os.environ) == "102"
     until(lambda: lsf.state(directory).phase == "ended", "the end of the job")
     assert lsf.state(directory).exit_code == 6
 
@@ -183,7 +189,7 @@ def test_every_word_of_lsf_has_its_phase_and_none_but_done_is_an_end_without_com
     directory = job(tmp_path, "true\n")
     folder = lsf_here.state / "jobs" / "12"
     folder.mkdir()
-    known = {"id": 12, "stat": word, "name": "x", "cwd": "/", "asked": {}, "hosts": ["n1"], "exit": 137, "reason": ""}
+    known = {"id": 12, "stat": word, **planted(directory), "hosts": ["n1"], "exit": 137, "reason": ""}
     (folder / "job.json").write_text(json.dumps(known | {"pid": 0}))
     submitted.write(directory, "lsf", "x", "12")
     state = lsf.state(directory)

@@ -203,15 +203,25 @@ def status(
         say(line)
     for line in status_lines(opened, accounting):
         say(line)
-    require_complete(opened, accounting, running=any(state.alive for state in states.values()))
+    require_complete(opened, accounting, states)
 
 
-def cancel(campaign: options.MaybeCampaign = None, outputs: options.Outputs = None) -> None:
-    """End every job that waits or runs. What has been finished is kept."""
+def cancel(
+    campaign: options.MaybeCampaign = None, outputs: options.Outputs = None, ended: options.DeclaredEnded = None
+) -> None:
+    """End every job that waits or runs. What has been finished is kept.
+
+    Exits 7 if a job can't be ended, or if its scheduler can't say whether it has ended.
+    """
+    from gpubench.cli.campaign import lifecycle
     from gpubench.cli.campaign.running import cancel_jobs
     from gpubench.cli.results.open_target import campaign_to_change
 
-    cancel_jobs(campaign_to_change(campaign, outputs))
+    opened = campaign_to_change(campaign, outputs)
+    if ended is None:
+        cancel_jobs(opened)
+    else:
+        lifecycle.declare_job_ended(opened, ended)
 
 
 def logs(

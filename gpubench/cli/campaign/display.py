@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpubench import resources
-from gpubench.cli.campaign.running import account_now
+from gpubench.cli.campaign.running import account_now, doubts
 from gpubench.cli.say import say
 from gpubench.cli.ways import as_typed, typed
 from gpubench.errors import DataError, IncompleteError, UsageError
@@ -180,11 +180,11 @@ def status_lines(campaign: Campaign, accounting: Accounting) -> Iterator[str]:
     yield f"{campaign.place}: {counts(accounting)} of {len(accounting.outcomes)} runs"
 
 
-def require_complete(campaign: Campaign, accounting: Accounting, *, running: bool = False) -> None:
+def require_complete(campaign: Campaign, accounting: Accounting, states: Mapping[str, JobState] | None = None) -> None:
     """Raise IncompleteError unless every planned run has ended; a failed run has ended, and is a finding.
 
     Args:
-        running: whether a job is known to run now, here or in a queue, so that its runs may come by themselves.
+        states: of the jobs, where they were asked for: runs of one that waits or runs may come by themselves.
     """
     replaced = {block.replaces for job in campaign.jobs for block in job.blocks}
     missing = [
@@ -200,7 +200,7 @@ def require_complete(campaign: Campaign, accounting: Accounting, *, running: boo
         raise IncompleteError(
             f"{len(missing)} of {len(accounting.outcomes)} runs are missing; the first: block {first.block.block} "
             f"{first.run.variant}: {first.status}: {first.reason}",
-            then=_way_on(campaign, missing, running),
+            then=_way_on(campaign, missing, states or {}),
         )
     if not any(outcome.status == "ok" for outcome in accounting.outcomes):
         failed = [outcome for outcome in accounting.outcomes if outcome.status == "failed"]
@@ -218,10 +218,14 @@ def _is_over_budget(outcome: RunOutcome) -> bool:
     return outcome.status == "skipped" and outcome.reason.startswith(OVER_BUDGET)
 
 
-def _way_on(campaign: Campaign, missing: Sequence[RunOutcome], running: bool) -> str:
+def _way_on(campaign: Campaign, missing: Sequence[RunOutcome], states: Mapping[str, JobState]) -> str:
     """What to do about runs that haven't ended; those of a submitted job may come by themselves."""
     if campaign.pack:
         return "run them in the campaign that was packed"
+    running = any(state.alive for state in states.values())
+    if not running:
+        for _, way in doubts(campaign, states):
+            return way
     repair = typed("bench", campaign=campaign.directory)
     coming = {one.job.job for one in missing if one.status == PENDING}
     if coming and (running or any(submitted.read(campaign.job_dir(job)) for job in coming)):

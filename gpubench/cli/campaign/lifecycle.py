@@ -38,8 +38,10 @@ from gpubench.cli.campaign.preflight import place_campaign, prepare
 from gpubench.cli.campaign.running import (
     Budget,
     account_now,
+    declare_ended,
     job_states,
     missing_words,
+    require_no_doubt,
     run_here,
     run_jobs,
     submit_jobs,
@@ -193,7 +195,7 @@ def missing_blocks(campaign: Campaign, more: int = 0) -> tuple[Campaign, dict[st
 
     The campaign that comes back has a new block for every broken one, ``more`` blocks beside those at each place, and
     files that dead writers left in it are removed.
-    Raises UsageError while one of its jobs lives.
+    Raises UsageError while one of its jobs lives, or may live.
     """
     _require_idle(campaign)
     remove_leftovers(campaign.directory)
@@ -293,6 +295,13 @@ def _conclude(campaign: Campaign, *, gate: bool, notify: str | None) -> None:
         raise typer.Exit(code)
 
 
+def declare_job_ended(campaign: Campaign, job_id: str) -> None:
+    """Write into the campaign that this user says that one of its jobs has ended; see ``declare_ended``."""
+    with at_work_on(campaign.directory):
+        directories = {job.job: campaign.job_dir(job.job) for job in campaign.jobs}
+        declare_ended(SCHEDULERS[campaign.plan.site.scheduler], directories, job_id)
+
+
 @contextlib.contextmanager
 def at_work_on(directory: Path) -> Iterator[None]:
     """Lock the campaign for planning and running; raises UsageError if there is none, or it is locked."""
@@ -308,8 +317,9 @@ def at_work_on(directory: Path) -> Iterator[None]:
 
 
 def _require_idle(campaign: Campaign) -> None:
-    """End a job whose front end is dead; raises UsageError if any other job of the campaign is still running."""
-    alive = {job: state for job, state in sorted(job_states(campaign).items()) if state.alive}
+    """End a job whose front end is dead; raises UsageError unless all other jobs of the campaign have ended surely."""
+    states = job_states(campaign)
+    alive = {job: state for job, state in sorted(states.items()) if state.alive}
     for job in [job for job, state in alive.items() if state.orphaned]:
         say(f"job {job}: {alive.pop(job).reason}; it is ended")
         SCHEDULERS[campaign.plan.site.scheduler].cancel(campaign.job_dir(job))
@@ -321,6 +331,7 @@ def _require_idle(campaign: Campaign) -> None:
             f"{campaign.directory}: job {', '.join(alive)} is still running{f' ({lost})' if lost else ''}",
             then=f"wait until it ends, or check it: gpubench status {campaign.directory}",
         )
+    require_no_doubt(campaign, states)
 
 
 FOLDER = "first-passes"

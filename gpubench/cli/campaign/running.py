@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from gpubench.errors import (
 )
 from gpubench.model.plan import Plan, PlannedJob
 from gpubench.polling import poll_until
-from gpubench.schedulers import BATCH, LOCAL, POLLED, SCHEDULERS, Allocation, JobState, QueuedScheduler
+from gpubench.schedulers import BATCH, LOCAL, POLLED, SCHEDULERS, Allocation, JobState, QueuedScheduler, Scheduler
 from gpubench.schedulers import submitted as jobs_known
 from gpubench.schedulers.batch import STOPPED, inherited
 from gpubench.schedulers.local import Job
@@ -257,7 +258,8 @@ def submit_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, 
                 f"{error.what}; the scripts are in {campaign.directory / 'jobs'}",
                 then=f"on a login node of the site: gpubench submit {campaign.directory}",
             ) from None
-        say(f"job {job.job}: {job_id}")
+        entry = jobs_known.read(directory)
+        say(f"job {job.job}: {job_id}{entry.place if entry else ''}")
         if scheduler.ONE_AT_A_TIME or campaign.plan.site.layout.one_machine:  # two at once would measure each other
             before = [job_id]
     waits = ", which submits the jobs that wait, and fetches results" if scheduler.ONE_AT_A_TIME else ""
@@ -295,7 +297,10 @@ def watch_jobs(campaign: Campaign) -> dict[str, JobState]:
                 try:
                     poll(campaign)
                     states = job_states(campaign)
+                    doubts = [f"job {job}: {state.doubt}" for job, state in states.items() if state.doubt]
                     ended = not any(state.alive for state in states.values())
+                    if ended and doubts and failures + 1 < MOST_FAILURES:
+                        raise SchedulerError(doubts[0])
                     if ended:
                         poll(campaign)
                 except SchedulerError as error:
@@ -321,8 +326,8 @@ def cancel_jobs(campaign: Campaign) -> None:
     """End every job that waits or runs; all are tried, the first that couldn't be ended is raised."""
     scheduler = SCHEDULERS[campaign.plan.site.scheduler]
     failed: list[GpubenchError] = []
-    alive = [job for job, state in job_states(campaign).items() if state.alive]
-    for job in alive:
+    states = job_states(campaign)
+    for job in [job for job, state in states.items() if state.alive]:
         try:
             scheduler.cancel(campaign.job_dir(job))
             say(f"job {job}: cancelled")
@@ -330,8 +335,52 @@ def cancel_jobs(campaign: Campaign) -> None:
             failed.append(error)
     if failed:
         raise failed[0]
-    if not alive:
+    for what, then in doubts(campaign, states):
+        raise SchedulerError(what, then=then)
+    if not any(state.alive for state in states.values()):
         say("no job waits or runs")
+
+
+def require_no_doubt(campaign: Campaign, states: Mapping[str, JobState]) -> None:
+    """Raise UsageError if it is unknown whether a job has ended: what it may still run must not be run beside it."""
+    for what, then in doubts(campaign, states):
+        raise UsageError(what, then=then)
+
+
+def doubts(campaign: Campaign, states: Mapping[str, JobState]) -> Iterator[tuple[str, str]]:
+    """What is unknown of each job, and what to do about it."""
+    for job, state in sorted(states.items()):
+        if state.doubt:
+            way = typed("cancel", campaign.directory, ended=state.job_id or job)
+            yield f"{campaign.directory}, job {job}: {state.doubt}", f"if you know that it has ended: {way}"
+
+
+def declare_ended(scheduler: Scheduler, directories: Mapping[str, Path], job_id: str) -> None:
+    """Write beside a job that this user says that it has ended, where its scheduler can't tell.
+
+    Args:
+        directories: of the campaign's or cluster's jobs, by name.
+        job_id: the scheduler's; of a job whose id nobody heard, its name.
+
+    Raises:
+        UsageError: there is no such job, or its scheduler knows how it stands.
+    """
+    for name, directory in directories.items():
+        try:
+            state = scheduler.state(directory)
+        except SchedulerError as error:  # one that doesn't answer any more must not block the campaign for ever
+            entry = jobs_known.read(directory)
+            state = JobState("unknown", reason=error.what, job_id=entry.job_id if entry else "")
+        if state.phase == "unsubmitted" or job_id != (state.job_id or name):
+            continue
+        if state.alive:
+            raise UsageError(f"job {name} ({job_id}) has not ended: {state.words}", then="leave --ended out to end it")
+        if state.over:
+            raise UsageError(f"job {name} ({job_id}) has ended already: {state.end or state.word}")
+        scheduler.declare_ended(directory)
+        say(f"job {name}: {scheduler.state(directory).end}")
+        return
+    raise UsageError(f"no job {job_id} was submitted from {', '.join(directories)}", then="gpubench status lists them")
 
 
 STOP_S = 120.0
@@ -395,7 +444,8 @@ def _run_script(
     directory = campaign.job_dir(job.job)
     progress.tell(f"job {job.job}: on {job.nodes} nodes of allocation {held.job_id}")
     (directory / held.exit_code_file).unlink(missing_ok=True)
-    jobs_known.write(directory, campaign.plan.site.scheduler, job.job, held.job_id, here=True)
+    scheduler = campaign.plan.site.scheduler
+    jobs_known.write(directory, scheduler, job.job, held.job_id, cluster=held.cluster, here=True)
     environ = {
         **inherited(os.environ, [block.block for block in job.blocks]),
         **dict.fromkeys(held.count_variables, str(job.nodes)),

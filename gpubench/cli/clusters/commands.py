@@ -82,11 +82,11 @@ def shrink(by: Change, name: Name = None, wait: Wait = "10m", outputs: options.O
     fewer(_found(name, outputs), _count(by, "-"), time.monotonic() + seconds("--wait", wait))
 
 
-def stop(name: Name = None, outputs: options.Outputs = None) -> None:
+def stop(name: Name = None, outputs: options.Outputs = None, ended: options.DeclaredEnded = None) -> None:
     """End all its jobs. Only its record and logs are left."""
     from gpubench.cli.clusters.jobs import stop_cluster
 
-    stop_cluster(_found(name, outputs))
+    stop_cluster(_found(name, outputs), ended)
 
 
 def verify(

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpubench import resources
-from gpubench.cli.campaign.running import LOOK_S, interrupts
+from gpubench.cli.campaign.running import LOOK_S, declare_ended, interrupts
 from gpubench.cli.clusters import background
 from gpubench.cli.say import say
-from gpubench.errors import GpubenchError, IncompleteError, InterruptedByUserError, MissingToolError
+from gpubench.errors import GpubenchError, IncompleteError, InterruptedByUserError, MissingToolError, SchedulerError
 from gpubench.files import write_atomically
 from gpubench.model.cluster import ClusterJob
 from gpubench.polling import poll_until
@@ -103,11 +103,11 @@ def wait_for(cluster: Cluster, job: ClusterJob, deadline: float, ready: Callable
                 return state
             if time.monotonic() - asked > 1.0:
                 asked, now = time.monotonic(), job_state(cluster, job)
-                words = now.words + (f": {now.reason}" if now.alive and now.reason else "")
+                words = now.words + (f": {now.reason}" if not now.over and now.reason else "")
                 if words != said and (now.reason or now.phase != "running"):
                     say(f"job {job.job} ({now.job_id}): {words}")
                 said = words
-                if not now.alive:
+                if now.over:
                     raise IncompleteError(_why(cluster, job, now), then=f"see {cluster.job_dir(job)}")
             how = f"gpubench cluster status {cluster.record.name}"
             if interrupted:
@@ -125,13 +125,19 @@ def _why(cluster: Cluster, job: ClusterJob, now: JobState) -> str:
     return f"job {job.job} ended: {reason or now.end or now.word}{f' ({last})' if last else ''}"
 
 
-def stop_cluster(cluster: Cluster) -> None:
+def stop_cluster(cluster: Cluster, ended: str | None = None) -> None:
     """End all jobs: rank 0 is asked, and tells the others; what doesn't end by itself is ended by its scheduler.
 
+    Args:
+        ended: id of a job that has ended as the user says, where its scheduler can't tell.
+
     Raises:
+        UsageError: the scheduler knows how the job ``ended`` stands.
         SchedulerError: the first one of those that couldn't be ended or forgotten; the keys stay, for another try.
     """
     scheduler = SCHEDULERS[cluster.record.site.scheduler]
+    if ended is not None:
+        declare_ended(scheduler, {job.job: cluster.job_dir(job) for job in cluster.jobs}, ended)
     failed: list[GpubenchError] = []
     _ask(cluster)
     for job in cluster.jobs:
@@ -141,6 +147,10 @@ def stop_cluster(cluster: Cluster) -> None:
                 say(f"job {job.job}: cancelled")
         except GpubenchError as error:
             failed.append(error)
+    for job in cluster.jobs:
+        if doubt := job_state(cluster, job).doubt:
+            way = f"gpubench cluster stop {cluster.record.name} --ended {job_state(cluster, job).job_id or job.job}"
+            raise SchedulerError(f"job {job.job}: {doubt}", then=f"if you know that it has ended: {way}")
     if failed:
         raise failed[0]
     sweep(cluster)

@@ -156,7 +156,7 @@ def _answer(cluster: Cluster, answer: Path, deadline: float) -> dict[str, Any]:
             return found
         if interrupted:
             raise InterruptedByUserError(f"stopped waiting by {interrupted[0]}")
-        if time.monotonic() > deadline or not job_state(cluster, leader).alive:
+        if time.monotonic() > deadline or job_state(cluster, leader).over:
             raise IncompleteError("rank 0 gave no answer", then="gpubench cluster status shows its state")
         return None
 
@@ -172,7 +172,7 @@ def _end(cluster: Cluster, job: ClusterJob) -> None:
         interval_s=LOOK_S,
         timeout_s=cluster.record.site.limits.stop,
     )
-    if state.alive:
+    if not state.over:
         SCHEDULERS[cluster.record.site.scheduler].cancel(cluster.job_dir(job))
 
 
@@ -216,7 +216,7 @@ def phase_of(cluster: Cluster, states: Mapping[str, JobState], state: ClusterSta
     leader = states[cluster.jobs[0].job]
     if leader.phase == "pending":
         return "waiting in the queue"
-    if not leader.alive and leader.phase != "unknown":
+    if leader.over:
         return ENDED
     return state.phase if state else "starting"
 
@@ -232,8 +232,9 @@ def trouble(cluster: Cluster, states: Mapping[str, JobState], state: ClusterStat
     if phase != READY or state is None:
         return f"it is {phase}"
     for job in cluster.jobs:
-        if not cluster.retired(job, state) and not states[job.job].alive:
-            return f"job {job.job} has ended: {_end_state(states[job.job])}"
+        if cluster.retired(job, state) or states[job.job].alive:
+            continue
+        return f"job {job.job}: {states[job.job].doubt or f'ended: {_end_state(states[job.job])}'}"
     if state.connected < cluster.planned:
         return f"{state.connected} of {cluster.planned} workers are connected"
     return ""
@@ -244,7 +245,7 @@ def _job_line(job: ClusterJob, state: JobState, *, retired: bool) -> str:
     if retired and not job.leads:
         return f"job {job.job} ({state.job_id}): {what}, given back"
     words = " on ".join(part for part in (state.word or state.phase, state.hosts) if part)
-    why = f": {state.reason}" if state.alive and state.reason else ""
+    why = f": {state.reason}" if not state.over and state.reason else ""
     return f"job {job.job} ({state.job_id}): {what}, {state.end or words + why}"
 
 

@@ -40,6 +40,8 @@ from gpubench.schedulers.batch import BatchScheduler, inherited
 
 _STAMP = "[0-9]" * 8 + "-[0-9]*"
 LOOK_S = 1.0
+DOUBTS = 60
+"""So many looks in a row may find no trace of the job."""
 LATE_S = 35.0
 """NFS may hide a new file from another machine for half a minute."""
 
@@ -88,7 +90,7 @@ def job_files(site: Site, what: str, files: Mapping[str, bytes], outputs: Path |
     for one in directory.parent.glob(f"{glob.escape(site.name)}-{_STAMP}"):
         with contextlib.suppress(BlockingIOError, FileNotFoundError, GpubenchError), locked(one, wait=False):
             state = BATCH[site.scheduler].state(one / "jobs" / JOB) if site.scheduler in BATCH else None
-            if state is None or not (state.alive or state.phase == "unknown"):
+            if state is None or state.over:
                 shutil.rmtree(one)
 
 
@@ -96,15 +98,18 @@ def run(site: Site, directory: Path) -> JobState:
     """Submit the job, and come back when it has ended.
 
     Raises:
-        SchedulerError: the job was refused.
+        SchedulerError: the job was refused, or nobody knows for a minute whether it has ended.
         InterruptedByUserError: Ctrl-C; the job is cancelled.
     """
     scheduler, job_dir = BATCH[site.scheduler], directory / "jobs" / JOB
-    said = ""
+    said, doubts = "", 0
 
     def look() -> JobState:
-        nonlocal said
+        nonlocal said, doubts
         state = scheduler.state(job_dir)
+        doubts = doubts + 1 if state.doubt else 0
+        if doubts > DOUBTS:
+            raise SchedulerError(f"job {job_id}: {state.doubt}", then=f"its log is in {job_dir}")
         if interrupted:
             scheduler.cancel(job_dir)
             raise InterruptedByUserError(f"interrupted by {interrupted[0]}; job {job_id} is cancelled")
@@ -115,7 +120,7 @@ def run(site: Site, directory: Path) -> JobState:
 
     with interrupts() as interrupted:
         job_id = scheduler.submit(job_dir, inherited(os.environ))
-        return poll_until(look, lambda state: not state.alive, interval_s=LOOK_S)
+        return poll_until(look, lambda state: state.over, interval_s=LOOK_S)
 
 
 def left_by_nodes(directory: Path, kind: str, wanted: int) -> Iterator[tuple[str, str]]:
