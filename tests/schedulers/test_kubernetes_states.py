@@ -251,3 +251,23 @@ def test_a_log_is_fetched_once_and_of_other_ranks_only_when_something_went_wrong
     assert api.commands().count("logs") == len(ranks)
     found = {path.name: path.read_text() for path in job.glob("*.log")}
     assert found == {f"run-0-rank{rank}.log": f"words of rank {rank}\n" for rank in ranks}
+
+
+def test_a_job_of_kubernetes_is_not_looked_for_in_another_cluster(
+    api: Api,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    directory = api.job()
+    kubernetes.submit(directory, os.environ)
+    (tmp_path / "second").mkdir()
+    with monkeypatch.context() as patched:
+        patched.setenv("STAND_IN_KUBERNETES", str(tmp_path / "second"))
+        for ask in (kubernetes.state, kubernetes.cancel, kubernetes.remove):
+            with pytest.raises(
+                SchedulerError, match=r"kubectl talks to https://second:6443, and job g-1 is on https://cl"
+            ):
+                ask(directory)
+        with pytest.raises(SchedulerError, match="kubectl talks to https://second"):
+            kubernetes.submit(directory, os.environ)
+    assert kubernetes.state(directory).alive

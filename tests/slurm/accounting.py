@@ -38,12 +38,12 @@ def daemons(root: Path, env: Mapping[str, str]) -> Iterator[tuple[Daemon, Ready]
     yield slurmdbd, lambda: answers(["sacctmgr", "-n", "list", "qos"], env)
 
 
-def add_users(users: Iterable[str], env: Mapping[str, str]) -> None:
+def add_users(users: Iterable[str], env: Mapping[str, str], cluster: str = CLUSTER) -> None:
     """Users of the account; slurmctld must be told before it starts."""
-    _must(["sacctmgr", "-i", "add", "cluster", CLUSTER], env)
-    _must(["sacctmgr", "-i", "add", "account", ACCOUNT, f"cluster={CLUSTER}"], env)
+    _must(["sacctmgr", "-i", "add", "cluster", cluster], env)
+    _must(["sacctmgr", "-i", "add", "account", ACCOUNT, f"cluster={cluster}"], env)
     for user in users:
-        _must(["sacctmgr", "-i", "add", "user", user, f"account={ACCOUNT}", f"cluster={CLUSTER}"], env)
+        _must(["sacctmgr", "-i", "add", "user", user, f"account={ACCOUNT}", f"cluster={cluster}"], env)
 
 
 def _must(words: list[str], env: Mapping[str, str]) -> None:

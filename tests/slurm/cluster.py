@@ -182,6 +182,30 @@ class SlurmCluster:
     def controller_up(self) -> None:
         self._controller.start(lambda: answers(["scontrol", "ping"], self.env()))
 
+    def add_cluster(self, name: str) -> None:
+        """Another controller that shares the database; its nodes don't exist, so its jobs wait."""
+        conf = self.root / "etc" / f"{name}.conf"
+        port = free_port(1)
+        changes = {
+            f"ClusterName={configuration.CLUSTER}": f"ClusterName={name}",
+            "SlurmctldPort=": f"SlurmctldPort={port} #",
+            f"{self.root}/state": f"{self.root}/state-{name}",
+            f"{self.root}/run/slurmctld.pid": f"{self.root}/run/{name}.pid",
+            f"{self.root}/log/slurmctld.log": f"{self.root}/log/{name}.log",
+        }
+        text = self.conf.read_text()
+        for before, after in changes.items():
+            text = text.replace(before, after)
+        lines = [line for line in text.splitlines() if not line.startswith(("NodeName=", "PartitionName=debug"))]
+        conf.write_text("\n".join([*lines, f"NodeName=f1 CPUs={configuration.CPUS} State=DOWN", ""]))
+        (self.root / f"state-{name}").mkdir()
+        accounting.add_users(["root", OTHER_USER], self.env(), name)
+        env = {**self.env(), "SLURM_CONF": str(conf)}
+        log = self.root / "log" / f"slurmctld-{name}"
+        self._start(Daemon(["slurmctld", "-D", "-i"], log, env), lambda: answers(["scontrol", "ping"], env))
+        known = ["sacctmgr", "--noheader", "--parsable2", "list", "cluster", name, "format=ControlPort"]
+        until(lambda: self.say(*known) == str(port), f"cluster {name} in the database", pause=0.2)
+
     def close(self) -> None:
         """End and remove everything; may be called again."""
         begun = time.monotonic()

@@ -37,7 +37,10 @@ def choose(job_id):
     number, _, parent = plain.partition(".")
     STATE = place(current or parent or DEFAULT)
     if not STATE.is_dir():
-        fail(f"pbs_iff: cannot connect to host\nNo Permission.\nqstat: cannot connect to server {current or parent} (errno=15007)", 171)
+        fail(
+            f"pbs_iff: cannot connect to host\nNo Permission.\nqstat: cannot connect to server {current or parent} (errno=15007)",
+            171,
+        )
     return f"{number}.{parent or DEFAULT}"
 
 

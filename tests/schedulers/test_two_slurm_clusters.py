@@ -1,0 +1,106 @@
+"""Two real Slurm clusters with one database: numbers are a cluster's own, and every command asks the right one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpubench.errors import SchedulerError
+from gpubench.schedulers import submitted
+from gpubench.schedulers.slurm import Slurm
+from tests.slurm.cluster import SlurmCluster
+from tests.slurm.hosts import until
+
+pytestmark = pytest.mark.system
+SLEEP = "#!/bin/bash\nsleep 600\n"
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[SlurmCluster]:
+    """``hosts``, and ``far`` beside it, whose nodes are down: jobs wait there."""
+    with SlurmCluster(accounting=True) as made:
+        made.add_cluster("far")
+        yield made
+
+
+@pytest.fixture
+def place(clusters: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, value in clusters.env().items():
+        monkeypatch.setenv(name, value)
+    shared = clusters.shared / tmp_path.name
+    shared.mkdir()
+    return shared
+
+
+def job(place: Path, script: str, name: str = "j001-n1") -> Path:
+    directory = place / "campaign" / "jobs" / name
+    directory.mkdir(parents=True)
+    (directory / "job.sh").write_text(script)
+    return directory
+
+
+def submit_until(number: str, place: Path, cluster: str) -> Path:
+    """A job of that number on a cluster."""
+    for at in range(100):
+        directory = job(place, SLEEP, f"{cluster}-{at}")
+        if Slurm().submit(directory, {**os.environ, "SLURM_CLUSTERS": cluster}) == number:
+            return directory
+        Slurm().cancel(directory)
+    raise AssertionError(number)
+
+
+@pytest.mark.parametrize("by", ["script", "SLURM_CLUSTERS", "SBATCH_CLUSTERS"])
+def test_a_job_on_another_cluster_is_asked_for_and_ended_there(
+    by: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm = Slurm()
+    directory = job(place, SLEEP.replace("\n", "\n#SBATCH --clusters=far\n", 1) if by == "script" else SLEEP)
+    number = slurm.submit(directory, {**os.environ, **({by: "far"} if by != "script" else {})})
+    entry = submitted.read(directory)
+    assert entry is not None
+    assert (entry.cluster, entry.place) == ("far", " on cluster far")
+    twin = submit_until(number, place, "hosts")  # of the same number, on this machine's own cluster
+    until(lambda: slurm.state(twin).phase == "running", "the twin")
+    for chosen in ("", "hosts", "far"):
+        monkeypatch.setenv("SLURM_CLUSTERS", chosen)
+        assert (slurm.state(directory).phase, slurm.state(directory).job_id) == ("pending", number)
+        assert slurm.state(twin).phase == "running"
+    slurm.cancel(directory)
+    assert slurm.state(directory).word == "CANCELLED"
+    assert slurm.state(twin).phase == "running"
+    slurm.cancel(twin)
+
+
+def test_a_job_whose_submit_gave_no_answer_is_found_on_the_cluster_that_was_chosen(place: Path) -> None:
+    slurm = Slurm()
+    directory = job(place, SLEEP)
+    number = slurm.submit(directory, {**os.environ, "SLURM_CLUSTERS": "far"})
+    submitted.write(directory, "slurm", "x", cluster="far")
+    entry = submitted.read(directory)
+    assert entry is not None
+    assert entry.earlier_ids == {number}
+    assert slurm.state(directory).phase == "unknown"  # the job before it isn't taken for it
+    again = slurm.submit(directory, {**os.environ, "SLURM_CLUSTERS": "far"})
+    entry = submitted.read(directory)
+    assert entry is not None
+    found = slurm.find(submitted.Submitted(**{**vars(entry), "job_id": ""}))
+    assert found == (again, "far")
+    slurm.cancel(directory)
+
+
+def test_the_same_number_on_this_machines_cluster_is_another_job(place: Path) -> None:
+    slurm = Slurm()
+    stranger, ours = job(place, SLEEP), job(place, SLEEP, "j002-n1")
+    number = slurm.submit(stranger, os.environ)
+    until(lambda: slurm.state(stranger).phase == "running", "the stranger's job")
+    submitted.write(ours, "slurm", "x", number)  # as of a campaign whose cluster was not kept
+    state = slurm.state(ours)
+    assert state.phase == "unknown"
+    assert f"Slurm's job {number} is another one of that number" in state.reason
+    with pytest.raises(SchedulerError, match="has ended is unknown"):
+        slurm.cancel(ours)
+    assert slurm.state(stranger).phase == "running"
+    slurm.cancel(stranger)
