@@ -145,7 +145,7 @@ class BatchScheduler(abc.ABC):
     def check(self, job_dir: Path) -> None:  # noqa: B027 - most schedulers take any directory
         """Raise UsageError where the scheduler can't run jobs in ``job_dir``."""
 
-    def cancel_timeout(self, job: Submitted, now: JobState) -> SchedulerError:
+    def cancel_timeout(self, job: Submitted, now: JobState) -> SchedulerError:  # noqa: ARG002 - for those who say more
         """The error of a job that hasn't ended CANCEL_S seconds after the kill command."""
         return SchedulerError(
             f"job {job.job_id} still runs {self.CANCEL_S:g} s after {' '.join(self.kill_words(job)[:-1])}",

@@ -396,9 +396,10 @@ def test_without_the_clients_a_submit_says_so_and_a_copy_of_a_campaign_has_its_l
 @pytest.mark.system
 def test_every_word_of_the_installed_slurm_is_known() -> None:
     """``job_state_string`` of its library, for every base state and every flag that slurm.h may name."""
-    libraries = sorted(Path("/usr/lib").glob("*/libslurm.so.*"))
-    need(bool(libraries), "libslurm (requirements/system.sh)")
-    name_of = ctypes.CDLL(str(libraries[-1])).slurm_job_state_string
+    names = ("slurm-wlm/libslurmfull.so", "libslurm.so.*")
+    libraries = [path for name in names for path in Path("/usr/lib").glob(f"*/{name}")]
+    need(bool(libraries), "Slurm's library (requirements/system.sh)")
+    name_of = ctypes.CDLL(str(libraries[0])).slurm_job_state_string
     name_of.restype = ctypes.c_char_p
     words = {name_of(code).decode() for code in (*range(16), *(1 << bit for bit in range(8, 32)))}
     assert {"PENDING", "OUT_OF_MEMORY", "REVOKED", "STAGE_OUT"} <= words

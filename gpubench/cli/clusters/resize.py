@@ -234,7 +234,8 @@ def trouble(cluster: Cluster, states: Mapping[str, JobState], state: ClusterStat
     for job in cluster.jobs:
         if cluster.retired(job, state) or states[job.job].alive:
             continue
-        return f"job {job.job}: {states[job.job].doubt or f'ended: {_end_state(states[job.job])}'}"
+        doubt = states[job.job].doubt
+        return f"job {job.job}: {doubt}" if doubt else f"job {job.job} has ended: {_end_state(states[job.job])}"
     if state.connected < cluster.planned:
         return f"{state.connected} of {cluster.planned} workers are connected"
     return ""

@@ -4,8 +4,8 @@ STAND_IN_PBS names a directory. `server.json` there: {"nodes": {"n1": 0, ...}, "
 "unescaped": true}: the process id of each node's init (0: the node is a name, and its processes run on this machine),
 whether jobs that have ended are remembered, seconds from SIGTERM to SIGKILL, and whether qstat writes JSON as versions
 before 20.0.1 do. A job is a folder `jobs/<number>` with `job.json`, rewritten by rename; `down` is there while the
-server answers nobody. Another server is the directory `<name>` beside it: PBS_SERVER or PBS_DEFAULT, the part of a job's
-id behind the dot, and `@<name>` behind an id choose it, as `get_server` of OpenPBS does (src/lib/Libcmds).
+server answers nobody. Another server is the directory `<name>` beside it: PBS_SERVER or PBS_DEFAULT, the part of a
+job's id behind the dot, and `@<name>` behind an id choose it, as `get_server` of OpenPBS does (src/lib/Libcmds).
 """
 
 import contextlib
@@ -32,15 +32,12 @@ STATE = place(DEFAULT)
 
 def choose(job_id):
     """Of a job's id, which may end in `@<server>`, what its server calls it; that server is asked from now on."""
-    global STATE
+    global STATE  # noqa: PLW0603 - one command asks one server
     plain, _, current = job_id.partition("@")
     number, _, parent = plain.partition(".")
     STATE = place(current or parent or DEFAULT)
     if not STATE.is_dir():
-        fail(
-            f"pbs_iff: cannot connect to host\nNo Permission.\nqstat: cannot connect to server {current or parent} (errno=15007)",
-            171,
-        )
+        fail(f"No Permission.\nqstat: cannot connect to server {current or parent} (errno=15007)", 171)
     return f"{number}.{parent or DEFAULT}"
 
 
