@@ -54,6 +54,8 @@ OF_TIMES = re.compile(r"attempt|load|stolen|speed|straggler|noise|^all:$|^[^a-z]
 """Lines of a page that attempts and the machine's load change, and whoever resumes a campaign."""
 TRIES = 3
 """Commands until a campaign is done: the first may find that a process of the killed one still ends."""
+INSIST = re.compile(r"gpubench cancel \S+ --ended (\S+)")
+"""How a user says that a job has ended of which its scheduler can't tell."""
 
 
 @dataclasses.dataclass
@@ -91,6 +93,11 @@ class Here:
         del number
         return [["bench", "--campaign", str(campaign)]]
 
+    def sure(self, job_id: str) -> bool:
+        """Whether a user would say that the job has ended, of which its scheduler can't tell."""
+        del job_id
+        return False
+
     def left(self, directory: Path) -> Iterator[str]:
         """Scratch directories that are still there."""
         yield from (f"left: {path.relative_to(directory)}" for path in (directory / "scratch").iterdir())
@@ -127,6 +134,10 @@ class UnderSlurm(Here):
     def env(self, directory: Path) -> dict[str, str]:
         del directory
         return {**self.slurm.env(), "XDG_CACHE_HOME": str(self.cache)}
+
+    def sure(self, job_id: str) -> bool:
+        """By the queue: a controller that was killed has forgotten the job, or a submit never reached it."""
+        return job_id not in self.slurm.say("squeue", "--noheader", "--format=%A").split()
 
     def resumptions(self, campaign: Path, number: int) -> list[list[str]]:
         first = [["submit", "--campaign", str(campaign)], ["status", "--watch", str(campaign)]]
@@ -209,6 +220,9 @@ def _resume(seen: Seen, directory: Path, planned: list[str], site: Here) -> bool
             seen.faults += _bugs(done.stdout)
             if done.returncode:
                 seen.happened[-1] += f" ({done.stdout.strip().splitlines()[-1][:200]})"
+            if (match := INSIST.search(done.stdout)) and site.sure(match[1]):
+                said = run_gpubench(["cancel", campaigns[0], "--ended", match[1]], directory, env, one_stream=True)
+                seen.happened.append(f"cancel --ended {match[1]} {said.returncode}")
         if done.returncode == 0:
             return True
     return False
