@@ -25,6 +25,8 @@ from gpubench.schedulers.submitted import Submitted
 
 STOPPED = 130
 """Exit code of a script that heard a signal and ended in order."""
+VANISHED = "VANISHED"
+"""Our word for the end of a job that its scheduler has forgotten, and that left no exit code."""
 
 
 class Accepted(NamedTuple):
@@ -274,11 +276,11 @@ class BatchScheduler(abc.ABC):
 
     def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a client command; no variable of the shell turns it to other clusters or jobs, or changes its answer."""
-        return call(words, env=self.environment(os.environ, (*self.OF_A_JOB, *self.OF_QUERIES)))
+        return call(words, env=self.environment(os.environ, *self.OF_QUERIES))
 
-    def environment(self, environ: Mapping[str, str], without: tuple[str, ...] = ()) -> dict[str, str]:
-        """``environ`` less the variables of a job around this shell, or those whose names begin as ``without`` says."""
-        left_out = without or self.OF_A_JOB
+    def environment(self, environ: Mapping[str, str], *more: str) -> dict[str, str]:
+        """``environ`` less the variables of a job around this shell, and those whose names begin as ``more`` says."""
+        left_out = (*self.OF_A_JOB, *more)
         return {key: environ[key] for key in environ if key in self.PASSED_ON or not key.startswith(left_out)}
 
     def no_answer(self, words: str, done: subprocess.CompletedProcess[str]) -> SchedulerError:
@@ -297,15 +299,12 @@ class BatchScheduler(abc.ABC):
         reason = f"{self.TITLE}'s job {job.job_id}{job.place} is another one of that number ({facts})"
         return JobState("unknown", reason=reason, job_id=job.job_id)
 
-    def unknown(self, job: Submitted) -> JobState:
-        """The state of a job that the scheduler doesn't know, where it isn't sure that the right one was asked."""
+    def forgotten(self, job: Submitted) -> JobState:
+        """The state of a job that its own cluster doesn't know any more: it has ended. Unknown if that isn't known."""
         reason = f"{self.TITLE} doesn't know the job, and the job left no exit code"
-        return JobState("unknown", reason=reason, job_id=job.job_id)
-
-    def vanished(self, job: Submitted) -> JobState:
-        """The state of a job that its own server doesn't know any more, so that it has ended."""
-        reason = f"{self.TITLE} doesn't know the job, and the job left no exit code"
-        return JobState("ended", "VANISHED", reason, None, job.job_id)
+        if not job.cluster:
+            return JobState("unknown", reason=reason, job_id=job.job_id)
+        return JobState("ended", VANISHED, reason, None, job.job_id)
 
     def _state(self, job_dir: Path, job: Submitted) -> JobState:
         if job.here and (left := self._left(job_dir, job.job_id)):
@@ -321,7 +320,7 @@ class BatchScheduler(abc.ABC):
             if job.declared_ended is None:
                 raise
             state = JobState("unknown", reason=error.what, job_id=job.job_id)
-        if state.phase != "unknown" and state.word != "VANISHED":
+        if state.phase != "unknown" and state.word != VANISHED:
             return state
         return self._left(job_dir, job.job_id) or declared(job.declared_ended, state)
 
@@ -352,11 +351,13 @@ class BatchScheduler(abc.ABC):
 
 def unheard(job: Submitted, why: str) -> JobState:
     """The state of a job that isn't there, and of whose submit nobody heard: after a while none can come any more."""
-    waited_s = (dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(job.at)).total_seconds()
+    left_s = UNHEARD_S - (dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(job.at)).total_seconds()
     reason = f"its submit at {job.at} gave no answer, and {why}"
-    if waited_s > UNHEARD_S:
+    if not job.cluster:  # maybe another one than that of the submit was asked
+        return JobState("unknown", reason=reason)
+    if left_s < 0:
         return JobState("ended", "NOT SUBMITTED", reason)
-    return JobState("unknown", reason=f"{reason}; ask again in {math.ceil((UNHEARD_S - waited_s) / 60)} min")
+    return JobState("unknown", reason=f"{reason}; ask again in {math.ceil(left_s / 60)} min")
 
 
 def _number(job_id: str) -> str:

@@ -140,7 +140,7 @@ class Lsf(BatchScheduler):
             return JobState("unknown", reason=elsewhere, job_id=job.job_id)
         done = self.ask("bjobs", "-noheader", "-o", f"{_FIELDS} delimiter='|'", job.job_id)
         if "is not found" in done.stderr + done.stdout:
-            return self.vanished(job) if job.cluster else self.unknown(job)
+            return self.forgotten(job)
         fields = ["" if field == "-" else field for field in done.stdout.rstrip("\n").split("\n")[0].split("|", 5)]
         if done.returncode or len(fields) != 6:
             raise self.no_answer(f"bjobs {job.job_id}", done)

@@ -24,6 +24,7 @@ OpenPBS' source (23.06) and issues, and from scripts of sites that run it; none 
 Jobs run one after the other whatever became of the first, so they depend by ``afterany``, not ``afterok``.
 """
 
+import dataclasses
 import json
 import os
 import re
@@ -129,7 +130,7 @@ class Pbs(BatchScheduler):
         """See ``BatchScheduler.query``; a job that was moved to another server is asked for there."""
         known = self._attributes(job.job_id)
         if known is None:
-            return self.vanished(job)
+            return self.forgotten(dataclasses.replace(job, cluster=job.job_id.partition(".")[2]))
         if other := self._not_ours(job, known):
             return other
         if known["job_state"] != MOVED:

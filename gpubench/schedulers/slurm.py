@@ -134,15 +134,13 @@ class Slurm(BatchScheduler):
 
     def cluster_of(self, job_dir: Path, environ: Mapping[str, str]) -> str:
         """The clusters that the script or the shell chooses, as a list parted by commas, else this machine's own."""
-        script = _CHOSEN_CLUSTERS.search((job_dir / "job.sh").read_text(encoding="utf-8"))
-        return script[1] if script else _of_the_shell(environ) or self._own_cluster()
+        return _of_the_script(job_dir) or _of_the_shell(environ) or self._own_cluster()
 
     def run_submit(
         self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
     ) -> subprocess.CompletedProcess[str]:
         """``sbatch`` from the job's directory, to the script's clusters, else to those that the shell has chosen."""
-        script = (job_dir / "job.sh").read_text(encoding="utf-8")
-        chosen = "" if _CHOSEN_CLUSTERS.search(script) else _of_the_shell(environ)
+        chosen = "" if _of_the_script(job_dir) else _of_the_shell(environ)
         clusters = [f"--clusters={chosen}"] if chosen else []
         dependency = [f"--dependency=afterany:{':'.join(after)}"] if after else []
         options = [f"--chdir={job_dir.resolve()}", f"--job-name={name}", *clusters, *dependency]
@@ -233,7 +231,8 @@ class Slurm(BatchScheduler):
         return self._names[machine]
 
     def _by_controller(self, job: Submitted, fields: Mapping[str, str], text: str) -> JobState:
-        user = fields.get("UserId", "").partition("(")[2].rstrip(")")
+        owner = fields.get("UserId", "")
+        user = job.user if owner.endswith(f"({job.uid})") else owner
         where = re.search(rf" WorkDir={re.escape(job.directory)}(?=\s|$)", text)
         directory = job.directory if where else text.partition(" WorkDir=")[2].partition(" ")[0].strip()
         other = self.not_ours(job, user, directory)
@@ -249,6 +248,12 @@ class Slurm(BatchScheduler):
             return None
         word, code, hosts, user, directory = [*rows, "", ""][:5]
         return self.not_ours(job, user, directory) or _state(word, code, "", job.job_id, hosts)
+
+
+def _of_the_script(job_dir: Path) -> str:
+    """The clusters that its directives name."""
+    match = _CHOSEN_CLUSTERS.search((job_dir / "job.sh").read_text(encoding="utf-8"))
+    return match[1] if match else ""
 
 
 def _of_the_shell(environ: Mapping[str, str]) -> str:

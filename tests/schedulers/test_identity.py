@@ -371,8 +371,10 @@ def test_a_job_whose_submit_was_not_heard_is_searched_and_an_earlier_one_is_not_
     entry = submitted.read(directory)
     assert entry is not None
     past = (dt.datetime.now(dt.UTC) - dt.timedelta(seconds=batch.UNHEARD_S + 1)).isoformat(timespec="seconds")
-    submitted.keep(directory, dataclasses.replace(entry, at=past))
-    assert (slurm.state(directory).phase, slurm.state(directory).word) == ("ended", "NOT SUBMITTED")
+    for cluster, phase in (("own", "ended"), ("", "unknown")):  # if it is known where it was sent
+        clients.answer(scontrol='[[ $* = "show config" ]] && echo "ClusterName = own"')
+        submitted.keep(directory, dataclasses.replace(entry, at=past, cluster=cluster))
+        assert slurm.state(directory).phase == phase
 
 
 def test_a_job_that_is_found_at_once_is_as_if_its_submit_had_answered(tmp_path: Path, clients: Clients) -> None:
