@@ -19,7 +19,8 @@ import pytest
 
 from tests import in_process
 
-pytest_plugins = ["tests.second_try", "tests.bytecode", "tests.cpu_seconds", "tests.point_counts", "pytester"]
+pytest_plugins = ["tests.second_try", "tests.bytecode", "tests.cpu_seconds", "tests.point_counts"]
+pytest_plugins += ["tests.real_parts", "pytester"]
 
 THOROUGH = int(os.environ.get("PYTEST_THOROUGH", "1"))
 """How many times as many examples property tests try that don't fix their own number; ``make test-long`` sets it."""

@@ -1,14 +1,18 @@
 """Checks that the cluster is the planned one: a measurement of the wrong library would be misleading."""
 
+import re
 from typing import Any, Dict, Iterable, List, Mapping, Sequence
 
 from gpubench.node import ucx
 from gpubench.node.environment import ucx_variables
-from gpubench.spec import RunSpec
+from gpubench.spec import RunSpec, near_gpu
 
 Facts = Mapping[str, Any]
 RMM_ALIGNMENT = 256
 """dask-cuda rounds the size of a pool down to multiples of that many bytes, as RMM allocates."""
+BY_GPUS = ("UCX_CUDA_COPY_MAX_REG_RATIO",)
+"""Set by the binding where NVML shows GPUs whose BAR1 is as large as their memory, and where it shows none: a scheduler
+or client may be where other GPUs are. Source: ucp/__init__.py of ucx-py 0.29 to ucxx/__init__.py of ucxx 0.52."""
 
 
 class CheckError(Exception):
@@ -50,14 +54,25 @@ def check_same_workers(planned: Sequence[str], found: Iterable[str]) -> None:
         raise CheckError(f"the cluster changed while it was measured: {' and '.join(words)}")
 
 
+def check_affinity(workers: Sequence[Facts]) -> List[str]:
+    """Every GPU worker is on the CPUs near its own GPU, as far as its step has them; a warning where it hasn't all.
+
+    Raises:
+        CheckError: it is on others.
+    """
+    for worker in workers:
+        wrong = near_gpu.misplaced(worker["gpu"], worker["affinity"])
+        if wrong:
+            raise CheckError("{} (pid {} on {}) {}".format(worker["name"], worker["pid"], worker["host"], wrong))
+    return near_gpu.warning(workers)
+
+
 def check_processes(spec: RunSpec, processes: Sequence[Facts]) -> None:
     """Library, environment and node half of every process."""
     for process in processes:
         who = "{} (pid {} on {})".format(process["role"], process["pid"], process["host"])
-        _check_library(spec, process["ucx"], who)
-        # `dask cuda worker`, the parent of a GPU worker, has imported the binding too: the worker inherits what it set.
-        inherits = spec.device == "gpu" and process["role"] == "worker"
-        _check_environment(spec, process["ucx"], who, binding_environment(processes[0]) if inherits else {})
+        _check_library(spec, process, who)
+        _check_environment(spec, process["ucx"], who)
         if process["node_half"] != spec.node_half:
             raise CheckError(
                 "{} imported node half {}, planned {}".format(who, process["node_half"][:64], spec.node_half[:12])
@@ -66,22 +81,33 @@ def check_processes(spec: RunSpec, processes: Sequence[Facts]) -> None:
             raise CheckError(f"{who} may run on no CPU")
         if process["build_id"] != spec.build_id:
             raise CheckError("{} runs in build {}, planned {}".format(who, process["build_id"] or "?", spec.build_id))
-    _check_agreement(processes)
+    _check_agreement(spec, processes)
 
 
-def _check_library(spec: RunSpec, found: Facts, who: str) -> None:
+def _check_library(spec: RunSpec, process: Facts, who: str) -> None:
+    found = process["ucx"]
     planned = spec.expect_ucx if spec.protocol == "ucx" else ucx.NO_UCX
-    if found["loaded"] != planned:
+    if found["loaded"] not in (planned, spec.expect_ucx if _loads_ucx_anyway(spec, process) else planned):
         where = " from {}".format(found["path"]) if found["path"] else ""
         raise CheckError("{} loaded UCX {}{}, planned {}".format(who, found["loaded"], where, planned))
 
 
-def _check_environment(spec: RunSpec, found: Facts, who: str, inherited: Mapping[str, str]) -> None:
+def _loads_ucx_anyway(spec: RunSpec, process: Facts) -> bool:
+    """Whether this worker loads the image's UCX over tcp too, though it sends nothing by it.
+
+    dask-cuda does so in its GPU workers before 23.12, by ``distributed.comm.ucx.init_once()`` whatever the protocol
+    (initialize.py:31@v22.12.00); 23.12 returns before that (initialize.py:26@v23.12.00).
+    """
+    if spec.device != "gpu" or spec.protocol == "ucx" or process["role"] != "worker":
+        return False
+    version = re.search(r"(\d+)\.(\d+)", process["versions"].get("dask_cuda", ""))  # v22.12.00
+    return version is not None and (int(version[1]), int(version[2])) < (23, 12)
+
+
+def _check_environment(spec: RunSpec, found: Facts, who: str) -> None:
     planned = ucx_variables(spec.env)
-    at_start = dict(found["env_at_start"])
-    own = {name: value for name, value in at_start.items() if name in planned or inherited.get(name) != value}
-    if own != planned:
-        raise CheckError(f"{who} started with {_words(at_start)}, planned {_words(planned)}")
+    if found["env_at_start"] != planned:
+        raise CheckError(f"{who} started with {_words(found['env_at_start'])}, planned {_words(planned)}")
     for name in sorted(set(spec.variant_env) | set(planned)):
         if name in planned and found["env"].get(name) != planned[name]:
             raise CheckError(
@@ -89,22 +115,35 @@ def _check_environment(spec: RunSpec, found: Facts, who: str, inherited: Mapping
             )
 
 
-def _check_agreement(processes: Sequence[Facts]) -> None:
-    """Packages, and what the binding adds to ``UCX_*`` on import, must be the same everywhere."""
+def _check_agreement(spec: RunSpec, processes: Sequence[Facts]) -> None:
+    """Packages, and what the binding adds to ``UCX_*`` on import, must be the same everywhere.
+
+    What it adds by the GPUs that it finds must be the same in all processes of one role.
+    """
     first = processes[0]
-    for other in processes[1:]:
+    first_of_role: Dict[str, Facts] = {}
+    for other in processes:
         if other["packages"] != first["packages"]:
             raise CheckError(
                 "{} on {} has other packages than {} on {}".format(
                     other["role"], other["host"], first["role"], first["host"]
                 )
             )
-        if other["ucx"]["env"] != first["ucx"]["env"]:
-            raise CheckError(
-                "UCX_* differ: {} has {}, {} has {}".format(
-                    first["role"], _words(first["ucx"]["env"]), other["role"], _words(other["ucx"]["env"])
-                )
+        if not _loads_ucx_anyway(spec, other):
+            _check_same_variables(first, other, BY_GPUS)
+        _check_same_variables(first_of_role.setdefault(other["role"], other), other, ())
+
+
+def _check_same_variables(one: Facts, other: Facts, but: Sequence[str]) -> None:
+    sides = (one["ucx"]["env"], other["ucx"]["env"])
+    here, there = ({name: value for name, value in side.items() if name not in but} for side in sides)
+    if here != there:
+        where = [" on {}".format(facts["host"]) if one["role"] == other["role"] else "" for facts in (one, other)]
+        raise CheckError(
+            "UCX_* differ: {}{} has {}, {}{} has {}".format(
+                one["role"], where[0], _words(here), other["role"], where[1], _words(there)
             )
+        )
 
 
 def binding_environment(process: Facts) -> Dict[str, str]:

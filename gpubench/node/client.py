@@ -105,6 +105,8 @@ def _ready(client: Any, spec: RunSpec, outcome: ClientOutcome, *, started: float
     checks.check_protocol(spec, [process["address"] for process in (cluster["process"], *workers)])
     checks.check_processes(spec, outcome.processes)
     checks.check_pools(spec, workers)
+    if spec.device == "gpu":
+        outcome.warnings += checks.check_affinity(workers)
     outcome.warnings += crowded_hosts(spec.protocol, outcome.processes)
     return WorkloadContext(
         client=client,

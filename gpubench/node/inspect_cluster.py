@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-from gpubench.node import external_cluster, process
+from gpubench.node import external_cluster, gpu, process
 from gpubench.node.probe import describe_scheduler, describe_worker
 from gpubench.spec.attach_record import INSPECT_FILE, INSPECT_RECORD, InspectRecord, InspectSpec
 from gpubench.writer.atomic import write_atomic
@@ -76,7 +76,8 @@ def placed() -> Dict[str, Any]:
     """Where this thread of a worker may run, after it has worked; CPUs by their numbers.
 
     ``allowed`` of the thread, ``process`` of the process's first; ``cpus`` that are online here; ``cores`` by CPU
-    (those that share one are hyper-threads); ``numa`` by node; ``gpus`` as ``CUDA_VISIBLE_DEVICES`` says.
+    (those that share one are hyper-threads); ``numa`` by node; ``gpus`` as ``CUDA_VISIBLE_DEVICES`` says, and where it
+    names one, ``gpu`` as in a run (see ``spec/near_gpu.py``).
     """
     with contextlib.suppress(ImportError):  # OpenBLAS and OpenMP bind when they first work
         import numpy as np
@@ -92,6 +93,7 @@ def placed() -> Dict[str, Any]:
         "cores": {str(cpu): _core(cpu) for cpu in online},
         "numa": {path.name[4:]: numbers(_text(path / "cpulist")) for path in sorted(NUMA.glob("node[0-9]*"))},
         "gpus": visible_gpus(),
+        **({"gpu": gpu.place()} if visible_gpus() else {}),
     }
 
 

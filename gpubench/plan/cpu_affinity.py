@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.model.text import counted
+from gpubench.spec import near_gpu
+from gpubench.spec.near_gpu import cpu_list
 
 ProcessFacts = Mapping[str, Any]
 """The report of a worker's own thread (``placed`` in ``node/inspect_cluster.py``), with address, name and threads."""
@@ -31,7 +33,7 @@ def judge_affinity(workers: Sequence[ProcessFacts], cpus: int | None = None) -> 
     inside a set of CPUs must find as many there as they have threads together: jsrun's default ``packed:1`` puts six
     on one core, where each alone has CPUs enough. The set is counted in cores (not hyper-threads) wherever the machine
     has a core for every thread; otherwise it is over-subscribed, which is only reported. Two workers may not share a
-    GPU.
+    GPU, nor be bound to other CPUs than a run's worker must be (``near_gpu``); one that isn't bound is only reported.
     """
     found = []
     for worker in workers:
@@ -42,7 +44,8 @@ def judge_affinity(workers: Sequence[ProcessFacts], cpus: int | None = None) -> 
         gpu = gpu_of(worker)
         sharing = [str(one["name"]) for one in beside if gpu_of(one) == gpu]
         shared = f"shares GPU {gpu} with {', '.join(sharing)}" if gpu and len(sharing) > 1 else ""
-        why = _too_few(worker, beside, cpus) or shared
+        unlike, unbound = _unlike_a_run(worker)
+        why = _too_few(worker, beside, cpus) or shared or unlike
         threads, there = sum(int(one["threads"]) for one in beside), len(worker["cpus"])
         found.append(
             WorkerAffinity(
@@ -54,21 +57,21 @@ def judge_affinity(workers: Sequence[ProcessFacts], cpus: int | None = None) -> 
                 or "-",
                 gpu=gpu or "-",
                 why=why,
-                note=f"over-subscribed: {threads} threads on {there} CPUs" if threads > there and not why else "",
+                note=f"over-subscribed: {threads} threads on {there} CPUs" if threads > there and not why else unbound,
             )
         )
     return found
 
 
-def cpu_list(cpus: Sequence[int]) -> str:
-    """``0 1 2 8`` → ``0-2,8``."""
-    runs: list[list[int]] = []
-    for cpu in sorted(cpus):
-        if runs and runs[-1][-1] == cpu - 1:
-            runs[-1][1:] = [cpu]
-        else:
-            runs.append([cpu])
-    return ",".join("-".join(map(str, run)) for run in runs)
+def _unlike_a_run(worker: ProcessFacts) -> tuple[str, str]:
+    """Why a GPU worker's CPUs would fail a run, and what is only worth knowing of them."""
+    if "gpu" not in worker:
+        return "", ""
+    place = worker["gpu"]
+    wrong = near_gpu.misplaced(place, worker["allowed"])
+    if wrong and {*worker["allowed"]} >= {*place["step"]}:
+        return "", f"not bound to CPUs {cpu_list(near_gpu.expected(place))} near GPU {place['device']}"
+    return wrong, ""
 
 
 def _expected(worker: ProcessFacts, cpus: int | None) -> int:

@@ -1,13 +1,15 @@
-"""Model, driver, energy and throttling of GPUs, from the driver's library. Node half: standard library only.
+"""Model, driver, CPUs, energy and throttling of GPUs, from the driver's library. Node half: standard library only.
 
 Source: NVML API reference: nvmlInit_v2, nvmlDeviceGetCount_v2, nvmlDeviceGetHandleByIndex_v2, nvmlDeviceGetName,
 nvmlSystemGetDriverVersion, nvmlDeviceGetTotalEnergyConsumption (millijoules since the driver was loaded; Volta and
-newer), nvmlDeviceGetCurrentClocksThrottleReasons. 0 is NVML_SUCCESS.
+newer), nvmlDeviceGetCurrentClocksThrottleReasons, nvmlDeviceGetHandleByUUID,
+nvmlDeviceGetDeviceHandleFromMigDeviceHandle, nvmlDeviceGetCpuAffinity (a bit per CPU). 0 is NVML_SUCCESS.
 """
 
 import collections
 import ctypes
-from typing import Any, Dict, List, NamedTuple, Optional
+import os
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 NAME_BYTES = 96  # NVML_DEVICE_NAME_V2_BUFFER_SIZE; the driver's version needs 80
 
@@ -60,6 +62,31 @@ def driver() -> str:
     """Version of the driver, ``550.54.15``; empty without a GPU."""
     found: List[Device] = list(devices().values())
     return _text(found[0].library.nvmlSystemGetDriverVersion) if found else ""
+
+
+def cpus_near(device: str) -> Tuple[List[int], str]:
+    """The CPUs near a GPU, and why NVML doesn't say them, else an empty string.
+
+    ``device`` is a word of ``CUDA_VISIBLE_DEVICES``: an index, or the UUID of a GPU or of an instance of MIG.
+    """
+    try:
+        library = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError as error:
+        return [], str(error)
+    handle = ctypes.c_void_p()
+    words = (os.sysconf("SC_NPROCESSORS_CONF") + 63) // 64
+    bits = (ctypes.c_ulong * words)()
+    failed = library.nvmlInit_v2()
+    if not failed and device.isdigit():
+        failed = library.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(int(device)), ctypes.byref(handle))
+    elif not failed:
+        failed = library.nvmlDeviceGetHandleByUUID(device.encode("ascii", "replace"), ctypes.byref(handle))
+    if not failed and device.startswith("MIG-"):  # an older driver has no such function, and no MIG
+        failed = library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle, ctypes.byref(handle))
+    failed = failed or library.nvmlDeviceGetCpuAffinity(handle, ctypes.c_uint(words), bits)
+    if failed:
+        return [], f"error {failed}"
+    return [cpu for cpu in range(64 * words) if bits[cpu // 64] >> cpu % 64 & 1], ""
 
 
 def _text(ask: Any, *about: Any) -> str:

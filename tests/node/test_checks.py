@@ -11,6 +11,7 @@ import pytest
 from gpubench.node.checks import (
     CheckError,
     binding_environment,
+    check_affinity,
     check_moved,
     check_processes,
     check_protocol,
@@ -41,6 +42,7 @@ def process(role: str = "worker", pid: int = 7, **ucx: Any) -> dict[str, Any]:
         "ucx": {**found, **ucx},
         "packages": "p1",
         "build_id": "",
+        "versions": {},
     }
 
 
@@ -90,16 +92,75 @@ def test_any_library_under_tcp_is_wrong() -> None:
     assert refusal(tcp, [process(**plain)]).endswith("loaded UCX 1.19.0 from /image/libucp.so.0, planned none")
 
 
-def test_a_gpu_worker_inherits_what_the_binding_set_in_its_parent_and_nothing_else() -> None:
-    gpu = dataclasses.replace(SPEC, device="gpu")
-    check_processes(gpu, cluster(env_at_start=ADDED))
-    started = "worker (pid 7 on n0) started with"
-    assert refusal(SPEC, cluster(env_at_start=ADDED)).startswith(f"{started} UCX_MEMTYPE_CACHE=n UCX_TLS=tcp, planned")
-    more = ADDED | {"UCX_RNDV_THRESH": "1"}
-    assert refusal(gpu, cluster(env_at_start=more, env=more)).startswith(f"{started} UCX_MEMTYPE_CACHE=n UCX_RNDV_THR")
-    other = ADDED | {"UCX_MEMTYPE_CACHE": "y"}
-    assert refusal(gpu, cluster(env_at_start=other, env=other)).startswith(f"{started} UCX_MEMTYPE_CACHE=y")
-    assert refusal(gpu, cluster(env_at_start={"UCX_MEMTYPE_CACHE": "n"})).endswith("planned UCX_TLS=tcp")
+OLD = {"dask_cuda": "v22.12.00"}  # as its __version__ reads
+
+
+def test_a_gpu_worker_of_old_loads_the_images_ucx_over_tcp_too_and_no_other() -> None:
+    tcp = run_spec(node_half=HALF, device="gpu", env={})
+    plain = {"env_at_start": {}, "env": {}, "loaded": "none", "path": ""}
+    scheduler = process("scheduler", **plain)
+    loading = {"env_at_start": {}, "env": {"UCX_MEMTYPE_CACHE": "n"}}
+    workers = [process(pid=pid, **loading) | {"versions": OLD} for pid in (6, 7)]
+    check_processes(tcp, [scheduler, *workers])
+    for versions in ({"dask_cuda": "23.12.00"}, {}):
+        assert refusal(tcp, [scheduler, process(**loading) | {"versions": versions}]).endswith(
+            "loaded UCX 1.19.0 from /image/libucp.so.0, planned none"
+        )
+    assert refusal(tcp, [process("scheduler", **loading) | {"versions": OLD}]).endswith("planned none")
+    assert refusal(tcp, [scheduler, process(**{**loading, "loaded": "1.17.0"}) | {"versions": OLD}]).startswith(
+        "worker (pid 7 on n0) loaded UCX 1.17.0"
+    )
+    workers[1]["ucx"]["env"] = {}
+    assert refusal(tcp, [scheduler, *workers]) == (
+        "UCX_* differ: worker on n0 has UCX_MEMTYPE_CACHE=n, worker on n0 has no UCX_*"
+    )
+
+
+def test_a_scheduler_without_the_workers_gpus_is_no_contradiction_but_workers_agree() -> None:
+    by_gpus = {"env": ADDED | {"UCX_CUDA_COPY_MAX_REG_RATIO": "1.0"}}
+    workers = [process(pid=6, **by_gpus), process(pid=7, **by_gpus)]
+    check_processes(SPEC, [process("scheduler"), *workers, process("client")])
+    check_processes(SPEC, [process("scheduler", **by_gpus), process(), process(), process("client")])
+    other = {**process(), "host": "n1"}
+    assert refusal(SPEC, [process("scheduler"), workers[0], other]) == (
+        "UCX_* differ: worker on n0 has UCX_CUDA_COPY_MAX_REG_RATIO=1.0 UCX_MEMTYPE_CACHE=n UCX_TLS=tcp, "
+        "worker on n1 has UCX_MEMTYPE_CACHE=n UCX_TLS=tcp"
+    )
+    planned = dataclasses.replace(SPEC, env={"UCX_TLS": "tcp", "UCX_CUDA_COPY_MAX_REG_RATIO": "0.5"})
+    assert refusal(planned, [process("scheduler")]).startswith("scheduler (pid 7 on n0) started with UCX_TLS=tcp, pl")
+
+
+def gpu_worker(device: str, near: list[int], affinity: list[int], *, unknown: str = "", **more: Any) -> dict[str, Any]:
+    place = {"device": device, "near": near, "unknown": unknown, "step": [0, 1, 2, 3]}
+    return {"name": f"worker-0-0-{device}", "pid": 7, "host": "n0", "affinity": affinity, "gpu": place, **more}
+
+
+def test_a_gpu_worker_on_the_cpus_near_its_gpu_is_right() -> None:
+    assert check_affinity([gpu_worker("0", [0, 1], [0, 1]), gpu_worker("1", [2, 3], [2, 3])]) == []
+
+
+@pytest.mark.parametrize("affinity", [[2, 3], [0], [0, 1, 2], [0, 1, 2, 3]])
+def test_a_gpu_worker_on_any_other_cpus_is_named(affinity: list[int]) -> None:
+    with pytest.raises(
+        CheckError, match=r"^worker-0-0-0 \(pid 7 on n0\) has GPU 0, and is bound to CPUs .* instead of 0-1$"
+    ):
+        check_affinity([gpu_worker("1", [2, 3], [2, 3]), gpu_worker("0", [0, 1], affinity)])
+
+
+def test_where_the_step_lacks_cpus_near_a_gpu_one_line_says_so() -> None:
+    hosts = ["n0", "n1", "n2"]
+    workers = [gpu_worker(device, [8, 9], [0, 1, 2, 3], host=host) for device in "45" for host in hosts]
+    workers += [gpu_worker("6", [3, 4], [3]), gpu_worker("0", [0, 1], [0, 1])]
+    workers += [gpu_worker("7", [], [0, 1], unknown="error 3")]
+    assert check_affinity(workers) == [
+        "GPU workers may not use all CPUs near their GPUs: 1 of the 2 CPUs 3-4 near GPU 6 on n0; "
+        "NVML says no CPUs (error 3) near GPU 7 on n0; none of the 2 CPUs 8-9 near GPU 4,5 on n0, n1 and 1 more"
+    ]
+
+
+def test_a_gpu_worker_must_be_on_the_cpus_near_its_gpu_that_the_step_has() -> None:
+    with pytest.raises(CheckError, match=r"is bound to CPUs 0-3 instead of 3$"):
+        check_affinity([gpu_worker("6", [3, 4], [0, 1, 2, 3])])
 
 
 def test_a_setting_that_did_not_arrive_or_was_not_planned_is_named() -> None:

@@ -20,11 +20,9 @@ import pytest
 
 from gpubench import resources
 from gpubench.spec import Deadlines
-from tests.conftest import need
 from tests.node.runners import SHORT, Runner, finish, until
 from tests.node.specs_by_hand import RUN
 
-CANDIDATES = ("python3.9", *sorted(str(path) for path in Path("/root/.pyenv/versions").glob("3.9.*/bin/python")))
 COMPILE = """
 import sys
 for path in sys.argv[1:]:
@@ -32,26 +30,6 @@ for path in sys.argv[1:]:
         compile(source.read(), path, "exec", dont_inherit=True)
 print(len(sys.argv) - 1)
 """
-
-
-@pytest.fixture(scope="session")
-def python39() -> str:
-    """A Python 3.9 that starts: a shim of pyenv may be there without one."""
-    for candidate in CANDIDATES:
-        try:
-            done = subprocess.run(
-                [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
-                capture_output=True,
-                text=True,
-                timeout=150,
-                check=False,
-            )
-        except OSError:
-            continue
-        if done.stdout.strip() == "3.9":
-            return candidate
-    need(False, "an interpreter of Python 3.9, on PATH or under pyenv")
-    raise AssertionError
 
 
 @pytest.fixture

@@ -2,17 +2,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import mock
 
 import pytest
 
 from gpubench.workloads.base import WorkloadContext
-from tests.conftest import need
 from tests.workloads.running import Answers
 
 if TYPE_CHECKING:
@@ -54,17 +50,6 @@ def cluster(two_workers: Client) -> WorkloadContext:
     """What a workload is given to run on the two workers."""
     workers = sorted(two_workers.scheduler_info(n_workers=-1)["workers"])
     return WorkloadContext(two_workers, workers, 1, "cpu", "tcp")
-
-
-@pytest.fixture(scope="session")
-def nvml(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of the stand-in for NVML."""
-    compiler = shutil.which("gcc") or ""
-    need(bool(compiler), "gcc, for the stand-in of libnvidia-ml.so.1")
-    library = tmp_path_factory.mktemp("nvml")
-    source = Path(__file__).parents[1] / "stand_ins" / "gpu" / "nvml.c"
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library / "libnvidia-ml.so.1"), str(source)], check=True)
-    return library
 
 
 @pytest.fixture(scope="module")

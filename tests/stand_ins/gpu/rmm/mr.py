@@ -1,4 +1,4 @@
-import os
+from typing import Any, List
 
 
 class CudaMemoryResource:
@@ -6,14 +6,20 @@ class CudaMemoryResource:
 
 
 class PoolMemoryResource:
-    def __init__(self, upstream: CudaMemoryResource, initial_pool_size: int) -> None:
+    def __init__(self, upstream: CudaMemoryResource, initial_pool_size: Any) -> None:
         self.upstream_mr = upstream
-        self._size = initial_pool_size
+        self._size = int(initial_pool_size)
 
     def pool_size(self) -> int:
         return self._size
 
 
-def get_current_device_resource() -> object:
-    size = os.environ.get("STAND_IN_RMM_POOL")
-    return PoolMemoryResource(CudaMemoryResource(), int(size) // 256 * 256) if size else CudaMemoryResource()
+_current: List[Any] = [CudaMemoryResource()]
+
+
+def get_current_device_resource() -> Any:
+    return _current[0]
+
+
+def set_current_device_resource(resource: Any) -> None:
+    _current[0] = resource
