@@ -1,6 +1,6 @@
-"""Every line that is about GPUs runs, on stand-ins: a real cluster whose ``cupy`` is numpy and ``cudf`` is pandas.
+"""Every line that is about GPUs runs: dask-cuda is real, NVML a stand-in, ``cupy`` is numpy and ``cudf`` is pandas.
 
-All such lines stand in three files. That they fit the real libraries this can't show.
+All such lines stand in three files. That they fit the libraries that are stand-ins this can't show.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from typing import Any
 import pytest
 
 import gpubench
-from gpubench.images.kinds.base import images_root
-from gpubench.images.kinds.venvs import ensure
 from gpubench.node.checks import CheckError, check_pools
 from gpubench.spec import Deadlines, WorkloadSpec
 from gpubench.workloads.catalogue import CATALOGUE
+from tests.gpu.stacks import GpuStack, obtain
 from tests.node.runners import Runner
 from tests.node.specs_by_hand import node_half, quiet_environment, run_spec
 
@@ -54,7 +53,9 @@ def specs() -> list[WorkloadSpec]:
         WorkloadSpec(name, backend, smallest(name), reps=1, warmup=0, timeout_s=120.0)
         for name, known in CATALOGUE.items()
         for backend in known.backends
-        if "gpu" in known.devices and backend != "parsl"  # its workers are processes of its own, without a GPU
+        if "gpu" in known.devices
+        and backend != "parsl"  # its workers are processes of its own, without a GPU
+        and name != "upstream"  # programs that need the real RMM and cuDF
     ]
 
 
@@ -68,6 +69,12 @@ def environment(tmp_path_factory: pytest.TempPathFactory, nvml: Path) -> Environ
         return found | {"STAND_IN_LINES": str(lines), "STAND_IN_LINES_OF": ":".join(FILES)} | more
 
     return variables
+
+
+@pytest.fixture(scope="module")
+def stack(python39: str) -> GpuStack:
+    """With dask-cuda 25.8, whose explicit-comms the catalogue has."""
+    return obtain("ucxx-0.45.1", python39)
 
 
 def lines_of(code: types.CodeType) -> Iterator[int]:
@@ -85,10 +92,10 @@ def executable(path: Path) -> set[int]:
     return {line for line in lines_of(code) if line not in heads}
 
 
-def ask(environment: dict[str, str], code: str) -> str:
+def ask(environment: dict[str, str], code: str, python: str = sys.executable) -> str:
     """What a Python with these variables prints."""
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [python, "-c", code],
         env=quiet_environment(**environment | {"PYTHONPATH": f"{environment['PYTHONPATH']}:{PACKAGE.parent}"}),
         capture_output=True,
         text=True,
@@ -118,6 +125,24 @@ except SystemExit as error:
 else:
     raise AssertionError
 """
+OLD_OPTIONS = """
+from gpubench.node import gpu
+gpu.cuda_worker()(["--death-timeout", "60", "--help"])
+"""
+NEAR = "from gpubench.workloads import nvml; print(*nvml.cpus_near('{device}'))"
+NEAR_CASES: list[tuple[str, dict[str, str], str]] = [
+    ("0", {}, "[0]"),
+    ("1", {}, "[1]"),
+    ("GPU-00000000-0000-0000-0000-000000000001", {}, "[1]"),
+    ("MIG-00000000-0000-0000-0001-000000000001", {}, "[1]"),
+    ("MIG-00000000-0000-0000-0001-000000000007", {}, "[] error 6"),
+    ("GPU-1", {}, "[] error 6"),
+    ("9", {}, "[] error 2"),
+    ("0", {"STAND_IN_NVML_AFFINITY": "3"}, "[] error 3"),
+    ("0", {"STAND_IN_NVML_INIT": "9"}, "[] error 9"),
+    ("0", {"LD_LIBRARY_PATH": ""}, "[] libnvidia-ml.so.1: cannot open shared object file: No such file or directory"),
+]
+"""GPU of the node ``mig``, variables, and what is said: CPUs, and why not."""
 CHOSEN = "import os; from gpubench.node import gpu; print(gpu.chosen({workers}, os.environ).get(gpu.VISIBLE, ''))"
 COUNT = "from gpubench.node import gpu; print(gpu.count(), gpu.resolve('auto'), gpu.resolve('cpu'))"
 
@@ -147,6 +172,13 @@ def test_of_more_gpus_than_workers_the_first_of_those_that_the_job_was_given_are
     assert ask(variables, CHOSEN.format(workers=workers)) == shown
 
 
+@pytest.mark.parametrize(("device", "more", "said"), NEAR_CASES)
+def test_the_cpus_near_a_gpu_are_found_by_index_and_uuid_or_it_is_said_why_not(
+    environment: Environment, device: str, more: dict[str, str], said: str
+) -> None:
+    assert ask(environment(STAND_IN_NODE="mig", **more), NEAR.format(device=device)) == said
+
+
 OWN = """
 from gpubench.cli.sites.gpus import require_own_gpus
 from gpubench.cli.sites.profiles import load_site
@@ -167,11 +199,11 @@ def test_more_gpu_workers_than_this_machine_has_gpus_are_refused(environment: En
 
 
 @pytest.mark.system
-def test_a_run_on_one_of_two_gpus_has_one_worker(environment: Environment, tmp_path: Path) -> None:
+def test_a_run_on_one_of_two_gpus_has_one_worker(environment: Environment, stack: GpuStack, tmp_path: Path) -> None:
     variables = environment()
     spec = WorkloadSpec("sum", "dask", smallest("sum"), reps=1, warmup=0, timeout_s=120.0)
     runner = Runner(
-        [sys.executable],
+        [stack.python],
         tmp_path,
         node_half=node_half(),
         env=variables,
@@ -186,39 +218,12 @@ def test_a_run_on_one_of_two_gpus_has_one_worker(environment: Environment, tmp_p
 
 
 @pytest.mark.system
-def test_gpu_workers_over_ucx_inherit_what_the_binding_sets_in_their_parent(
-    environment: Environment, tmp_path: Path
-) -> None:
-    ((image, _),) = ensure(["1.19.0"], images_root(), lambda _line: None).values()
-    variables = environment()
-    path = f"{variables['LD_LIBRARY_PATH']}:{image.env['LD_LIBRARY_PATH']}"
-    variables |= {**image.env, "LD_LIBRARY_PATH": path, "UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"}
-    variables["DASK_DISTRIBUTED__DIAGNOSTICS__NVML"] = "False"  # asks for more of NVML than the stand-in has
-    runner = Runner(
-        [image.python],
-        tmp_path,
-        node_half=node_half(),
-        env=variables,
-        protocol="ucx",
-        device="gpu",
-        workers_per_node=2,
-        deadlines=Deadlines(start_s=120.0, stop_s=20.0, silence_s=30.0),
-    )
-    runner.run("--rank", "0", **variables)
-    record = runner.record()
-    assert (record.status, record.reason) == ("ok", "")
-    processes = json.loads((runner.run_dir() / "provenance.json").read_text())["processes"]
-    inherited = [one["ucx"]["env_at_start"].get("UCX_MEMTYPE_CACHE") for one in processes if one["role"] == "worker"]
-    assert inherited == ["n", "n"]
-
-
-@pytest.mark.system
 def test_every_workload_runs_on_gpu_workers_and_every_line_about_gpus_is_executed(
-    environment: Environment, tmp_path: Path
+    environment: Environment, stack: GpuStack, python39: str, tmp_path: Path
 ) -> None:
     variables = environment()
     runner = Runner(
-        [sys.executable],
+        [stack.python],
         tmp_path,
         node_half=node_half(),
         env=variables,
@@ -243,7 +248,10 @@ def test_every_workload_runs_on_gpu_workers_and_every_line_about_gpus_is_execute
         ask(environment(**more), COUNT)
     ask(environment(STAND_IN_GPUS="3", CUDA_VISIBLE_DEVICES="2"), CHOSEN.format(workers=1))
     ask(variables, "from gpubench.node import gpu; gpu.worker_options('cpu', 'default')")
-    ask(environment(STAND_IN_GPUS="0"), WITHOUT)
+    ask(environment(STAND_IN_GPUS="0"), WITHOUT, stack.python)
+    ask(variables, OLD_OPTIONS, obtain("ucx-py-0.29", python39).python)
+    for device, more, _ in NEAR_CASES:
+        ask(environment(STAND_IN_NODE="mig", **more), NEAR.format(device=device))
     for more in ({}, {"STAND_IN_NVML_INIT": "9"}, {"LD_LIBRARY_PATH": ""}):
         ask(environment(**more), "from gpubench.workloads import counters; counters.HostCounters([]).read()")
     ask(variables, CPU.format(folder=tmp_path))
