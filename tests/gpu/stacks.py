@@ -34,7 +34,7 @@ class GpuStack:
     ucx: str
     env: Mapping[str, str]
 
-    def variables(self, nvml: Path, protocol: str, **more: str) -> dict[str, str]:
+    def variables(self, nvml: Path, protocol: str, more: Mapping[str, str]) -> dict[str, str]:
         """Those of a run's processes. ``nvml`` is the directory of the stand-in.
 
         Over ucx a worker makes a context on its GPU before UCX starts: numba's simulator, or the stand-in for
@@ -51,7 +51,7 @@ class GpuStack:
         }
         if protocol == "ucx":
             found |= {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo", "NUMBA_ENABLE_CUDASIM": "1"}
-        return found | more
+        return found | {**more}
 
 
 def obtain(name: str, python39: str) -> GpuStack:

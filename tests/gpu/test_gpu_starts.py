@@ -10,15 +10,19 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gpubench.images.kinds.base import images_root
+from gpubench.images.kinds.venvs import ensure
 from gpubench.spec import Deadlines
+from gpubench.spec.near_gpu import cpu_list
 from tests.conftest import need
-from tests.gpu.stacks import IMAGES, STACKS, obtain
+from tests.gpu.stacks import IMAGES, STACKS, STAND_INS, obtain
 from tests.node.runners import Runner
 from tests.node.specs_by_hand import node_half
 
@@ -29,14 +33,19 @@ Start = Callable[..., "tuple[Any, list[dict[str, Any]]]"]
 
 
 @pytest.fixture
-def start(nvml: Path, python39: str, tmp_path: Path) -> Start:
-    """A run of one small workload on the GPUs of a node: its record, and what its workers said of themselves."""
+def start(nvml: Path, python39: str, tmp_path: Path) -> Iterator[Start]:
+    """A run of one small workload on the GPUs of a node: its record, and what its processes said of themselves.
+
+    ``variables`` are further ones of its processes; ``apart`` those of the supervisor of a scheduler that is elsewhere.
+    """
     need(len(os.sched_getaffinity(0)) > 1, "two CPUs, to tell the workers of one GPU from those of another")
+    started: list[subprocess.Popen[str]] = []
 
     def run(stack: str, gpus: int, protocol: str, *, node: str = "two-sockets", **changes: Any) -> Any:
         found = obtain(stack, python39)
-        more = {"STAND_IN_NODE": node, "STAND_IN_GPUS": str(gpus), **changes.pop("variables", {})}
-        variables = found.variables(nvml, protocol, **more)
+        more = {"STAND_IN_NODE": node, "STAND_IN_GPUS": str(gpus)}
+        variables = found.variables(nvml, protocol, {**more, **changes.pop("variables", {})})
+        apart: dict[str, str] | None = changes.pop("apart", None)
         runner = Runner(
             [found.python],
             tmp_path,
@@ -44,28 +53,39 @@ def start(nvml: Path, python39: str, tmp_path: Path) -> Start:
                 "node_half": node_half(),
                 "env": variables,
                 "protocol": protocol,
-                "expect_ucx": found.ucx or "1.14.1",
+                "expect_ucx": found.ucx,
                 "device": "gpu",
                 "workers_per_node": gpus,
                 "memory_limit": 2**29,
-                "deadlines": Deadlines(start_s=120.0, stop_s=20.0, silence_s=30.0),
+                "deadlines": Deadlines(start_s=120.0, stop_s=20.0, silence_s=60.0),
                 **changes,
             },
         )
         # The supervisor, too, finds NVML: it counts the GPUs of the node.
-        runner.run("--rank", "0", LD_LIBRARY_PATH=variables["LD_LIBRARY_PATH"], **more)
+        more["LD_LIBRARY_PATH"] = variables["LD_LIBRARY_PATH"]
+        if apart is not None:
+            runner.start("--role", "scheduler", **more, **apart)
+        started.extend(runner.processes)
+        runner.run("--rank", "0", **more)
         provenance = json.loads((runner.run_dir() / "provenance.json").read_text())
-        return runner.record(), [one for one in provenance["processes"] if one["role"] == "worker"]
+        return runner.record(), provenance["processes"]
 
-    return run
+    yield run
+    for process in started:
+        process.kill()
+        process.communicate()
 
 
-def places(workers: list[dict[str, Any]]) -> list[tuple[str, str, list[int]]]:
-    """Name, GPU, and the places of the worker's CPUs among the two, sorted by name."""
+def of_workers(processes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [one for one in processes if one["role"] == "worker"]
+
+
+def places(processes: list[dict[str, Any]]) -> list[tuple[str, str, list[int]]]:
+    """Name, GPU, and the places of the worker's CPUs among the two, of each worker; sorted by name."""
     two = sorted(os.sched_getaffinity(0))[:2]
     return sorted(
         (one["name"], one["gpu"]["device"], [two.index(cpu) for cpu in one["affinity"] if cpu in two])
-        for one in workers
+        for one in of_workers(processes)
     )
 
 
@@ -83,11 +103,114 @@ def on_own(gpus: int, near: list[list[int]]) -> list[tuple[str, str, list[int]]]
 def test_every_gpu_worker_has_its_own_gpu_and_the_cpus_near_it(
     start: Start, stack: str, gpus: int, protocol: str
 ) -> None:
-    record, workers = start(stack, gpus, protocol)
+    record, processes = start(stack, gpus, protocol)
     assert (record.status, record.reason) == ("ok", "")
-    assert places(workers) == on_own(gpus, [[cpu] for cpu in TWO_SOCKETS[gpus]])
-    assert [one["ucx"]["loaded"] for one in workers] == ["1.19.0" if protocol == "ucx" else "none"] * gpus
+    assert places(processes) == on_own(gpus, [[cpu] for cpu in TWO_SOCKETS[gpus]])
+    assert {one["ucx"]["loaded"] for one in processes} == {"1.19.0" if protocol == "ucx" else "none"}
     assert not [line for line in record.warnings if "GPU" in line]
+    # What the binding has set in the parent of a worker before, the worker was not given.
+    given = {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"} if protocol == "ucx" else {}
+    assert [one["ucx"]["env_at_start"] for one in processes] == [given] * len(processes)
+    if protocol == "ucx":
+        assert {one["ucx"]["env"]["UCX_MEMTYPE_CACHE"] for one in processes} == {"n"}
+
+
+UNBOUND = """
+import os
+os.sched_setaffinity = lambda pid, cpus: None
+"""
+
+
+@pytest.mark.system
+def test_a_run_whose_gpu_worker_is_not_on_the_cpus_near_its_gpu_fails(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "unbound").mkdir()
+    (tmp_path / "unbound" / "sitecustomize.py").write_text(UNBOUND)
+    path = f"{tmp_path / 'unbound'}:{STAND_INS}"
+    record, processes = start("ucxx-0.45.1", 2, "tcp", variables={"PYTHONPATH": path})
+    two = sorted(os.sched_getaffinity(0))
+    (pid,) = {one["pid"] for one in processes if one.get("name") == "worker-0-0-0"}
+    assert record.status == "failed"
+    assert record.reason.startswith(f"worker-0-0-0 (pid {pid} on ")
+    assert record.reason.endswith(f" has GPU 0, and is bound to CPUs {cpu_list(two)} instead of {two[0]}")
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("stack", ["ucxx-0.45.1", "ucx-py-0.29"])
+def test_where_the_step_has_no_cpu_near_a_gpu_its_worker_may_use_all_of_the_step_and_the_run_warns(
+    start: Start, stack: str
+) -> None:
+    record, processes = start(stack, 2, "tcp", node="absent")
+    assert (record.status, record.reason) == ("ok", "")
+    assert [[device, cpus] for _, device, cpus in places(processes)] == [["0", [0]], ["1", [0, 1]]]
+    (line,) = [line for line in record.warnings if "GPU" in line]
+    assert line.startswith("GPU workers may not use all CPUs near their GPUs: none of the 1 CPUs ")
+    assert " near GPU 1 on " in line
+
+
+@pytest.mark.system
+def test_where_the_step_has_some_of_the_cpus_near_a_gpu_its_worker_is_on_those_and_the_run_warns(start: Start) -> None:
+    record, processes = start("ucx-py-0.35", 2, "tcp", node="partly-absent")
+    assert (record.status, record.reason) == ("ok", "")
+    assert places(processes) == on_own(2, [[0], [1]])
+    (line,) = [line for line in record.warnings if "GPU" in line]
+    assert line.count("1 of the 2 CPUs") == 2
+
+
+@pytest.mark.system
+def test_where_nvml_says_no_cpus_nothing_is_expected_and_the_run_warns(start: Start) -> None:
+    record, _ = start("ucxx-0.45.1", 1, "tcp", variables={"STAND_IN_NVML_AFFINITY": "3"})
+    assert (record.status, record.reason) == ("ok", "")
+    (line,) = [line for line in record.warnings if "GPU" in line]
+    assert "NVML says no CPUs (error 3) near GPU 0 on " in line
+
+
+@pytest.mark.system
+def test_workers_on_instances_of_mig_are_on_the_cpus_near_their_gpus(start: Start) -> None:
+    instances = ["MIG-00000000-0000-0000-0001-000000000000", "MIG-00000000-0000-0000-0000-000000000001"]
+    record, processes = start(
+        "ucxx-0.52.0", 2, "tcp", node="mig", variables={"CUDA_VISIBLE_DEVICES": ",".join(instances)}
+    )
+    assert (record.status, record.reason) == ("ok", "")
+    assert places(processes) == [("worker-0-0-0", instances[0], [0]), ("worker-0-0-1", instances[1], [1])]
+
+
+UCP = """
+import ctypes, os
+ctypes.CDLL("libucp.so.0")
+os.environ["UCX_MEMTYPE_CACHE"] = "n"
+def init(options, env_takes_precedence):
+    pass
+"""
+"""What of ucx-py shows over tcp: it loads UCX, and sets a variable. No package index has the ucx-py of that time."""
+
+
+@pytest.mark.system
+def test_gpu_workers_of_dask_cuda_22_12_load_the_images_ucx_over_tcp_too(
+    start: Start, nvml: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "ucp").mkdir()
+    (tmp_path / "ucp" / "ucp.py").write_text(UCP)
+    ((image, _),) = ensure(["1.19.0"], images_root(), lambda _line: None).values()
+    more = {"PYTHONPATH": f"{tmp_path / 'ucp'}:{STAND_INS}", "NUMBA_ENABLE_CUDASIM": "1"}
+    more["LD_LIBRARY_PATH"] = f"{image.env['LD_LIBRARY_PATH']}:{nvml}"
+    record, processes = start("ucx-py-0.29", 1, "tcp", expect_ucx="1.19.0", variables=more)
+    assert (record.status, record.reason) == ("ok", "")
+    loaded = {one["role"]: one["ucx"]["loaded"] for one in processes}
+    assert loaded == {"scheduler": "none", "worker": "1.19.0", "client": "none"}
+
+
+@pytest.mark.system
+def test_a_scheduler_without_gpu_beside_workers_whose_bar1_is_as_large_as_their_memory_is_no_contradiction(
+    start: Start,
+) -> None:
+    """ucxx sets UCX_CUDA_COPY_MAX_REG_RATIO on a DGX-1, and not where NVML finds no driver (error 9)."""
+    name = "STAND_IN_NVML_INIT"
+    record, processes = start(
+        "ucxx-0.45.1", 2, "ucx", node="dgx1", scheduler_on="launch-node", env_allow=["PATH", name], apart={name: "9"}
+    )
+    assert (record.status, record.reason) == ("ok", "")
+    ratios = [(one["role"], one["ucx"]["env"].get("UCX_CUDA_COPY_MAX_REG_RATIO")) for one in processes]
+    assert sorted(ratios) == [("client", "1.0"), ("scheduler", None), ("worker", "1.0"), ("worker", "1.0")]
 
 
 MATRIX = [
@@ -104,6 +227,6 @@ def test_so_it_is_with_every_stack_number_of_gpus_and_protocol(
 ) -> None:
     node = "four-domains" if gpus == 4 else "two-sockets"
     near = [[0], [1], [0, 1], [1]] if gpus == 4 else [[cpu] for cpu in TWO_SOCKETS[gpus]]
-    record, workers = start(stack, gpus, protocol, node=node)
+    record, processes = start(stack, gpus, protocol, node=node)
     assert (record.status, record.reason) == ("ok", "")
-    assert places(workers) == on_own(gpus, near)
+    assert places(processes) == on_own(gpus, near)
