@@ -27,7 +27,7 @@ from gpubench.spec.plain import parse_json
 from gpubench.spec.records import ANSWERS
 from gpubench.stats.runs import Ints
 
-CACHE = "gpubench/samples-cache/2"
+CACHE = "gpubench/samples-cache/3"
 LEAST = 10_000
 """Samples from which a file is written: fewer are parsed in a tenth of a second."""
 PLACE = "place"

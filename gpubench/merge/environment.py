@@ -33,7 +33,8 @@ _OF_EACH_RUN = ("DASK_TEMPORARY_DIRECTORY", "GPUBENCH_CLUSTER", "HOME", "TMPDIR"
 """Variables that the node half sets to another value in every run."""
 
 _LOADED = ("env_at_start", "loaded", "path")
-_PROCESS = ("python", "node_half", "versions")
+_SAID = ("python", "node_half", "cpus_near_gpu")
+_PROCESS = (*_SAID, "versions")
 _NODE = ("host", "network", *_MACHINE)
 
 _PASSING = ("br-", "cali", "cni", "docker", "flannel", "lxc", "tap", "veth", "virbr", "vnet")
@@ -212,7 +213,7 @@ def _facts(comparable: bytes) -> Facts:
 
 def _of_processes(provenance: Mapping[str, Any], recorded: set[str]) -> Iterator[tuple[str, str, Any]]:
     for process in _mappings(provenance.get("processes")):
-        for field in ("python", "node_half"):
+        for field in _SAID:
             if field in process:
                 yield "", field, process[field]
         for name, version in _items(process.get("versions")):

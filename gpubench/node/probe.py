@@ -16,6 +16,7 @@ from typing import Any, Dict, List, Tuple
 from gpubench.node import build, forked, gpu, ucx
 from gpubench.node.environment import AT_START, ucx_variables
 from gpubench.node.process import hash_of_archive
+from gpubench.spec import near_gpu
 from gpubench.workloads import dask_compat, device
 
 POLL_S = 0.01
@@ -97,11 +98,13 @@ async def cluster_when_complete(
 def worker_at_start(dask_worker: Any, build_manifest: str, kind: str) -> Dict[str, Any]:
     """``describe_worker`` with ``memory_pool``, for ``Client.run``; ``kind`` is the device.
 
-    A GPU worker says its ``gpu`` (see ``gpu.place``), and the variables with which its parent was started.
+    A GPU worker says its ``gpu`` (see ``gpu.place``), ``cpus_near_gpu`` (see ``near_gpu.share``), and the variables
+    with which its parent was started.
     """
     facts = dict(describe_worker(dask_worker, build_manifest), memory_pool=device.memory_pool(kind))
     if kind == "gpu":
-        facts["gpu"] = gpu.place()
+        place = gpu.place()
+        facts.update(gpu=place, cpus_near_gpu=near_gpu.share(place))
         facts["ucx"]["env_at_start"] = ucx_variables(gpu.given_environment())
     return facts
 

@@ -41,7 +41,7 @@ def whole(host: str = "n1") -> Provenance:
     plan = make_plan(blocks=1, suite=QUICK[:1])
     found = provenance(plan.jobs[0].blocks[0].runs[0], plan)
     for process in found["processes"]:
-        process["host"] = host
+        process |= {"host": host, "cpus_near_gpu": "all"}
         process["ucx"]["env"] = {"UCX_TLS": "tcp", "UCX_RNDV_THRESH": "8192", "UCX_IB_SL": "0"}
     found["nodes"][0] |= {
         "host": host,
@@ -71,7 +71,7 @@ def changed(field: str, found: Provenance, value: str = "other") -> Provenance:
         elif section == "environment" and not name.startswith("UCX_"):
             node["environment"][name] = value
     for process in processes:
-        if field in ("python", "node_half"):
+        if field in ("python", "node_half", "cpus_near_gpu"):
             process[field] = value
         elif section == "versions":
             process["versions"][name] = value
@@ -83,6 +83,7 @@ def changed(field: str, found: Provenance, value: str = "other") -> Provenance:
 FIELDS = (
     "python",
     "node_half",
+    "cpus_near_gpu",
     "versions.dask",
     "hosts",
     *MACHINE,
@@ -213,6 +214,12 @@ def test_what_the_images_set_is_planned() -> None:
     before, after = (changed("environment.LD_LIBRARY_PATH", whole(), f"/ucx/{one.label}") for one in images)
     assert [change.why for change in between(before, after, make_plan(images))] == ["planned"]
     assert [change.why for change in between(before, after)] == [""]
+
+
+def test_a_side_whose_gpu_workers_lacked_the_cpus_near_their_gpus_differs_from_one_whose_had_them() -> None:
+    less = copy.deepcopy(whole())
+    less["processes"][-1]["cpus_near_gpu"] = "none"
+    assert between(whole(), less) == [Change("cpus_near_gpu", "all", "all, none", "")]
 
 
 def bound(value: str | None) -> Provenance:

@@ -80,6 +80,18 @@ def test_two_workers_on_one_gpu_and_a_worker_that_gave_no_answer_are_wrong() -> 
     assert judge_affinity([silent]) == [WorkerAffinity("worker-0-4", "?", "?", "", "", "", "no answer within 60 s")]
 
 
+def test_a_gpu_worker_is_bound_as_in_a_run_or_not_at_all() -> None:
+    place = {"device": "4", "near": list(range(16, 32)), "unknown": "", "step": list(range(32))}
+    found = judge_affinity(
+        [worker(number, cpus, gpus=str(number), gpu=place) for number, cpus in enumerate([range(16, 32), range(16)])]
+    )
+    assert [one.why for one in found] == ["", "has GPU 4, and is bound to CPUs 0-15 instead of 16-31"]
+    (unbound,) = judge_affinity([worker(0, range(32), gpus="4", gpu=place)])
+    assert (unbound.why, unbound.note) == ("", "not bound to CPUs 16-31 near GPU 4")
+    (unknown,) = judge_affinity([worker(0, range(4), gpus="4", gpu={**place, "near": [], "unknown": "error 3"})])
+    assert (unknown.why, unknown.note) == ("", "")
+
+
 def workers_why(workers: Sequence[dict[str, Any]]) -> str:
     return judge_affinity(workers)[2].why
 
