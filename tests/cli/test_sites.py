@@ -161,22 +161,22 @@ def test_a_shipped_profile_has_no_wrong_line(name: str) -> None:
     assert [finding for finding in check_site(load_site(name)) if finding.ok is False] == []
 
 
-def test_draco_asks_its_scheduler_for_what_its_old_scripts_asked_for() -> None:
+def test_draco_asks_its_scheduler_for_what_its_old_scripts_asked_for_and_all_cpus() -> None:
     site = load_site("draco")
     assert site.batch.model_dump(include={"queue", "account", "options"}) == {
         "queue": "batch_dgx1_m2",
         "account": "sw_rapids_testing",
         "options": ["--nv-meta=ml-model.rapids-benchmarks"],
     }
-    assert (site.node.cores, site.node.gpus, site.layout.workers, site.limits.job) == (16, 8, 8, 7200.0)
+    assert (site.node.cores, site.node.gpus, site.layout.workers, site.limits.job) == (80, 8, 8, 7200.0)
     assert (site.interface, site.defaults.nodes) == ("ibp132s0", [1, 2, 4, 8, 16])
     assert site.layout.rmm_pool == 8 * 10**9
 
 
-def test_perlmutter_asks_its_scheduler_for_what_its_old_scripts_asked_for() -> None:
+def test_perlmutter_asks_its_scheduler_for_what_its_old_scripts_asked_for_and_all_cpus() -> None:
     site = load_site("perlmutter")
     assert (site.batch.qos, site.batch.constraint, site.limits.job) == ("early_science", "gpu", 2700.0)
-    assert (site.node.cores, site.node.gpus, site.layout.workers, site.interface) == (16, 4, 4, "hsn0")
+    assert (site.node.cores, site.node.gpus, site.layout.workers, site.interface) == (128, 4, 4, "hsn0")
     assert site.setup.modules == ["PrgEnv-nvidia", "cudatoolkit", "gcc"]
     timeouts = [value for name, value in site.env.items() if "__COMM__TIMEOUTS__" in name]
     assert (timeouts, site.paths.scratch) == (["3600s", "3600s"], "/dev/shm")
@@ -208,9 +208,9 @@ def test_check_says_a_line_each_and_exits_with_2_when_one_is_wrong(gpubench: Run
     right = gpubench("sites", "check", "mine.toml")
     assert right.returncode == 0, right.stdout + right.stderr
     assert {line.partition(":")[0] for line in right.stdout.splitlines()} == {"ok", "not checked"}
-    wrong = gpubench("sites", "check", "mine.toml", "--set", "layout.threads=3")
+    wrong = gpubench("sites", "check", "mine.toml", "--set", "layout.threads=11")
     assert wrong.returncode == 2
-    assert "wrong: 8 workers x 3 threads = 24 are more than the 16 cores of node.cores" in wrong.stdout
+    assert "wrong: 8 workers x 11 threads = 88 are more than the 80 cores of node.cores" in wrong.stdout
     assert wrong.stderr.startswith("gpubench: 1 of these lines is wrong")
 
 

@@ -134,10 +134,10 @@ def test_draco_leaves_out_ucx_1_13_on_more_than_four_nodes_and_nowhere_else() ->
         assert script.count("\nrun ") == 16 - len(left_out[nodes])
 
 
-def test_dracos_header_says_what_its_old_scripts_said() -> None:
+def test_dracos_header_says_what_its_old_scripts_said_and_asks_for_all_cpus() -> None:
     header = [line.removeprefix("#SBATCH ") for line in scripts("draco")[8].splitlines() if line.startswith("#SBATCH")]
     assert {
-        *("--nodes=8", "--ntasks-per-node=1", "--cpus-per-task=16", "--gpus-per-node=8", "--time=120"),
+        *("--nodes=8", "--ntasks-per-node=1", "--cpus-per-task=80", "--gpus-per-node=8", "--time=120"),
         *("--partition=batch_dgx1_m2", "--account=sw_rapids_testing", "--nv-meta=ml-model.rapids-benchmarks"),
     } <= set(header)
 

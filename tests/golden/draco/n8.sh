@@ -2,7 +2,7 @@
 #SBATCH --nodes=8
 #SBATCH --ntasks-per-node=1
 #SBATCH --exclusive
-#SBATCH --cpus-per-task=16
+#SBATCH --cpus-per-task=80
 #SBATCH --gpus-per-node=8
 #SBATCH --time=120
 #SBATCH --signal=B:TERM@120
@@ -48,7 +48,7 @@ export GPUBENCH_END
 # Launcher srun: one supervisor per node. Every step says its whole shape: newer Slurm doesn't hand on --cpus-per-task.
 # In the background, so that signals are heard. No step ends its peers at once: rank 0 still has a record to write.
 stopping='' told='' begun=() more=()
-shape=(--ntasks-per-node=1 --cpus-per-task=16 --gpus-per-node=8 --kill-on-bad-exit=0 --wait=90 --export=ALL)
+shape=(--ntasks-per-node=1 --cpus-per-task=80 --gpus-per-node=8 --kill-on-bad-exit=0 --wait=90 --export=ALL)
 launch() {
   begin "$@"
   await
