@@ -21,10 +21,10 @@ from gpubench.images.kinds.base import images_root
 from gpubench.images.kinds.venvs import ensure
 from gpubench.spec import Deadlines
 from gpubench.spec.near_gpu import cpu_list
-from tests.conftest import need
+from tests.conftest import ROOT, need
 from tests.gpu.stacks import IMAGES, STACKS, STAND_INS, obtain
 from tests.node.runners import Runner
-from tests.node.specs_by_hand import node_half
+from tests.node.specs_by_hand import node_half, quiet_environment
 
 TWO_SOCKETS = {1: [0], 2: [0, 1], 8: [0, 0, 0, 0, 1, 1, 1, 1]}
 """By number of GPUs: for each the place, among the two CPUs, of the one near it."""
@@ -115,6 +115,32 @@ def test_every_gpu_worker_has_its_own_gpu_and_the_cpus_near_it(
         assert {one["ucx"]["env"]["UCX_MEMTYPE_CACHE"] for one in processes} == {"n"}
 
 
+MADE = """
+import json
+from dask_cuda import cuda_worker
+from gpubench.node import gpu
+gpu.cuda_worker()
+made = []
+cuda_worker.Nanny = lambda *words, **options: made.append(options)
+cuda_worker.CUDAWorker("tcp://127.0.0.1:1", device_memory_limit=0.5, memory_limit=1000)
+print(json.dumps([[one["env"]["CUDA_VISIBLE_DEVICES"][0], one["data"][1]["device_memory_limit"]] for one in made]))
+"""
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("stack", STACKS)
+def test_every_gpu_worker_is_given_the_memory_limit_of_its_own_gpu(nvml: Path, python39: str, stack: str) -> None:
+    found = obtain(stack, python39)
+    variables = found.variables(nvml, "tcp", {"STAND_IN_NODE": "two-sockets"})
+    variables["PYTHONPATH"] += f":{ROOT}"
+    words = [found.python, "-c", MADE]
+    done = subprocess.run(
+        words, env=quiet_environment(**variables), capture_output=True, text=True, timeout=150, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [[str(gpu), (40 - gpu) * 5 * 10**8] for gpu in range(8)]
+
+
 UNBOUND = """
 import os
 os.sched_setaffinity = lambda pid, cpus: None
@@ -172,6 +198,13 @@ def test_workers_on_instances_of_mig_are_on_the_cpus_near_their_gpus(start: Star
     )
     assert (record.status, record.reason) == ("ok", "")
     assert places(processes) == [("worker-0-0-0", instances[0], [0]), ("worker-0-0-1", instances[1], [1])]
+
+
+@pytest.mark.system
+def test_workers_start_where_the_driver_knows_nothing_of_mig(start: Start) -> None:
+    record, processes = start("ucx-py-0.35", 2, "tcp", node="old-driver")
+    assert (record.status, record.reason) == ("ok", "")
+    assert places(processes) == on_own(2, [[0], [1]])
 
 
 UCP = """
