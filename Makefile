@@ -81,7 +81,7 @@ lint: $(VENV)/.dev ## ruff, mypy --strict, import-linter, shellcheck
 	@$(BIN)/mypy
 	@$(BIN)/mypy --config-file requirements/mypy-node.ini
 	@$(BIN)/lint-imports
-	@$(BIN)/shellcheck requirements/*.sh .ci/run docker/locks/lock.sh docker/context/gpubench
+	@$(BIN)/shellcheck requirements/*.sh .ci/run docker/locks/lock.sh docker/context/gpubench tests/gpu/lock.sh
 
 docs: $(VENV)/.dev ## the manual: docs/ into site/, which opens from disk
 	@$(BIN)/python docs/generate.py

@@ -60,11 +60,12 @@ def check_affinity(workers: Sequence[Facts]) -> List[str]:
     Raises:
         CheckError: it is on others.
     """
-    for worker in workers:
+    by_name = sorted(workers, key=lambda worker: str(worker["name"]))  # they come in the order of their ports
+    for worker in by_name:
         wrong = near_gpu.misplaced(worker["gpu"], worker["affinity"])
         if wrong:
             raise CheckError("{} (pid {} on {}) {}".format(worker["name"], worker["pid"], worker["host"], wrong))
-    return near_gpu.warning(workers)
+    return near_gpu.warning(by_name)
 
 
 def check_processes(spec: RunSpec, processes: Sequence[Facts]) -> None:
