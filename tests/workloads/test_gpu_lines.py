@@ -129,20 +129,34 @@ OLD_OPTIONS = """
 from gpubench.node import gpu
 gpu.cuda_worker()(["--death-timeout", "60", "--help"])
 """
-NEAR = "from gpubench.workloads import nvml; print(*nvml.cpus_near('{device}'))"
-NEAR_CASES: list[tuple[str, dict[str, str], str]] = [
-    ("0", {}, "[0]"),
-    ("1", {}, "[1]"),
-    ("GPU-00000000-0000-0000-0000-000000000001", {}, "[1]"),
-    ("MIG-00000000-0000-0000-0001-000000000001", {}, "[1]"),
-    ("MIG-00000000-0000-0000-0001-000000000007", {}, "[] error 6"),
-    ("GPU-1", {}, "[] error 6"),
-    ("9", {}, "[] error 2"),
-    ("0", {"STAND_IN_NVML_AFFINITY": "3"}, "[] error 3"),
-    ("0", {"STAND_IN_NVML_INIT": "9"}, "[] error 9"),
-    ("0", {"LD_LIBRARY_PATH": ""}, "[] libnvidia-ml.so.1: cannot open shared object file: No such file or directory"),
+NEAR = """
+import os
+from gpubench.workloads import nvml
+cases = {cases}
+for name, value, device in cases:
+    os.environ[name] = value
+    print(*nvml.cpus_near(device))
+    del os.environ[name]
+"""
+ONE, SECOND = ("STAND_IN_NODE", "mig"), "000000000001"
+NEAR_CASES = [
+    (*ONE, "0", "[0]"),
+    (*ONE, "1", "[1]"),
+    (*ONE, f"GPU-00000000-0000-0000-0000-{SECOND}", "[1]"),
+    (*ONE, f"MIG-00000000-0000-0000-0001-{SECOND}", "[1]"),
+    (*ONE, f"MIG-00000000-0000-0000-0007-{SECOND}", "[] error 6"),
+    (*ONE, "GPU-1", "[] error 6"),
+    (*ONE, "9", "[] error 2"),
+    ("STAND_IN_NVML_AFFINITY", "3", "0", "[] error 3"),
+    ("STAND_IN_NVML_INIT", "9", "0", "[] error 9"),
 ]
-"""GPU of the node ``mig``, variables, and what is said: CPUs, and why not."""
+"""A variable, the word of a GPU, and what is said: CPUs, and why not."""
+WIDE = """
+import os
+os.sysconf = lambda name: 80
+from gpubench.workloads import nvml
+print(*nvml.cpus_near("1"))
+"""
 CHOSEN = "import os; from gpubench.node import gpu; print(gpu.chosen({workers}, os.environ).get(gpu.VISIBLE, ''))"
 COUNT = "from gpubench.node import gpu; print(gpu.count(), gpu.resolve('auto'), gpu.resolve('cpu'))"
 
@@ -172,11 +186,19 @@ def test_of_more_gpus_than_workers_the_first_of_those_that_the_job_was_given_are
     assert ask(variables, CHOSEN.format(workers=workers)) == shown
 
 
-@pytest.mark.parametrize(("device", "more", "said"), NEAR_CASES)
-def test_the_cpus_near_a_gpu_are_found_by_index_and_uuid_or_it_is_said_why_not(
-    environment: Environment, device: str, more: dict[str, str], said: str
-) -> None:
-    assert ask(environment(STAND_IN_NODE="mig", **more), NEAR.format(device=device)) == said
+def near(environment: Environment) -> list[str]:
+    lines = ask(environment(), NEAR.format(cases=[case[:3] for case in NEAR_CASES])).splitlines()
+    return [line.rstrip() for line in lines]
+
+
+def test_the_cpus_near_a_gpu_are_found_by_index_and_uuid_or_it_is_said_why_not(environment: Environment) -> None:
+    assert near(environment) == [said for _, _, _, said in NEAR_CASES]
+    missing = "[] libnvidia-ml.so.1: cannot open shared object file: No such file or directory"
+    assert ask(environment(LD_LIBRARY_PATH=""), NEAR.format(cases=[("A", "", "0")])) == missing
+
+
+def test_cpus_beyond_the_64th_are_near_a_gpu_too(environment: Environment) -> None:
+    assert ask(environment(STAND_IN_NODE="mig", STAND_IN_CPUS="5,70"), WIDE) == "[70]"
 
 
 OWN = """
@@ -250,8 +272,8 @@ def test_every_workload_runs_on_gpu_workers_and_every_line_about_gpus_is_execute
     ask(variables, "from gpubench.node import gpu; gpu.worker_options('cpu', 'default')")
     ask(environment(STAND_IN_GPUS="0"), WITHOUT, stack.python)
     ask(variables, OLD_OPTIONS, obtain("ucx-py-0.29", python39).python)
-    for device, more, _ in NEAR_CASES:
-        ask(environment(STAND_IN_NODE="mig", **more), NEAR.format(device=device))
+    near(environment)
+    ask(environment(LD_LIBRARY_PATH=""), NEAR.format(cases=[("A", "", "0")]))
     for more in ({}, {"STAND_IN_NVML_INIT": "9"}, {"LD_LIBRARY_PATH": ""}):
         ask(environment(**more), "from gpubench.workloads import counters; counters.HostCounters([]).read()")
     ask(variables, CPU.format(folder=tmp_path))
