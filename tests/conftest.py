@@ -63,6 +63,7 @@ LONGEST = (
     *("tests/kubernetes/test_parsl_on_kubernetes.py", "tests/kubernetes/test_kubernetes_campaigns.py"),
     *("tests/slurm/test_campaigns_broken.py", "tests/slurm/test_campaigns.py"),
     *("tests/slurm/test_campaigns_under_pbs.py", "tests/cli/test_interleaved.py", "tests/cli/test_going_on.py"),
+    *("tests/gpu/test_gpu_starts.py", "tests/workloads/test_gpu_lines.py"),
 )
 """Groups that take long."""
 

@@ -29,6 +29,7 @@ from tests.node.specs_by_hand import node_half, quiet_environment
 TWO_SOCKETS = {1: [0], 2: [0, 1], 8: [0, 0, 0, 0, 1, 1, 1, 1]}
 """By number of GPUs: for each the place, among the two CPUs, of the one near it."""
 
+POOL = 1 << 30
 Start = Callable[..., "tuple[Any, list[dict[str, Any]]]"]
 
 
@@ -39,7 +40,7 @@ def start(nvml: Path, python39: str, tmp_path: Path) -> Iterator[Start]:
     ``variables`` are further ones of its processes; ``apart`` those of the supervisor of a scheduler that is elsewhere.
     """
     need(len(os.sched_getaffinity(0)) > 1, "two CPUs, to tell the workers of one GPU from those of another")
-    started: list[subprocess.Popen[str]] = []
+    runners: list[Runner] = []
 
     def run(stack: str, gpus: int, protocol: str, *, node: str = "two-sockets", **changes: Any) -> Any:
         found = obtain(stack, python39)
@@ -61,17 +62,17 @@ def start(nvml: Path, python39: str, tmp_path: Path) -> Iterator[Start]:
                 **changes,
             },
         )
+        runners.append(runner)
         # The supervisor, too, finds NVML: it counts the GPUs of the node.
         more["LD_LIBRARY_PATH"] = variables["LD_LIBRARY_PATH"]
         if apart is not None:
             runner.start("--role", "scheduler", **more, **apart)
-        started.extend(runner.processes)
         runner.run("--rank", "0", **more)
         provenance = json.loads((runner.run_dir() / "provenance.json").read_text())
         return runner.record(), provenance["processes"]
 
     yield run
-    for process in started:
+    for process in [process for runner in runners for process in runner.processes]:
         process.kill()
         process.communicate()
 
@@ -103,9 +104,10 @@ def on_own(gpus: int, near: list[list[int]]) -> list[tuple[str, str, list[int]]]
 def test_every_gpu_worker_has_its_own_gpu_and_the_cpus_near_it(
     start: Start, stack: str, gpus: int, protocol: str
 ) -> None:
-    record, processes = start(stack, gpus, protocol)
+    record, processes = start(stack, gpus, protocol, rmm_pool=str(POOL))
     assert (record.status, record.reason) == ("ok", "")
     assert places(processes) == on_own(gpus, [[cpu] for cpu in TWO_SOCKETS[gpus]])
+    assert [one["memory_pool"]["pool_bytes"] for one in of_workers(processes)] == [POOL] * gpus
     assert {one["ucx"]["loaded"] for one in processes} == {"1.19.0" if protocol == "ucx" else "none"}
     assert not [line for line in record.warnings if "GPU" in line]
     # What the binding has set in the parent of a worker before, the worker was not given.
