@@ -57,8 +57,8 @@ class Submitted:
 
     @property
     def place(self) -> str:
-        """`` on cluster NAME``; empty where none is known."""
-        return f" on cluster {self.cluster}" if self.cluster else ""
+        """`` on cluster NAME``; empty where none is known, or where the id says it."""
+        return f" on cluster {self.cluster}" if self.cluster and not self.job_id.endswith(f".{self.cluster}") else ""
 
 
 def read(job_dir: Path) -> Submitted | None:

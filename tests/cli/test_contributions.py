@@ -23,6 +23,7 @@ from gpubench.cli.results.pack import pack
 from gpubench.errors import DataError, GpubenchError, UsageError
 from gpubench.fsck import ids_of_runs, ids_of_workloads
 from gpubench.model.plan import Plan
+from gpubench.schedulers import local
 from gpubench.spec.plain import content_id
 from gpubench.store.campaign import Campaign
 from tests.conftest import ROOT, Run, need
@@ -45,7 +46,7 @@ def packed(tmp_path: Path) -> Packed:
     def make(change: Callable[[Path], object] = lambda _directory: None, name: str = "mine") -> Path:
         copy = Path(shutil.copytree(GOLDEN, tmp_path / "campaigns" / name))
         for job in copy.glob("jobs/*"):
-            (job / "local.json").write_text(json.dumps({"pid": 1, "started": "0", "code": 0}))
+            local._remember(job, 1, 0)
             (job / "job.sh").write_text("#!/bin/bash\nGPUBENCH_TOKEN=$(cat file)\n")
         change(copy)
         out = tmp_path / f"{name}.gpubench.zip"

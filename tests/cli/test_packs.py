@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import stat
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import DataError, GpubenchError, IncompleteError
+from gpubench.schedulers import local
 from gpubench.store.packs import INDEX, unpack
 from tests.conftest import ROOT
 from tests.in_process import invoked as run
@@ -38,7 +40,7 @@ def refusal(*words: str | Path) -> GpubenchError:
 def campaign(tmp_path: Path) -> Path:
     copy = Path(shutil.copytree(GOLDEN / "campaign", tmp_path / "far" / "tiny"))
     for job in copy.glob("jobs/*"):
-        (job / "local.json").write_text(json.dumps({"pid": 1, "started": "0", "code": 0}))
+        local._remember(job, 1, 0)
     return copy
 
 
@@ -139,7 +141,7 @@ def test_what_changes_a_campaign_refuses_a_pack_in_one_line(words: str, packed: 
 def test_a_pack_of_an_unfinished_campaign_says_what_is_missing(campaign: Path) -> None:
     next(campaign.glob("runs/*-1/run.json")).unlink()
     for job in campaign.glob("jobs/*"):
-        (job / "local.json").write_text(json.dumps({"pid": 1, "started": "0", "code": 1}))
+        local._remember(job, 1, 1)
     done = run("results", "pack", campaign)
     assert (done.exit_code, "not in it: block" in done.stderr) == (0, True)
     of_pack, of_directory = run("status", PACK), run("status", campaign)
@@ -164,10 +166,8 @@ def test_a_campaign_that_runs_is_not_packed_nor_links_nor_over_other_files(campa
     assert "is a link" in str(refusal("results", "pack", campaign, "--out", "y.zip"))
     (campaign / "notes").unlink()
     next(campaign.glob("runs/*-1/run.json")).unlink()
-    stat_line = Path("/proc/self/stat").read_text()
-    pid, started = stat_line.split()[0], stat_line.rpartition(")")[2].split()[19]
     for job in campaign.glob("jobs/*"):
-        (job / "local.json").write_text(json.dumps({"pid": int(pid), "started": started, "code": None}))
+        local._remember(job, os.getpid(), None)
     assert "is still running" in str(refusal("results", "pack", campaign, "--out", "y.zip"))
     assert not (tmp_path / "y.zip").exists()
 

@@ -23,6 +23,7 @@ import rich.text
 from gpubench.cli.terminal import Terminal
 from gpubench.model.images_lock import ImagesLock, LockRow
 from gpubench.model.text import visible
+from gpubench.schedulers import local
 from tests.conftest import GPUBENCH, ROOT, Run, own_queue, plain_environment
 
 GOLDEN = ROOT / "tests" / "golden" / "schemas" / "1"
@@ -50,7 +51,7 @@ def campaign(tmp_path: Path) -> Path:
     failed = sorted(copy.glob("runs/*/run.json"))[0]
     failed.write_text(json.dumps(json.loads(failed.read_text()) | {"status": "failed"}))
     for job in copy.glob("jobs/*"):
-        (job / "local.json").write_text(json.dumps({"pid": 1, "started": "0", "code": 0}))
+        local._remember(job, 1, 0)
     return copy
 
 

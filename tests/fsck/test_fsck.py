@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 from gpubench.fsck import check_campaign, check_import
+from gpubench.schedulers import local
 from gpubench.store.campaign import Campaign
 from tests.conftest import Run
 from tests.in_process import invoked as run
@@ -174,9 +175,8 @@ def test_a_campaign_that_runs_is_no_finding_and_the_command_says_so(campaign: Pa
     (unfinished / ".run.json.ab_1c2d3").write_text("")
     job = campaign / "jobs" / "j001-n1"
     with subprocess.Popen(["sleep", "60"]) as process:
-        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
         for one in (job, job.with_name("j002-n1")):
-            (one / "local.json").write_text(json.dumps({"pid": process.pid, "started": fields[19], "code": None}))
+            local._remember(one, process.pid, None)
         running = run("results", "fsck", campaign)
         process.kill()
     assert (running.exit_code, "may still be running" in running.stdout) == (0, True)
