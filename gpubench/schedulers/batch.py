@@ -8,10 +8,10 @@ No command runs without a time limit: with a dead controller they hang for minut
 import abc
 import contextlib
 import dataclasses
-import datetime as dt
 import math
 import os
 import re
+import secrets
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -116,7 +116,7 @@ class BatchScheduler(abc.ABC):
 
     @abc.abstractmethod
     def find(self, job: Submitted) -> Accepted | None:
-        """The newest job of the user from the directory of ``job``, none of ``job.earlier_ids``; None where none is.
+        """The job of this name, user and directory; None where the scheduler shows none.
 
         Raises:
             SchedulerError: the scheduler doesn't answer.
@@ -177,11 +177,14 @@ class BatchScheduler(abc.ABC):
         self.check(job_dir)
         dependencies = self.dependencies(after)
         name, before, cluster = submitted.job_name(job_dir), submitted.read(job_dir), ""
+        unique = f"{name}-{secrets.token_hex(3)}"  # by which the job is found if its submit isn't heard
         with contextlib.suppress(SchedulerError, MissingToolError):  # what stands in the way, the submit will say
             cluster = self.cluster_of(job_dir, environ)
-        job = submitted.write(job_dir, self.NAME, name, cluster=cluster)
+        job = submitted.write(
+            job_dir, self.NAME, unique, cluster=cluster, files=sorted(self._numbers_of_files(job_dir))
+        )
         try:
-            done = self.run_submit(job_dir, name, environ, dependencies)
+            done = self.run_submit(job_dir, unique, environ, dependencies)
             accepted = self._accepted(done)
         except MissingToolError:
             submitted.restore(job_dir, before)
@@ -293,18 +296,18 @@ class BatchScheduler(abc.ABC):
         ``user`` and ``directory`` are those of the answer, empty where it names none.
         """
         same_user = not job.user or user in ("", job.user, str(job.uid))
-        if same_user and (not job.directory or directory in ("", job.directory)):
+        if same_user and (not job.directory or not directory or os.path.realpath(directory) == job.directory):
             return None
         facts = ", ".join(filter(None, (user and f"user {user}", directory and f"directory {directory}")))
         reason = f"{self.TITLE}'s job {job.job_id}{job.place} is another one of that number ({facts})"
         return JobState("unknown", reason=reason, job_id=job.job_id)
 
     def forgotten(self, job: Submitted) -> JobState:
-        """The state of a job that its own cluster doesn't know any more: it has ended. Unknown if that isn't known."""
+        """The state of a job that its own cluster doesn't know: it has ended, unless it isn't shown yet."""
         reason = f"{self.TITLE} doesn't know the job, and the job left no exit code"
-        if not job.cluster:
-            return JobState("unknown", reason=reason, job_id=job.job_id)
-        return JobState("ended", VANISHED, reason, None, job.job_id)
+        if job.cluster and job.age_s > UNHEARD_S:
+            return JobState("ended", VANISHED, reason, None, job.job_id)
+        return JobState("unknown", reason=reason, job_id=job.job_id)
 
     def _state(self, job_dir: Path, job: Submitted) -> JobState:
         if job.here and (left := self._left(job_dir, job.job_id)):
@@ -328,13 +331,16 @@ class BatchScheduler(abc.ABC):
         """``job`` with its id, which the front end didn't hear: from the queue, or from the files that the job left."""
         accepted = self.find(job)
         if accepted is None:
-            earlier = {_number(job_id) for job_id in job.earlier_ids}
-            paths = [path for name in (self.log("*"), self.exit_code_file("*")) for path in job_dir.glob(name)]
-            found = {match[0] for path in paths if (match := re.search(r"\d+", path.name))} - earlier
+            found = self._numbers_of_files(job_dir) - set(job.files)
             accepted = self.of_number(max(found, key=int), job) if found else None
         if accepted is None:
             return job
         return dataclasses.replace(job, job_id=accepted.job_id, cluster=accepted.cluster or job.cluster)
+
+    def _numbers_of_files(self, job_dir: Path) -> set[str]:
+        """Numbers of the jobs that have left a log or an exit code here."""
+        names = (path.name for name in (self.log("*"), self.exit_code_file("*")) for path in job_dir.glob(name))
+        return {match[0] for name in names if (match := re.search(r"\d+", name))}
 
     def of_number(self, number: str, job: Submitted) -> Accepted | None:  # noqa: ARG002 - most need no more
         """The job of this number on the cluster of ``job``; None where its whole id isn't known."""
@@ -351,7 +357,7 @@ class BatchScheduler(abc.ABC):
 
 def unheard(job: Submitted, why: str) -> JobState:
     """The state of a job that isn't there, and of whose submit nobody heard: after a while none can come any more."""
-    left_s = UNHEARD_S - (dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(job.at)).total_seconds()
+    left_s = UNHEARD_S - job.age_s
     reason = f"its submit at {job.at} gave no answer, and {why}"
     if not job.cluster:  # maybe another one than that of the submit was asked
         return JobState("unknown", reason=reason)
@@ -367,8 +373,9 @@ def _number(job_id: str) -> str:
 
 DEADLINE_S = 30.0
 UNHEARD_S = 300.0
-"""Seconds after which no submit arrives any more: sbatch, which tries longest when its front end is dead, tries for two
-minutes (MAX_RETRIES in src/sbatch/sbatch.c)."""
+"""Seconds after which no submit arrives any more, and every job is shown. sbatch, whose front end is dead, tries for
+two minutes (MAX_RETRIES in src/sbatch/sbatch.c); LSF shows a new job after MBD_REFRESH_TIME, and a site's cache of
+qstat after a minute."""
 OURS = "GPUBENCH_"
 """Begins every name by which a script, or what it starts, can be told something else than the plan says."""
 BLOCKS = "GPUBENCH_BLOCKS"

@@ -55,6 +55,10 @@ _HARMLESS = ("PodInitializing", "ContainerCreating")
 """Reasons of containers that haven't started yet."""
 
 
+class RefusedError(SchedulerError):
+    """The cluster has refused the objects, and none of them is left."""
+
+
 class Pod:
     """What a pod of an Indexed Job says of itself; ``rank`` is the number that its Job gave it.
 
@@ -74,6 +78,10 @@ class Pod:
     def over(self) -> list[str]:
         """Names of those that have ended."""
         return [name for name, now in self._containers() if "terminated" in now]
+
+    def lives(self) -> bool:
+        """Whether a container of it may still run."""
+        return self._status.get("phase") not in ("Succeeded", "Failed")
 
     def waits(self) -> str:
         """Why it doesn't go on; empty where it does."""
@@ -120,16 +128,18 @@ def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ())
             then="rename it back",
         )
     before = submitted.read(job_dir)
-    if before is not None:
-        _require_cluster(job_dir, before)
+    cluster = _cluster(job_dir)
+    # What somebody has declared ended may lie on a cluster that is gone.
+    if before is not None and not (before.declared_ended and before.cluster != cluster):
+        _require_cluster(before, cluster)
         _delete(job_dir)
     pod_log_collector.begin(job_dir)
     (job_dir / SEEN_FILE).unlink(missing_ok=True)
-    entry = submitted.write(job_dir, NAME, name, cluster=_cluster(job_dir), after=after)
+    entry = submitted.write(job_dir, NAME, name, cluster=cluster, after=after)
     try:
         if not after:
             _apply(job_dir, entry)
-    except (MissingToolError, SchedulerError):
+    except (MissingToolError, RefusedError):  # any other error leaves open whether the Job is there: `state` finds out
         submitted.restore(job_dir, before)
         raise
     return name
@@ -140,7 +150,7 @@ def _apply(job_dir: Path, entry: Submitted) -> None:
     done = _kubectl(job_dir, "apply", "--server-side", "-f", JOB_FILE)
     if done.returncode:
         _delete(job_dir)  # a Service without its Job is of no use
-        raise SchedulerError(f"kubectl refuses {job_dir / JOB_FILE}: {said(done)}")
+        raise RefusedError(f"kubectl refuses {job_dir / JOB_FILE}: {said(done)}")
     submitted.keep(job_dir, dataclasses.replace(entry, job_id=name))
 
 
@@ -161,7 +171,7 @@ def _state(job_dir: Path, entry: Submitted) -> JobState:
         torn = pod_log_collector.torn(job_dir)
         return dataclasses.replace(seen, reason="; ".join(filter(None, (seen.reason, *torn))))
     try:
-        _require_cluster(job_dir, entry)
+        _require_cluster(entry, _cluster(job_dir))
         objects = _objects(job_dir)
     except (MissingToolError, SchedulerError) as error:
         missing = isinstance(error, MissingToolError)
@@ -170,8 +180,11 @@ def _state(job_dir: Path, entry: Submitted) -> JobState:
         why = "there is no kubectl here to ask" if missing else error.what
         return JobState("unknown", reason=why, job_id=entry.job_id)
     job = next((one for one in objects if one["kind"] == "Job"), None)
+    pods = _pods(objects)
     if job is not None:
-        return _remember(job_dir, _judge(job, _pods(objects), seen))
+        return _remember(job_dir, _judge(job, pods, seen))
+    if living := ", ".join(pod.name for pod in pods if pod.lives()):
+        return JobState("running", "Deleted", f"its Job was deleted, and pods live on: {living}", None, entry.job_id)
     if entry.job_id:
         return _remember(job_dir, _gone(seen, entry.job_id))
     waits = JobState("pending", reason=f"waits for {', '.join(entry.after)}")
@@ -196,7 +209,7 @@ def poll(job_dirs: Sequence[Path], *, submit_next: bool) -> None:
         if _fetch(job_dir) or state(job_dir).phase == "ended":
             ended.add(entry.name)
         elif submit_next and not entry.job_id and entry.after and not set(entry.after) - ended:
-            _require_cluster(job_dir, entry)
+            _require_cluster(entry, _cluster(job_dir))
             _apply(job_dir, entry)
 
 
@@ -210,7 +223,7 @@ def cancel(job_dir: Path) -> None:
     _remember(job_dir, JobState("ended", "CANCELLED", "deleted by gpubench cancel", None, now.job_id, now.hosts))
     try:
         _take_away(job_dir)
-    except SchedulerError:
+    except BaseException:
         (job_dir / SEEN_FILE).unlink(missing_ok=True)
         raise
 
@@ -219,7 +232,7 @@ def remove(job_dir: Path) -> None:
     """See ``Retained.remove``."""
     entry = submitted.read(job_dir)
     if entry is not None and entry.job_id:
-        _require_cluster(job_dir, entry)
+        _require_cluster(entry, _cluster(job_dir))
         _take_away(job_dir)
 
 
@@ -227,11 +240,6 @@ def _take_away(job_dir: Path) -> None:
     """Fetch the logs, delete every object, come back when no pod is left."""
     _fetch(job_dir, again=True)
     _delete(job_dir)
-    if not _await_deletion(job_dir, "Pod"):
-        raise SchedulerError(
-            f"pods of {_name(job_dir)} still run {CANCEL_S:g} s after they were deleted",
-            then=f"inspect them: kubectl get pods -l {INSTANCE}={_name(job_dir)}",
-        )
 
 
 def _fetch(job_dir: Path, *, again: bool = False) -> bool:
@@ -317,6 +325,11 @@ def _delete(job_dir: Path) -> None:
             f"Job {_name(job_dir)} still exists {CANCEL_S:g} s after it was deleted",
             then=f"inspect it: kubectl describe job {_name(job_dir)}",
         )
+    if not _await_deletion(job_dir, "Pod"):
+        raise SchedulerError(
+            f"pods of {_name(job_dir)} still run {CANCEL_S:g} s after they were deleted",
+            then=f"inspect them: kubectl get pods -l {INSTANCE}={_name(job_dir)}",
+        )
 
 
 def _await_deletion(job_dir: Path, kind: str) -> bool:
@@ -336,9 +349,8 @@ def _cluster(job_dir: Path) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def _require_cluster(job_dir: Path, entry: Submitted) -> None:
+def _require_cluster(entry: Submitted, now: str) -> None:
     """Raise SchedulerError where kubectl talks to another cluster than that of the submit: there the job isn't."""
-    now = _cluster(job_dir)
     if entry.cluster != now:
         raise SchedulerError(
             f"kubectl talks to {now or 'no cluster'}, and job {entry.name} is on {entry.cluster or 'another'}",

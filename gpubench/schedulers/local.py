@@ -8,6 +8,7 @@ holder lets one job run after the other.
 import contextlib
 import dataclasses
 import fcntl
+import hashlib
 import json
 import os
 import signal
@@ -19,10 +20,10 @@ from typing import Any
 
 import platformdirs
 
-from gpubench.errors import MissingToolError, SchedulerError
+from gpubench.errors import DataError, MissingToolError, SchedulerError
 from gpubench.files import write_atomically, writing
 from gpubench.polling import poll_until
-from gpubench.schedulers.state import JobState, declaration, declared
+from gpubench.schedulers.state import JobState, Phase, declaration, declared
 
 STATE_FILE = "local.json"
 LOG = "job.log"
@@ -151,11 +152,8 @@ def state(job_dir: Path) -> JobState:
     job_id, code = str(known["pid"]), known["code"]
     if code is not None:
         return JobState("ended", "FAILED" if code else "COMPLETED", _last_line(job_dir) if code else "", code, job_id)
-    if known["boot"] != _boot():
-        if known["host"] == socket.gethostname():
-            return JobState("ended", "KILLED", "this machine has been started anew since", job_id=job_id)
-        reason = f"it was started on {known['host']}, and this machine is {socket.gethostname()}: ask there"
-        return declared(known["declared_ended"], JobState("unknown", reason=reason, job_id=job_id))
+    if elsewhere := _elsewhere(known["machine"], _machine()):
+        return declared(known["declared_ended"], JobState(*elsewhere, job_id=job_id))
     if not _alive(known):
         return JobState("ended", "KILLED", job_id=job_id)
     orphaned = not _is(**known["front"])
@@ -164,8 +162,8 @@ def state(job_dir: Path) -> JobState:
 
 def _remember(job_dir: Path, pid: int, code: int | None) -> None:
     front = {"pid": os.getpid(), "started": _start_time(os.getpid())}
-    machine = {"host": socket.gethostname(), "boot": _boot()}
-    _write(job_dir, {"pid": pid, "started": _start_time(pid), "code": code, "front": front, **machine})
+    machine = _machine()
+    _write(job_dir, {"pid": pid, "started": _start_time(pid), "code": code, "front": front, "machine": machine})
 
 
 def _write(job_dir: Path, known: Mapping[str, Any]) -> None:
@@ -173,21 +171,25 @@ def _write(job_dir: Path, known: Mapping[str, Any]) -> None:
     try:
         write_atomically(path, text)  # a concurrent reader gets the old or the new file
     except MissingToolError:
-        with writing(path):
-            path.write_text(text, encoding="utf-8")  # over the old one, which fits on a full disk, too
+        with writing(path), path.open("r+", encoding="utf-8") as file:  # a full disk has the old one's place
+            file.write(text)
+            file.truncate()
 
 
 def _known(job_dir: Path) -> dict[str, Any] | None:
-    """What was remembered."""
+    """What was remembered; None where nothing was. Raises DataError: it can't be read."""
+    path = job_dir / STATE_FILE
     try:
-        known = json.loads((job_dir / STATE_FILE).read_text(encoding="utf-8"))
+        known = json.loads(path.read_text(encoding="utf-8"))
         return {
-            **{name: known[name] for name in ("pid", "started", "code", "host", "boot")},
-            "front": {name: known["front"][name] for name in ("pid", "started")},
+            **{name: known[name] for name in ("pid", "started", "code")},
+            **{name: dict(known[name]) for name in ("front", "machine")},
             "declared_ended": known.get("declared_ended"),
         }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except FileNotFoundError:
         return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise DataError(f"{path} can't be read", then=f"if no such job runs, remove {path}") from None
 
 
 def declare_ended(job_dir: Path) -> None:
@@ -197,10 +199,30 @@ def declare_ended(job_dir: Path) -> None:
         _write(job_dir, {**known, "declared_ended": declaration()})
 
 
-def _boot() -> str:
-    """Names this machine since its last start, and the list of processes that we see of it: a container has its own."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+def _machine() -> dict[str, str]:
+    """What tells this machine from others, its starts from each other, and containers on it, which see own processes.
+
+    https://www.freedesktop.org/software/systemd/man/latest/machine-id.html, which asks for the hash; random(4),
+    boot_id; pid_namespaces(7).
+    """
+    path = Path("/etc/machine-id")
+    identity = path.read_bytes().strip() if path.is_file() else b""
+    return {
+        "host": socket.gethostname(),
+        "id": hashlib.sha256(b"gpubench " + identity).hexdigest()[:16] if identity else "",
+        "boot": Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip(),
+        "processes": str(Path("/proc/self/ns/pid").readlink()),
+    }
+
+
+def _elsewhere(there: Mapping[str, str], here: Mapping[str, str]) -> tuple[Phase, str, str] | None:
+    """Phase, word and reason of a job that was started ``there`` and isn't seen ``here``; None where it is seen."""
+    if (there["boot"], there["processes"]) == (here["boot"], here["processes"]):
+        return None
+    if there["boot"] != here["boot"] and there["id"] and (there["host"], there["id"]) == (here["host"], here["id"]):
+        return "ended", "KILLED", "this machine has been started anew since"
+    what = "another container of it" if there["boot"] == here["boot"] else here["host"]
+    return "unknown", "", f"it was started on {there['host']}, and this is {what}: ask there"
 
 
 def _last_line(job_dir: Path) -> str:

@@ -24,6 +24,7 @@ Jobs run one after the other whatever became of the first, so they depend by ``e
 import contextlib
 import dataclasses
 import os
+import pwd
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -95,7 +96,8 @@ class Lsf(BatchScheduler):
         self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
     ) -> subprocess.CompletedProcess[str]:
         """``bsub`` from the job's directory, with the script as its input."""
-        env = {**self.environment(environ), "PWD": str(job_dir.resolve()), "LSB_STDOUT_DIRECT": "Y"}
+        env = {"LSB_NTRIES": "3", **self.environment(environ)}  # without it, bsub tries for ever while LSF is down
+        env |= {"PWD": str(job_dir.resolve()), "LSB_STDOUT_DIRECT": "Y"}
         dependency = ["-w", " && ".join(f"ended({job_id})" for job_id in after)] if after else []
         script = (job_dir / "job.sh").read_text(encoding="utf-8")
         return call(["bsub", "-J", name, *dependency], env=env, cwd=job_dir.resolve(), text=script)
@@ -127,12 +129,14 @@ class Lsf(BatchScheduler):
         """See ``BatchScheduler.find``."""
         if elsewhere := self._elsewhere(job):
             raise SchedulerError(elsewhere)
-        done = self.ask("bjobs", "-a", "-noheader", "-u", job.user, "-o", "jobid sub_cwd delimiter='|'")
+        done = self.ask("bjobs", "-a", "-noheader", "-o", "jobid job_name sub_cwd delimiter='|'")
         if done.returncode and "No job found" not in done.stderr + done.stdout:
             raise self.no_answer("bjobs", done)
-        rows = (line.partition("|") for line in done.stdout.splitlines())
-        numbers = {number for number, _, directory in rows if _whole(directory) == job.directory} - job.earlier_ids
-        return Accepted(max(numbers, key=int)) if numbers else None
+        rows = [line.split("|", 2) for line in done.stdout.splitlines()]
+        ours = (
+            row[0] for row in rows if row[1:2] == [job.name] and self.not_ours(job, "", _whole(row[2], job)) is None
+        )
+        return next((Accepted(number) for number in ours), None)
 
     def query(self, job: Submitted) -> JobState:
         """See ``BatchScheduler.query``."""
@@ -145,10 +149,10 @@ class Lsf(BatchScheduler):
         if done.returncode or len(fields) != 6:
             raise self.no_answer(f"bjobs {job.job_id}", done)
         user, word, code, hosts, exit_reason, rest = fields
-        # Both of the last two fields may hold the delimiter.
-        ours = next((form for form in (job.directory, _short(job.directory)) if rest.endswith(f"|{form}")), "")
+        # Both of the last two fields may hold the delimiter, if the directory is written in full.
+        ours = job.directory if rest.endswith(f"|{job.directory}") else ""
         pend_reason, directory = (rest.removesuffix(f"|{ours}"), ours) if ours else rest.rsplit("|", 1)
-        other = self.not_ours(job, user, "" if directory == "-" else _whole(directory))
+        other = self.not_ours(job, user, "" if directory == "-" else _whole(directory, job))
         return other or _state(word, code, hosts, exit_reason, pend_reason.removeprefix("-"), job_id=job.job_id)
 
     def kill_words(self, job: Submitted) -> list[str]:
@@ -163,12 +167,13 @@ class Lsf(BatchScheduler):
         return f"the job is{job.place}, and LSF on this machine is cluster {own}: ask where {job.cluster} answers"
 
 
-def _whole(directory: str) -> str:
-    return directory.replace("$HOME", str(Path.home()), 1)
-
-
-def _short(directory: str) -> str:
-    return directory.replace(str(Path.home()), "$HOME", 1)
+def _whole(directory: str, job: Submitted) -> str:
+    """With the home directory that LSF knows of the user, whatever HOME says."""
+    try:
+        home = pwd.getpwuid(job.uid).pw_dir
+    except (KeyError, OverflowError):
+        home = str(Path.home())
+    return directory.replace("$HOME", home, 1)
 
 
 def _state(word: str, code: str, hosts: str, exit_reason: str, pend_reason: str, *, job_id: str) -> JobState:

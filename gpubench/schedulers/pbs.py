@@ -55,9 +55,11 @@ _KILLED = {"-25": "it used more CPUs than it asked for", "-27": "it used more me
 _KILLED |= {"-29": "its walltime was over"}
 """Exit statuses of PBS's own that say more than that the job couldn't be started."""
 _LONGEST_NAME = 230
+"""Of a longer name the end is kept, by which a submit is told from others."""
 _READ = ("job_state", "Exit_status", "substate", "comment", "exec_host", "queue", "Job_Owner", "PBS_O_WORKDIR")
 _LINE = re.compile(rf'^\s*"({"|".join(_READ)})":\s*"?(.*?)"?,?$', re.MULTILINE)
 _ESCAPED = re.compile(r"\\(.)")
+_OF_THE_SCRIPT = re.compile(r"^#PBS\s(?:.*\s)?-q\s*[\w.-]*@([\w.:-]+)", re.MULTILINE)
 _SERVER = re.compile(r'"pbs_server":\s*"([^"]+)"')
 
 
@@ -76,10 +78,15 @@ class Pbs(BatchScheduler):
         re.compile(r"^(?P<id>\d+(?:\[\])?\.[\w.-]+)[ \t]*$", re.MULTILINE),
         re.compile(r"(?:^|\s)(?P<id>\d+(?:\[\])?\.[A-Za-z][\w.-]*\w)(?=\s|$)"),
     )
-    UNHEARD = ("Premature end of message", "End of File", "Batch protocol error", "System error")
+    UNHEARD = ("Premature end of message", "End of File", "rotocol error", "rotocol failure", "System error")
 
-    def cluster_of(self, job_dir: Path, environ: Mapping[str, str]) -> str:  # noqa: ARG002 - no script names a server
-        """The default server of this shell, as qstat writes it above every answer in JSON."""
+    def cluster_of(self, job_dir: Path, environ: Mapping[str, str]) -> str:
+        """The server of the script's queue (``QUEUE@SERVER``), else this shell's: qstat writes it above its answers."""
+        script = job_dir / "job.sh"
+        chosen = _OF_THE_SCRIPT.findall(script.read_text(encoding="utf-8")) if script.exists() else []
+        return str(chosen[-1]) if chosen else self._own_server(environ)
+
+    def _own_server(self, environ: Mapping[str, str]) -> str:
         words = ["qstat", "-B", "-f", "-F", "json"]
         done = call(words, env=self.environment(environ))
         match = _SERVER.search(done.stdout)
@@ -109,18 +116,14 @@ class Pbs(BatchScheduler):
         return self.allocation(environ["PBS_JOBID"], len(hosts)) if hosts and environ.get("PBS_JOBID") else None
 
     def find(self, job: Submitted) -> Accepted | None:
-        """See ``BatchScheduler.find``; jobs of the same name are told apart by the directory of their submit."""
-        own = self.cluster_of(Path(job.directory), os.environ) if job.cluster else ""
+        """See ``BatchScheduler.find``."""
+        own = self._own_server(os.environ) if job.cluster else ""
         server = [] if job.cluster == own else ["-q", f"@{job.cluster}"]
-        done = self._with_history("qselect", "-u", job.user, "-N", _name(job.name), *server)
+        done = self._with_history("qselect", "-N", _name(job.name), *server)
         if done.returncode:
             raise self.no_answer("qselect", done)
-        ids = set(done.stdout.split()) - job.earlier_ids
-        numbers = {job_id: number for job_id in ids if (number := job_id.partition(".")[0]).isdigit()}  # no arrays
-        for job_id in sorted(numbers, key=lambda job_id: int(numbers[job_id]), reverse=True):
-            if (self._attributes(job_id) or {}).get("PBS_O_WORKDIR") == job.directory:
-                return Accepted(job_id)
-        return None
+        known = {job_id: self._attributes(job_id) or {} for job_id in done.stdout.split()}
+        return next((Accepted(one) for one in known if known[one].get("PBS_O_WORKDIR") == job.directory), None)
 
     def of_number(self, number: str, job: Submitted) -> Accepted | None:
         """See ``BatchScheduler.of_number``; an id names its server."""
@@ -147,7 +150,7 @@ class Pbs(BatchScheduler):
         return ["qdel", _at(job.job_id, known) if known and known["job_state"] == MOVED else job.job_id]
 
     def _not_ours(self, job: Submitted, known: Mapping[str, str]) -> JobState | None:
-        return self.not_ours(job, known.get("Job_Owner", "").partition("@")[0], known.get("PBS_O_WORKDIR", ""))
+        return self.not_ours(job, known.get("Job_Owner", "").rpartition("@")[0], known.get("PBS_O_WORKDIR", ""))
 
     def _attributes(self, job_id: str) -> dict[str, str] | None:
         """What qstat says of a job, with ``PBS_O_WORKDIR`` of its environment; None where PBS doesn't know it."""
@@ -203,4 +206,4 @@ def _exit_code(status: str) -> int | None:
 
 def _name(name: str) -> str:
     """As PBS takes it: no ``@``, 230 characters."""
-    return name.replace("@", "_")[:_LONGEST_NAME]
+    return name.replace("@", "_")[-_LONGEST_NAME:].lstrip(".-")

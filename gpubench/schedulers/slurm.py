@@ -33,7 +33,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpubench.errors import SchedulerError, UsageError
+from gpubench.errors import MissingToolError, SchedulerError, UsageError
 from gpubench.schedulers.batch import STOPPED, Accepted, Allocation, BatchScheduler, call, said
 from gpubench.schedulers.state import JobState, Word, judged
 from gpubench.schedulers.submitted import Submitted
@@ -71,7 +71,7 @@ WORDS = {
 while it waits or runs on a sibling (doc/html/federation.shtml)."""
 _TAKE_JOBS = {"alloc", "comp", "idle", "mix", "resv"}
 _FIELD = re.compile(r"(?:^| )(\w+(?::\w+)?)=(\S*)")
-_CHOSEN_CLUSTERS = re.compile(r"^#SBATCH\s.*?(?:--clusters?[=\s]|-M[=\s]?)\s*([\w.,-]+)", re.MULTILINE)
+_CHOSEN_CLUSTERS = re.compile(r"^#SBATCH(?:\s.*)?\s(?:--clusters?(?:=|\s+)|-M\s*)[\"']?([\w.,-]+)", re.MULTILINE)
 _CLUSTER_NAME = re.compile(r"^ClusterName\s*=\s*(\S+)", re.MULTILINE)
 _NO_SUCH_JOB = "Invalid job id"
 _NOTHING = ("None", "(null)", "None assigned")
@@ -169,22 +169,19 @@ class Slurm(BatchScheduler):
 
     def find(self, job: Submitted) -> Accepted | None:
         """See ``BatchScheduler.find``: in the queue, then in the database, on each cluster that it may be on."""
-        found: list[Accepted] = []
+        queue = ("--noheader", "--all", "--states=all", f"--user={job.uid}", "--format=%A|%j|%Z")
+        # As long ago as a campaign may last; by default sacct tells of today only.
+        database = ("--starttime=now-30days", f"--user={job.uid}", "--format=JobIDRaw,JobName%256,WorkDir")
         for cluster in job.cluster.split(","):
             asked = self._clusters(cluster)
-            done = self.ask(
-                "squeue", *asked, "--noheader", "--all", "--states=all", f"--user={job.uid}", "--format=%A %Z"
-            )
+            done = self.ask("squeue", *asked, *queue)
             if done.returncode:
                 raise self.no_answer("squeue", done)
-            rows = [line.split(" ", 1) for line in done.stdout.splitlines()]
-            # As long ago as a campaign may last; by default sacct tells of today only.
-            known = self.ask("sacct", *asked, "--noheader", "--allocations", "--parsable2", "--starttime=now-30days",
-                             f"--user={job.uid}", "--format=JobIDRaw,WorkDir")  # fmt: skip
-            rows += [] if known.returncode else [line.split("|", 1) for line in known.stdout.splitlines()]
-            numbers = {row[0] for row in rows if row[0].isdigit() and row[1:] == [job.directory]} - job.earlier_ids
-            found += [Accepted(number, cluster) for number in numbers]
-        return max(found, key=lambda accepted: int(accepted.job_id), default=None)
+            rows = [*done.stdout.splitlines(), *self._sacct(*asked, *database).stdout.splitlines()]
+            for number, name, directory in (row.split("|", 2) for row in rows if row.count("|") >= 2):
+                if number.isdigit() and name == job.name and directory == job.directory:
+                    return Accepted(number, cluster)
+        return None
 
     def query(self, job: Submitted) -> JobState:
         """The controller of the job's cluster; of a job that it has forgotten, the database.
@@ -199,10 +196,12 @@ class Slurm(BatchScheduler):
             return self._by_controller(job, fields, shown.stdout)
         if not shown.returncode or _NO_SUCH_JOB not in shown.stderr + shown.stdout:
             raise self.no_answer(" ".join(words), shown)
-        remembered = self._by_accounting(job, asked)
+        done = self._sacct(*asked, f"--jobs={job.job_id}", "--format=State,ExitCode,NodeList,UID,WorkDir")
+        remembered = self._by_accounting(job, done)
         if remembered is not None and (remembered.over or remembered.phase == "unknown"):
             return remembered
         runs = f"sacct says {remembered.word}, as of a runaway job" if remembered else "sacct knows no such job"
+        runs = said(done) if done.returncode else runs
         reason = f"'{' '.join(words)}' says {said(shown)!r}, {runs}, and the job left no exit code"
         return JobState("unknown", remembered.word if remembered else "", reason, None, job.job_id)
 
@@ -239,10 +238,15 @@ class Slurm(BatchScheduler):
         code, reason, hosts = (fields.get(name, "") for name in ("ExitCode", "Reason", "NodeList"))
         return other or _state(fields["JobState"], code, reason, job.job_id, hosts)
 
-    def _by_accounting(self, job: Submitted, asked: Sequence[str]) -> JobState | None:
+    def _sacct(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Of whole jobs; a machine without ``sacct`` is one without accounting."""
+        try:
+            return self.ask("sacct", "--noheader", "--allocations", "--parsable2", *words)
+        except MissingToolError as error:
+            return subprocess.CompletedProcess(words, 127, "", error.what)
+
+    def _by_accounting(self, job: Submitted, done: subprocess.CompletedProcess[str]) -> JobState | None:
         """None where there is no accounting here, or it doesn't know the job."""
-        done = self.ask("sacct", *asked, "--noheader", "--allocations", "--parsable2", f"--jobs={job.job_id}",
-                        "--format=State,ExitCode,NodeList,UID,WorkDir")  # fmt: skip
         rows = done.stdout.split("\n")[0].split("|", 4)
         if done.returncode or len(rows) < 3:
             return None
@@ -252,8 +256,8 @@ class Slurm(BatchScheduler):
 
 def _of_the_script(job_dir: Path) -> str:
     """The clusters that its directives name."""
-    match = _CHOSEN_CLUSTERS.search((job_dir / "job.sh").read_text(encoding="utf-8"))
-    return match[1] if match else ""
+    chosen = _CHOSEN_CLUSTERS.findall((job_dir / "job.sh").read_text(encoding="utf-8"))
+    return str(chosen[-1]) if chosen else ""
 
 
 def _of_the_shell(environ: Mapping[str, str]) -> str:

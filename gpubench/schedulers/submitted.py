@@ -1,8 +1,10 @@
 """Which job of a scheduler a job directory stands for: ``submitted.json``, written before and after the submit."""
 
+import contextlib
 import dataclasses
 import datetime as dt
 import json
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -23,7 +25,7 @@ class Submitted:
 
     Args:
         scheduler: the adapter's name.
-        name: of the job.
+        name: of the job; in a queue, with a word of its own behind it, so that no two submits have the same.
         job_id: empty when the front end died between the submit and its answer; then the queue is asked.
         cluster: Slurm's or LSF's cluster, PBS' server, or the address of Kubernetes' API server; empty where it wasn't
             known.
@@ -33,6 +35,7 @@ class Submitted:
         at: when, in UTC.
         here: the script was started inside the allocation ``job_id``, which is older and lives longer than it.
         after: names of the jobs that must have ended before it is handed over.
+        files: numbers of jobs whose files lay in the directory before.
         declared_ended: time and user of the statement that it has ended, where its scheduler can't tell; else None.
         earlier: what stood in the file before, oldest first.
     """
@@ -47,13 +50,16 @@ class Submitted:
     at: str = ""
     here: bool = False
     after: list[str] = dataclasses.field(default_factory=list)
+    files: list[str] = dataclasses.field(default_factory=list)
     declared_ended: dict[str, str] | None = None
     earlier: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
     @property
-    def earlier_ids(self) -> set[str]:
-        """Of the jobs that were submitted from this directory before."""
-        return {str(entry["job_id"]) for entry in self.earlier}
+    def age_s(self) -> float:
+        """Seconds since the submit; infinite where that isn't known."""
+        if not self.at:
+            return math.inf
+        return (dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(self.at)).total_seconds()
 
     @property
     def place(self) -> str:
@@ -64,6 +70,8 @@ class Submitted:
 def read(job_dir: Path) -> Submitted | None:
     """None where nothing has been submitted from here. Raises DataError: the file can't be read."""
     path = job_dir / FILE
+    with contextlib.suppress(OSError):
+        os.scandir(job_dir).close()  # an NFS client then drops what it believes of the file
     try:
         return Submitted(**json.loads(path.read_text("utf-8")))
     except FileNotFoundError:
@@ -81,6 +89,7 @@ def write(
     cluster: str = "",
     here: bool = False,
     after: Sequence[str] = (),
+    files: Sequence[str] = (),
 ) -> Submitted:
     """Remember a new job; without an id, that one is about to be submitted. What stood there before is kept in it."""
     before = read(job_dir)
@@ -88,7 +97,12 @@ def write(
     now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
     directory = "" if here else str(job_dir.resolve())
     user, uid = current_user(), os.getuid()
-    entry = Submitted(scheduler, name, job_id, cluster, directory, user, uid, now, here, list(after), earlier=earlier)
+    entry = Submitted(
+        *(scheduler, name, job_id, cluster, directory, user, uid, now, here),
+        after=list(after),
+        files=list(files),
+        earlier=earlier,
+    )
     keep(job_dir, entry)
     return entry
 

@@ -13,12 +13,13 @@ import re
 import shutil
 import socket
 import subprocess
+import types
 from pathlib import Path
 
 import pytest
 
 from gpubench.cli.campaign import running
-from gpubench.errors import SchedulerError
+from gpubench.errors import MissingToolError, SchedulerError
 from gpubench.schedulers import batch, local, submitted
 from gpubench.schedulers.lsf import Lsf
 from gpubench.schedulers.pbs import Pbs
@@ -71,6 +72,11 @@ def shown(directory: Path, state: str, *, user: str = f"me({os.getuid()})", wher
     """A script that prints ``scontrol --oneliner show job`` of a job, cut down to the fields that are read."""
     head = f"JobId=7 JobName=x UserId={user} GroupId=me(1) JobState={state} Reason=None ExitCode=0:0 NodeList=n1"
     return f"echo '{head} Command={directory}/job.sh WorkDir={where or directory} StdErr={directory}/x'"
+
+
+def shown_in_a_table(number: int, directory: Path) -> str:
+    """A script that prints number, name and directory of the job that was submitted last from a directory."""
+    return f"""echo "{number}|$(grep -oPm1 '"name": "\\K[^"]*' {directory}/submitted.json)|{directory}\""""
 
 
 class Campaign:
@@ -136,6 +142,13 @@ CHOICES = [  # the script's directive, the shell's variables, the option that sb
     ("", {"SBATCH_CLUSTERS": "doduo"}, "--clusters=doduo", "doduo"),
     ("#SBATCH --clusters=wice\n", {"SLURM_CLUSTERS": "doduo"}, "", "wice"),
     ("#SBATCH --nodes=1 -M wice\n", {"SLURM_CLUSTERS": "doduo"}, "", "wice"),
+    ('#SBATCH --clusters=a\n#SBATCH --cluster "wice"\n', {}, "", "wice"),
+    (
+        "#SBATCH --partition=gpu-MI300X --account=abc-MRI --constraint=x-M40\n",
+        {"SLURM_CLUSTERS": "doduo"},
+        "--clusters=doduo",
+        "doduo",
+    ),
     ("", {}, "", "own"),
 ]
 
@@ -189,7 +202,9 @@ def test_a_strangers_job_of_the_same_number_is_neither_believed_nor_ended(
     for words, code in ((("cancel",), 7), (("resume",), 2), (("bench",), 2), (("submit",), 2)):
         said = campaign(*words, code=code)
         assert "job j001-n1: whether job 7 has ended is unknown: Slurm's job 7 is another one" in said
-        assert said.rstrip().endswith(f"if you know that it has ended: gpubench cancel {campaign.directory} --ended 7")
+        assert said.rstrip().endswith(
+            f"if you know that job 7 has ended: gpubench cancel {campaign.directory} --ended 7"
+        )
     assert clients.said("scancel") == []
     assert len(clients.said("sbatch")) == 1
 
@@ -209,7 +224,7 @@ def test_a_runaway_job_is_unknown_until_its_script_or_its_user_says_that_it_has_
     said = campaign("status", "--watch", code=4)  # it ends: nothing would change
     why = "'scontrol --all --oneliner show job 7' says 'slurm_load_jobs error: Invalid job id specified'"
     assert f"{why}, sacct says RUNNING, as of a runaway job, and the job left no exit code" in said
-    insist = f"if you know that it has ended: gpubench cancel {campaign.directory} --ended 7"
+    insist = f"if you know that job 7 has ended: gpubench cancel {campaign.directory} --ended 7"
     assert said.rstrip().endswith(insist)
     assert insist in campaign("resume", code=2)
     assert "no job 8 was submitted" in campaign("cancel", "--ended", "8", code=2)
@@ -344,8 +359,10 @@ def test_a_job_whose_submit_was_not_heard_is_searched_and_an_earlier_one_is_not_
     monkeypatch.setattr(slurm, "SEARCH_S", 0.0)
     slurm.submit(directory, os.environ)  # 7
     (directory / "slurm-7.log").touch()
+    (directory / "end-5").write_text("0\n")  # of a job before, whose submitted.json somebody has removed
     clients.answer(
-        sbatch=f"echo '{FAILED}Socket timed out on send/recv operation' >&2; exit 1", squeue=f"echo '7 {directory}'"
+        sbatch=f"echo '{FAILED}Socket timed out on send/recv operation' >&2; exit 1",
+        squeue=f"echo '7|campaign-j001-n1-0a1b2c|{directory}'",
     )
     with pytest.raises(
         SchedulerError, match=r"sbatch gave no clear answer: .*; squeue shows no job from .*; gpubench st"
@@ -356,8 +373,8 @@ def test_a_job_whose_submit_was_not_heard_is_searched_and_an_earlier_one_is_not_
     assert "gave no answer, and squeue shows no job from" in state.reason
     # It arrives late: in the queue, by its own log, in the database.
     for name, script in (
-        ("squeue", f"echo '9 {directory}'"),
-        ("sacct", f"[[ $* = *WorkDir ]] && echo '9|{directory}'"),
+        ("squeue", f"echo '8|campaign-j001-n1-0a1b2c|{directory}'; {shown_in_a_table(9, directory)}"),
+        ("sacct", f"[[ $* = *JobIDRaw* ]] && {shown_in_a_table(9, directory)}"),
     ):
         clients.answer(**{name: script, "scontrol": shown(directory, "RUNNING")})
         assert (slurm.state(directory).phase, slurm.state(directory).job_id) == ("running", "9")
@@ -379,8 +396,42 @@ def test_a_job_whose_submit_was_not_heard_is_searched_and_an_earlier_one_is_not_
 
 def test_a_job_that_is_found_at_once_is_as_if_its_submit_had_answered(tmp_path: Path, clients: Clients) -> None:
     directory = job(tmp_path)
-    clients.answer(sbatch="exit 0", squeue=f'[ -n "${{SQUEUE_PARTITION-}}" ] || echo "519606 {directory}"')
+    clients.answer(sbatch="exit 0", squeue=f'[ -n "${{SQUEUE_PARTITION-}}" ] || {shown_in_a_table(519606, directory)}')
     assert Slurm().submit(directory, {**os.environ, "SQUEUE_PARTITION": "debug"}) == "519606"
+
+
+def test_a_machine_without_sacct_is_one_without_accounting(
+    tmp_path: Path, clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, ask = job(tmp_path), Slurm.ask
+    Slurm().submit(directory, os.environ)
+
+    def without_sacct(self: Slurm, *words: str) -> subprocess.CompletedProcess[str]:
+        if words[0] == "sacct":
+            raise MissingToolError("there is no sacct on this machine")
+        return ask(self, *words)
+
+    monkeypatch.setattr(Slurm, "ask", without_sacct)
+    state = Slurm().state(directory)
+    assert state.phase == "unknown"
+    assert "says 'slurm_load_jobs error: Invalid job id specified', there is no sacct on this machine" in state.reason
+
+
+@pytest.mark.integration
+def test_a_scheduler_that_does_not_answer_any_more_does_not_block_a_campaign_for_ever(
+    gpubench: Run, tmp_path: Path, clients: Clients
+) -> None:
+    campaign = Campaign(gpubench, tmp_path, "slurm")
+    campaign("submit")
+    clients.answer(
+        scontrol="echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2; exit 1"
+    )
+    for words in (("status",), ("resume",), ("cancel",)):
+        said = campaign(*words, code=7)
+        assert "is Slurm up? try again later; if you know that job 7 has ended: gpubench cancel " in said
+    assert "DECLARED ENDED" in campaign("cancel", "--ended", "7")
+    clients.answer(sbatch="echo 8")
+    assert "job j001-n1: 8" in campaign("resume")
 
 
 def moved(pbs_here: PbsCluster, directory: Path) -> Path:
@@ -445,6 +496,40 @@ def test_the_shells_default_server_of_pbs_may_change(
     assert pbs.state(directory).word == "CANCELLED"
 
 
+def test_a_pbs_user_with_a_domain_and_a_queue_of_another_server(pbs_here: PbsCluster, tmp_path: Path) -> None:
+    """``Job_Owner`` is USER@HOST (src/server/req_quejob.c of OpenPBS), and a queue may be QUEUE@SERVER (qsub(1B))."""
+    directory, pbs = job(tmp_path, "#PBS -S /bin/bash\n#PBS -l select=1 -q Short@flashmgr2\n"), Pbs()
+    moved(pbs_here, directory)
+    entry = submitted.read(directory)
+    assert entry is not None
+    assert pbs.cluster_of(directory, os.environ) == "flashmgr2"
+    path = pbs_here.state / "jobs" / "12" / "job.json"
+    plain = json.loads(path.read_text())
+    plain["attributes"] |= {"Job_Owner": "ann@ad.example.org@login1", "job_state": "R"}
+    path.write_text(json.dumps(plain))
+    submitted.keep(directory, dataclasses.replace(entry, user="ann@ad.example.org"))
+    assert pbs.state(directory).phase == "running"
+    shutil.rmtree(pbs_here.state / "jobs" / "12")
+
+
+def test_lsf_may_write_the_home_directory_in_its_own_way(
+    lsf_here: LsfCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, lsf, home = job(tmp_path / "real"), Lsf(), tmp_path / "home"
+    home.symlink_to(tmp_path / "real")
+    folder = lsf_here.state / "jobs" / "12"
+    folder.mkdir()
+    known = {"id": 12, "stat": "RUN", "name": "x", "user": current_user(), "cwd": "$HOME/campaign/jobs/j001-n1"}
+    (folder / "job.json").write_text(
+        json.dumps(known | {"asked": {}, "hosts": ["n1"], "exit": 0, "reason": "", "pid": 0})
+    )
+    submitted.write(directory, "lsf", "x", "12", cluster="cluster1")
+    assert lsf.state(directory).reason.startswith("LSF's job 12 on cluster cluster1 is another one")
+    monkeypatch.setattr("pwd.getpwuid", lambda _uid: types.SimpleNamespace(pw_dir=str(home)))
+    assert lsf.state(directory).phase == "running"
+    shutil.rmtree(folder)
+
+
 def test_another_lsf_cluster_is_not_asked_for_the_job(
     lsf_here: LsfCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -491,17 +576,19 @@ def test_a_local_job_is_known_on_its_own_machine_only_and_until_its_next_start(
     known = json.loads(path.read_text())
     assert running_job.close() == 0
     assert known["code"] is None
-    for change, phase in (
-        ({"boot": "another"}, "ended"),
-        ({"boot": "another", "host": "far"}, "unknown"),
-        ({"pid": 2**22 + 1}, "ended"),
+    machine = known["machine"] | {"id": "1"}
+    monkeypatch.setattr(local, "_machine", lambda: machine)
+    other = "it was started on far, and this is "
+    for change, phase, reason in (
+        ({"boot": "another"}, "ended", "this machine has been started anew since"),
+        ({"boot": "another", "id": "", "host": "far"}, "unknown", f"{other}{socket.gethostname()}: ask there"),
+        ({"boot": "another", "id": "2", "host": "far"}, "unknown", f"{other}{socket.gethostname()}: ask there"),
+        ({"processes": "another", "host": "far"}, "unknown", f"{other}another container of it: ask there"),
+        ({"host": "far"}, "ended", ""),  # this machine was given another name
     ):
-        path.write_text(json.dumps({**known, **change}))
-        assert local.state(directory).phase == phase
-    path.write_text(json.dumps({**known, "boot": "another", "host": "far"}))
-    assert (
-        f"it was started on far, and this machine is {socket.gethostname()}: ask there" in local.state(directory).reason
-    )
+        path.write_text(json.dumps({**known, "machine": {**machine, **change}}))
+        assert (local.state(directory).phase, local.state(directory).reason) == (phase, reason)
+    path.write_text(json.dumps({**known, "machine": {**machine, "boot": "another", "host": "far"}}))
     with pytest.raises(SchedulerError, match="has ended is unknown: it was started on far"):
         local.cancel(directory)
     local.declare_ended(directory)

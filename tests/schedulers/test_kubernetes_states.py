@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpubench.errors import MissingToolError, SchedulerError, UsageError
-from gpubench.schedulers import kubernetes, submitted
+from gpubench.schedulers import batch, kubernetes, submitted
 from tests.conftest import ROOT
 from tests.kubernetes.object_files import object_file
 from tests.kubernetes.store import Store
@@ -148,6 +148,9 @@ def test_a_job_whose_objects_are_gone_has_ended_with_what_was_last_seen(api: Api
     api.pod(0, phase="Pending", conditions=[{"type": "PodScheduled", "status": "False", "reason": "x", "message": "y"}])
     kubernetes.state(job)
     api.store.remove("Job", "g-1")
+    living = kubernetes.state(job)
+    assert (living.phase, living.reason) == ("running", "its Job was deleted, and pods live on: g-1-0-abcde")
+    api.store.remove("Pod", "g-1-0-abcde")
     assert kubernetes.state(job).phase == "ended"
     assert kubernetes.state(job).end.startswith("GONE: its objects are gone: they were deleted")
     assert kubernetes.state(job).end.endswith("when last seen: pod g-1-0-abcde: x: y")
@@ -270,4 +273,22 @@ def test_a_job_of_kubernetes_is_not_looked_for_in_another_cluster(
                 ask(directory)
         with pytest.raises(SchedulerError, match="kubectl talks to https://second"):
             kubernetes.submit(directory, os.environ)
-    assert kubernetes.state(directory).alive
+        kubernetes.declare_ended(directory)  # the first cluster is gone
+        assert kubernetes.state(directory).word == "DECLARED ENDED"
+        assert kubernetes.submit(directory, os.environ) == "g-1"
+        assert kubernetes.state(directory).alive
+
+
+def test_a_job_whose_apply_was_not_heard_is_there(api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = api.job()
+    deaf = tmp_path / "deaf"
+    deaf.mkdir()
+    then = "code=$?\n[[ $* = *apply* ]] && exec sleep 600\nexit $code"
+    (deaf / "kubectl").write_text(f'#!/bin/bash\n{shutil.which("kubectl")} "$@"\n{then}\n')
+    (deaf / "kubectl").chmod(0o755)
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", f"{deaf}:{os.environ['PATH']}")
+        patched.setattr(batch, "DEADLINE_S", 5.0)
+        with pytest.raises(SchedulerError, match="kubectl didn't answer"):
+            kubernetes.submit(directory, os.environ)
+    assert kubernetes.state(directory).phase == "pending"

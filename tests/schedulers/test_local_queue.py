@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gpubench import resources
-from gpubench.errors import MissingToolError, SchedulerError
+from gpubench.errors import DataError, MissingToolError, SchedulerError
 from gpubench.render.job import job_file, render_jobs
 from gpubench.schedulers import SCHEDULERS, local
 from tests.plan.requests_by_hand import image, plan
@@ -245,11 +245,12 @@ def test_a_script_that_does_not_end_is_killed_with_all_that_it_started(
     until(lambda: not Path(f"/proc/{child}").exists() or ") Z " in Path(f"/proc/{child}/stat").read_text())
 
 
-def test_nothing_is_alive_where_nothing_was_started_or_the_state_is_cut_off(tmp_path: Path) -> None:
-    assert not local.state(tmp_path).alive
+def test_a_state_that_is_cut_off_does_not_say_that_nothing_was_started(tmp_path: Path) -> None:
+    assert local.state(tmp_path).phase == "unsubmitted"
     for text in ("", '{"pid"', '{"pid": 1, "started": ""}'):
         (tmp_path / "local.json").write_text(text)
-        assert not local.state(tmp_path).alive
+        with pytest.raises(DataError, match=r"local\.json can't be read; if no such job runs, remove .*local\.json"):
+            local.state(tmp_path)
 
 
 def test_a_job_that_failed_is_told_with_its_exit_code_and_its_last_line(tmp_path: Path) -> None:

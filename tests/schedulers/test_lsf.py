@@ -98,10 +98,12 @@ def test_a_refusal_names_bsubs_words_and_leaves_the_job_before_it_as_it_was(
 
 
 def test_a_job_that_lsf_has_forgotten_has_the_last_word_itself_and_has_failed_without_one(
-    lsf_here: LsfCluster, tmp_path: Path
+    lsf_here: LsfCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = job(tmp_path, "true\n")
     submitted.write(directory, "lsf", "a_campaign-j001-n1", "999", cluster="cluster1")
+    assert lsf.state(directory).phase == "unknown"  # it may not be shown yet
+    monkeypatch.setattr(batch, "UNHEARD_S", -1.0)
     vanished = lsf.state(directory)
     assert (vanished.phase, vanished.word, vanished.exit_code) == ("ended", "VANISHED", None)
     assert vanished.end == "VANISHED: LSF doesn't know the job, and the job left no exit code"

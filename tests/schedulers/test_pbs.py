@@ -144,11 +144,13 @@ def test_a_campaign_with_a_long_or_odd_name_can_be_submitted(pbs_here: PbsCluste
 
 @pytest.mark.parametrize("history", [True, False], ids=["history", "no-history"])
 def test_a_job_that_pbs_has_forgotten_has_the_last_word_itself_and_has_failed_without_one(
-    pbs_here: PbsCluster, tmp_path: Path, history: bool
+    pbs_here: PbsCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, history: bool
 ) -> None:
     pbs_here.set(history=history)
     directory = job(tmp_path, "true\n")
     submitted.write(directory, "pbs", "a_campaign-j001-n1", "999.pbs-server")
+    assert pbs.state(directory).phase == "unknown"  # it may not be shown yet
+    monkeypatch.setattr(batch, "UNHEARD_S", -1.0)
     vanished = pbs.state(directory)
     assert (vanished.phase, vanished.word, vanished.exit_code) == ("ended", "VANISHED", None)
     assert vanished.end == "VANISHED: PBS doesn't know the job, and the job left no exit code"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,16 +79,14 @@ def test_a_job_whose_submit_gave_no_answer_is_found_on_the_cluster_that_was_chos
     slurm = Slurm()
     directory = job(place, SLEEP)
     number = slurm.submit(directory, {**os.environ, "SLURM_CLUSTERS": "far"})
-    submitted.write(directory, "slurm", "x", cluster="far")
     entry = submitted.read(directory)
     assert entry is not None
-    assert entry.earlier_ids == {number}
-    assert slurm.state(directory).phase == "unknown"  # the job before it isn't taken for it
-    again = slurm.submit(directory, {**os.environ, "SLURM_CLUSTERS": "far"})
-    entry = submitted.read(directory)
-    assert entry is not None
-    found = slurm.find(submitted.Submitted(**{**vars(entry), "job_id": ""}))
-    assert found == (again, "far")
+    unheard = dataclasses.replace(entry, job_id="")
+    submitted.keep(directory, unheard)
+    assert (slurm.state(directory).phase, slurm.state(directory).job_id) == ("pending", number)
+    submitted.keep(directory, dataclasses.replace(unheard, name="campaign-another"))
+    assert slurm.state(directory).phase == "unknown"  # the job of another submit isn't taken for it
+    submitted.keep(directory, entry)
     slurm.cancel(directory)
 
 

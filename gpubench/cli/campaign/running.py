@@ -159,7 +159,16 @@ def job_states(campaign: Campaign) -> dict[str, JobState]:
             for job in campaign.jobs
         }
     scheduler = SCHEDULERS[campaign.plan.site.scheduler]
-    return {job.job: scheduler.state(campaign.job_dir(job.job)) for job in campaign.jobs}
+    states: dict[str, JobState] = {}
+    for job in campaign.jobs:
+        directory = campaign.job_dir(job.job)
+        try:
+            states[job.job] = scheduler.state(directory)
+        except SchedulerError as error:
+            entry = jobs_known.read(directory)
+            way = _insist(campaign, job.job, entry.job_id if entry else "")
+            raise SchedulerError(error.what, then="; ".join(filter(None, (error.then, way)))) from None
+    return states
 
 
 def poll(campaign: Campaign, *, submit_next: bool = True) -> None:
@@ -351,8 +360,13 @@ def doubts(campaign: Campaign, states: Mapping[str, JobState]) -> Iterator[tuple
     """What is unknown of each job, and what to do about it."""
     for job, state in sorted(states.items()):
         if state.doubt:
-            way = typed("cancel", campaign.directory, ended=state.job_id or job)
-            yield f"{campaign.directory}, job {job}: {state.doubt}", f"if you know that it has ended: {way}"
+            yield f"{campaign.directory}, job {job}: {state.doubt}", _insist(campaign, job, state.job_id)
+
+
+def _insist(campaign: Campaign, job: str, job_id: str) -> str:
+    """What a user can do who knows more of a job than its scheduler says."""
+    way = typed("cancel", campaign.directory, ended=job_id or job)
+    return f"if you know that job {job_id or job} has ended: {way}"
 
 
 def declare_ended(scheduler: Scheduler, directories: Mapping[str, Path], job_id: str) -> None:

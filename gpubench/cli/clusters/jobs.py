@@ -142,15 +142,15 @@ def stop_cluster(cluster: Cluster, ended: str | None = None) -> None:
     _ask(cluster)
     for job in cluster.jobs:
         try:
-            if job_state(cluster, job).alive:
+            state = job_state(cluster, job)
+            if state.doubt:
+                way = f"gpubench cluster stop {cluster.record.name} --ended {state.job_id or job.job}"
+                raise SchedulerError(f"job {job.job}: {state.doubt}", then=f"if you know that it has ended: {way}")
+            if state.alive:
                 scheduler.cancel(cluster.job_dir(job))
                 say(f"job {job.job}: cancelled")
         except GpubenchError as error:
             failed.append(error)
-    for job in cluster.jobs:
-        if doubt := job_state(cluster, job).doubt:
-            way = f"gpubench cluster stop {cluster.record.name} --ended {job_state(cluster, job).job_id or job.job}"
-            raise SchedulerError(f"job {job.job}: {doubt}", then=f"if you know that it has ended: {way}")
     if failed:
         raise failed[0]
     sweep(cluster)

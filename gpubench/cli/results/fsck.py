@@ -115,7 +115,7 @@ def _living(campaign: Campaign, jobs: set[str]) -> set[str]:
             if word in POLLED:
                 if submitted.read(directory) is not None and not pod_log_collector.complete(directory):
                     living.add(job)
-            elif SCHEDULERS[word].state(directory).phase in ("pending", "running", "unknown"):
+            elif not SCHEDULERS[word].state(directory).over:
                 living.add(job)
         except GpubenchError:
             living.add(job)
