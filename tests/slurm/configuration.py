@@ -10,6 +10,8 @@ from pathlib import Path
 ACCOUNT = "bench"
 CLUSTER = "hosts"
 CPUS = 16
+OF_A_GPU = 10
+"""CPUs of a node per GPU, as a DGX-1 has them."""
 MEMORY_MB = 16000
 
 
@@ -72,7 +74,8 @@ def slurm_conf(root: Path, router: str, port: int, addresses: Mapping[str, str],
         ]
     if options.gpus:
         lines.append("GresTypes=gpu")
-    shape = f"CPUs={CPUS} RealMemory={MEMORY_MB}" + (f" Gres=gpu:{options.gpus}" if options.gpus else "")
+    shape = f"CPUs={OF_A_GPU * options.gpus or CPUS} RealMemory={MEMORY_MB}"
+    shape += f" Gres=gpu:{options.gpus}" if options.gpus else ""
     lines += [
         *(f"NodeName={name} NodeHostname={name} NodeAddr={at} {shape}" for name, at in addresses.items()),
         "PartitionName=batch Nodes=ALL Default=YES MaxTime=04:00:00 DefaultTime=10 State=UP",
