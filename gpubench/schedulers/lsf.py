@@ -146,7 +146,7 @@ class Lsf(BatchScheduler):
         if "is not found" in done.stderr + done.stdout:
             return self.forgotten(job)
         fields = ["" if field == "-" else field for field in done.stdout.rstrip("\n").split("\n")[0].split("|", 5)]
-        if done.returncode or len(fields) != 6:
+        if done.returncode or len(fields) != 6 or "|" not in fields[5]:
             raise self.no_answer(f"bjobs {job.job_id}", done)
         user, word, code, hosts, exit_reason, rest = fields
         # Both of the last two fields may hold the delimiter, if the directory is written in full.
@@ -183,7 +183,7 @@ def _state(word: str, code: str, hosts: str, exit_reason: str, pend_reason: str,
     if phase == "ended" and number == STOPPED:
         reason = reason or "it was asked to end: by bkill, or because its time was nearly over"
     state = judged(WORDS, word, job_id=job_id, hosts=_hosts(hosts), reason=reason, exit_code=number, title="LSF")
-    return dataclasses.replace(state, word=_ENDS.get(word, word), reason=state.reason.format(job_id=job_id))
+    return dataclasses.replace(state, word=_ENDS.get(word, word), reason=state.reason.replace("{job_id}", job_id))
 
 
 def _hosts(text: str) -> str:

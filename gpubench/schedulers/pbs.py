@@ -105,7 +105,7 @@ class Pbs(BatchScheduler):
 
     def dependencies(self, after: Sequence[str]) -> Sequence[str]:
         """Those that haven't ended: see the module."""
-        return [job_id for job_id in after if self.query(Submitted(self.NAME, "", job_id)).alive]
+        return [job_id for job_id in after if not self.query(Submitted(self.NAME, "", job_id)).over]
 
     def current_allocation(self, environ: Mapping[str, str]) -> Allocation | None:
         """The node file names a host once for each of its chunks or processes."""

@@ -171,7 +171,7 @@ class Slurm(BatchScheduler):
         """See ``BatchScheduler.find``: in the queue, then in the database, on each cluster that it may be on."""
         queue = ("--noheader", "--all", "--states=all", f"--user={job.uid}", "--format=%A|%j|%Z")
         # As long ago as a campaign may last; by default sacct tells of today only.
-        database = ("--starttime=now-30days", f"--user={job.uid}", "--format=JobIDRaw,JobName%256,WorkDir")
+        database = ("--starttime=now-30days", f"--user={job.uid}", "--format=JobIDRaw,JobName,WorkDir")
         for cluster in job.cluster.split(","):
             asked = self._clusters(cluster)
             done = self.ask("squeue", *asked, *queue)

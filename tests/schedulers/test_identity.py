@@ -551,6 +551,17 @@ def test_another_lsf_cluster_is_not_asked_for_the_job(
     )
 
 
+def test_what_lsf_says_of_a_waiting_job_is_told_as_it_is(lsf_here: LsfCluster, tmp_path: Path) -> None:
+    directory, lsf = job(tmp_path), Lsf()
+    folder = lsf_here.state / "jobs" / "12"
+    folder.mkdir()
+    known = {"id": 12, "stat": "PEND", "name": "x", "user": current_user(), "cwd": str(directory), "pend": "{a} | {b}"}
+    (folder / "job.json").write_text(json.dumps(known | {"asked": {}, "hosts": [], "exit": 0, "reason": "", "pid": 0}))
+    submitted.write(directory, "lsf", "x", "12", cluster="cluster1")
+    assert (lsf.state(directory).phase, lsf.state(directory).reason) == ("pending", "{a} | {b}")
+    shutil.rmtree(folder)
+
+
 @pytest.mark.parametrize("word", ["RUN", "NEW_STATE"])
 def test_a_word_that_lsf_does_not_document_is_no_end(word: str, lsf_here: LsfCluster, tmp_path: Path) -> None:
     directory, lsf = job(tmp_path, "#BSUB -nnodes 1\ntrue\n"), Lsf()

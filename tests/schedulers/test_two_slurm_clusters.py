@@ -75,7 +75,9 @@ def test_a_job_on_another_cluster_is_asked_for_and_ended_there(
     slurm.cancel(twin)
 
 
-def test_a_job_whose_submit_gave_no_answer_is_found_on_the_cluster_that_was_chosen(place: Path) -> None:
+def test_a_job_whose_submit_gave_no_answer_is_found_on_the_cluster_that_was_chosen(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     slurm = Slurm()
     directory = job(place, SLEEP)
     number = slurm.submit(directory, {**os.environ, "SLURM_CLUSTERS": "far"})
@@ -87,6 +89,10 @@ def test_a_job_whose_submit_gave_no_answer_is_found_on_the_cluster_that_was_chos
     submitted.keep(directory, dataclasses.replace(unheard, name="campaign-another"))
     assert slurm.state(directory).phase == "unknown"  # the job of another submit isn't taken for it
     submitted.keep(directory, entry)
+    ask = slurm.ask
+    with monkeypatch.context() as patched:  # the controller has forgotten it, and the database has not
+        patched.setattr(slurm, "ask", lambda *words: ask("true") if words[0] == "squeue" else ask(*words))
+        until(lambda: slurm.find(entry) == (number, "far"), "the job in the database", pause=0.2)
     slurm.cancel(directory)
 
 
