@@ -55,7 +55,7 @@ _HARMLESS = ("PodInitializing", "ContainerCreating")
 """Reasons of containers that haven't started yet."""
 
 
-class RefusedError(SchedulerError):
+class NotAppliedError(SchedulerError):
     """The cluster has refused the objects, and none of them is left."""
 
 
@@ -139,7 +139,10 @@ def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ())
     try:
         if not after:
             _apply(job_dir, entry)
-    except (MissingToolError, RefusedError):  # any other error leaves open whether the Job is there: `state` finds out
+    except (
+        MissingToolError,
+        NotAppliedError,
+    ):  # any other error leaves open whether the Job is there: `state` finds out
         submitted.restore(job_dir, before)
         raise
     return name
@@ -150,7 +153,7 @@ def _apply(job_dir: Path, entry: Submitted) -> None:
     done = _kubectl(job_dir, "apply", "--server-side", "-f", JOB_FILE)
     if done.returncode:
         _delete(job_dir)  # a Service without its Job is of no use
-        raise RefusedError(f"kubectl refuses {job_dir / JOB_FILE}: {said(done)}")
+        raise NotAppliedError(f"kubectl refuses {job_dir / JOB_FILE}: {said(done)}")
     submitted.keep(job_dir, dataclasses.replace(entry, job_id=name))
 
 
