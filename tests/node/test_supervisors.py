@@ -144,6 +144,11 @@ def log(runner: Runner, name: str) -> str:
     return "".join(path.read_text() for path in runner.directory.glob(f"gpubench-*/{name}.log"))
 
 
+def until_logged(runner: Runner, name: str, text: str) -> None:
+    """Wait for a process's words: it stands in the process table before it writes them."""
+    until(lambda: log(runner, name) == text)
+
+
 def test_the_processes_of_a_node_are_forks_each_a_child_of_the_supervisor_with_its_own_session_log_and_title(
     run: Start,
 ) -> None:
@@ -154,7 +159,7 @@ def test_the_processes_of_a_node_are_forks_each_a_child_of_the_supervisor_with_i
     assert sorted(living(runner)) == sorted(found.values())  # what forked them is gone
     assert Path(f"/proc/{found['worker-0-1']}/comm").read_text() == "worker-0-1\n"
     for name in ("worker-0-0", "worker-0-1"):
-        assert log(runner, name) == "--role forks\nworker stands\n"
+        until_logged(runner, name, "--role forks\nworker stands\n")
     os.kill(found["worker-0-1"], signal.SIGKILL)
     assert codes(runner) == [0]
     assert runner.record().reason == "worker-0-1 ended: killed by SIGKILL"
@@ -162,7 +167,7 @@ def test_the_processes_of_a_node_are_forks_each_a_child_of_the_supervisor_with_i
 
 def test_where_an_import_starts_a_thread_no_process_is_a_fork(run: Start) -> None:
     runner = run(env={"IMPORT": "thread"})
-    assert log(runner, "worker-0-0") == "--role worker\nworker stands\n"
+    until_logged(runner, "worker-0-0", "--role worker\nworker stands\n")
     assert parent(pid(runner, "worker-0-0")) == runner.processes[0].pid
     os.kill(pid(runner, "client"), signal.SIGKILL)
     assert codes(runner) == [0]
