@@ -50,8 +50,8 @@ NO_TEXT = re.compile(r"<(script|style|svg)\b.*?</\1>|<[^>]+>", re.DOTALL)
 NUMBERS = re.compile(
     r"\S*-\d{8}T\d{6}Z\S*|[-+−±]?\d+(?:[.:,/-]\d+)*(?:T\S+|e-?\d+)?(?:\s?(?:%|[mµ]?s|[KMG]?i?B|[mh]\d+[sm]|m|h)\b)?"
 )
-OF_TIMES = re.compile(r"attempt|load|stolen|speed|straggler|noise|^all:$|^[^a-z]*$")
-"""Lines of a page that attempts and the machine's load change, and whoever resumes a campaign."""
+OF_TIMES = re.compile(r"attempt|load|stolen|speed|straggler|noise|^all:$|^# \(worker#\)$|^[^a-z]*$")
+"""Lines of a page that attempts and the machine's load change, as which worker was the slowest, and whoever resumes."""
 TRIES = 3
 """Commands until a campaign is done: the first may find that a process of the killed one still ends."""
 INSIST = re.compile(r"gpubench cancel \S+ --ended (\S+)")
