@@ -331,8 +331,8 @@ class BatchScheduler(abc.ABC):
         """``job`` with its id, which the front end didn't hear: from the queue, or from the files that the job left."""
         accepted = self.find(job)
         if accepted is None:
-            found = self._numbers_of_files(job_dir) - set(job.files)
-            accepted = self.of_number(max(found, key=int), job) if found else None
+            numbers = self._numbers_of_files(job_dir) - set(job.files)
+            accepted = self.of_number(max(numbers, key=int), job) if numbers else None
         if accepted is None:
             return job
         return dataclasses.replace(job, job_id=accepted.job_id, cluster=accepted.cluster or job.cluster)

@@ -139,10 +139,7 @@ def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ())
     try:
         if not after:
             _apply(job_dir, entry)
-    except (
-        MissingToolError,
-        NotAppliedError,
-    ):  # any other error leaves open whether the Job is there: `state` finds out
+    except (MissingToolError, NotAppliedError):  # after any other error the Job may be there: `state` finds out
         submitted.restore(job_dir, before)
         raise
     return name

@@ -122,8 +122,10 @@ class Pbs(BatchScheduler):
         done = self._with_history("qselect", "-N", _name(job.name), *server)
         if done.returncode:
             raise self.no_answer("qselect", done)
-        known = {job_id: self._attributes(job_id) or {} for job_id in done.stdout.split()}
-        return next((Accepted(one) for one in known if known[one].get("PBS_O_WORKDIR") == job.directory), None)
+        for job_id in done.stdout.split():
+            if (self._attributes(job_id) or {}).get("PBS_O_WORKDIR") == job.directory:
+                return Accepted(job_id)
+        return None
 
     def of_number(self, number: str, job: Submitted) -> Accepted | None:
         """See ``BatchScheduler.of_number``; an id names its server."""

@@ -227,7 +227,7 @@ def test_a_runaway_job_is_unknown_until_its_script_or_its_user_says_that_it_has_
     insist = f"if you know that job 7 has ended: gpubench cancel {campaign.directory} --ended 7"
     assert said.rstrip().endswith(insist)
     assert insist in campaign("resume", code=2)
-    assert "no job 8 was submitted" in campaign("cancel", "--ended", "8", code=2)
+    assert "--ended 8: no such job was submitted" in campaign("cancel", "--ended", "8", code=2)
     assert len(clients.said("sbatch")) == 1
     assert f"job j001-n1: DECLARED ENDED: {current_user()} said so at 20" in campaign("cancel", "--ended", "7")
     entry = submitted.read(campaign.job)

@@ -303,7 +303,7 @@ def test_a_queue_that_can_not_be_opened_is_one_line_with_the_way_out(
 
 def test_every_scheduler_has_what_the_front_end_calls() -> None:
     for name, scheduler in SCHEDULERS.items():
-        assert all(callable(getattr(scheduler, call)) for call in ("submit", "state", "cancel")), name
+        assert all(callable(getattr(scheduler, call)) for call in ("submit", "state", "cancel", "declare_ended")), name
         assert job_file(name, resources.job_templates()) in ("job.sh", "job.yaml")
 
 

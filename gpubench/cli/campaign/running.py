@@ -394,7 +394,7 @@ def declare_ended(scheduler: Scheduler, directories: Mapping[str, Path], job_id:
         scheduler.declare_ended(directory)
         say(f"job {name}: {scheduler.state(directory).end}")
         return
-    raise UsageError(f"no job {job_id} was submitted from {', '.join(directories)}", then="gpubench status lists them")
+    raise UsageError(f"--ended {job_id}: no such job was submitted", then="gpubench status lists the jobs")
 
 
 STOP_S = 120.0
