@@ -31,11 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--cells", nargs="+", type=int, default=[1, 6, 45])
     parser.add_argument("--blocks", nargs="+", type=int, default=[3, 5, 8, 12])
     parser.add_argument("--tables", nargs="+", choices=tables.TABLES, default=list(tables.TABLES))
-    parser.add_argument("--adaptive", action="store_true", help="only the tables of adaptive campaigns")
     options = parser.parse_args(arguments)
-    chosen = [name for name in options.tables if not options.adaptive or name.startswith("adaptive")]
     print(f"{options.campaigns} campaigns a figure, seed {options.seed}, 6 repetitions unless said")
-    for name in chosen:
+    for name in options.tables:
         started = time.monotonic()
         tables.TABLES[name](options)
         print(f"[{name}: {time.monotonic() - started:.0f} s]\n", flush=True)

@@ -45,7 +45,7 @@ class Alarms:
 
 
 def count_alarms(seed: int, noise: Noise, shape: Shape) -> Alarms:
-    """Fixed plans: one look when all blocks are there."""
+    """Each campaign is judged once, when all blocks are there."""
     portions = [_count(portion) for portion in generate(seed, noise, shape)]
     alarmed, gated, inside, intervals = np.sum(portions, axis=0).tolist()
     return Alarms(shape.campaigns, alarmed, inside / max(intervals, 1), gated)

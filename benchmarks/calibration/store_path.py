@@ -75,7 +75,7 @@ def read(directory: Path) -> list[Verdict]:
     assert not problems, problems
     plan = campaign.whole_plan
     table = cells(plan, accounting.outcomes, merged)
-    return judge(family(plan, table, campaign.frozen), Decision.of(plan, Question()).settings)
+    return judge(family(plan, table), Decision.of(plan, Question()).settings)
 
 
 def _plan(campaigns: Campaigns, which: int, seed: int) -> Plan:

@@ -6,11 +6,9 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from benchmarks.calibration import store_path, whole_path
-from benchmarks.calibration.adaptive import run_adaptive
-from benchmarks.calibration.alarms import NO_MARGIN, count_alarms, count_flip_alarms
+from benchmarks.calibration.alarms import count_alarms, count_flip_alarms
 from benchmarks.calibration.noise import MODELS, Noise, Shape
 from benchmarks.calibration.powers import die, find
-from benchmarks.calibration.savings import PLANNED_FOR, Scenario, adaptive, blocks_of_equal_power, fixed, planned
 
 
 def alarms(options: argparse.Namespace) -> None:
@@ -100,67 +98,6 @@ def dying(options: argparse.Namespace) -> None:
         _row(words, figures, (5, 8, 12))
 
 
-def adaptive_alarms(options: argparse.Namespace) -> None:
-    """False alarms and coverage of adaptive campaigns of at most 12 blocks."""
-    print("A/A, adaptive, N = 12: any rejection in % (upper bound): run on, margin 3 % | budget ends at 8 | coverage")
-    for model in options.models:
-        figures = []
-        for cells in options.cells:
-            shape = Shape(options.campaigns, cells, 12)
-            test = run_adaptive(options.seed, MODELS[model], shape, margin=NO_MARGIN)
-            gate = run_adaptive(options.seed, MODELS[model], shape)
-            short = run_adaptive(options.seed, MODELS[model], shape, margin=NO_MARGIN, budget=8)
-            figures.append(
-                f"{_pc(test.alarm_rate)} ({_pc(test.alarm_upper)}), {_pc(gate.alarm_rate)} | {_pc(short.alarm_rate)} | "
-                f"{_pc(gate.covered.mean())}"
-            )
-        _row(model, figures, options.cells, "cells")
-
-
-def adaptive_savings(options: argparse.Namespace) -> None:
-    """Cell-blocks saved against the fixed plan of equal power."""
-    print("adaptive, N = 12, against the fixed plan that is as often right at +3 %: right %, blocks per cell, saved %")
-    for restart in (0.008, 0.015):
-        for cells, everywhere in (
-            (count, everywhere) for count in options.cells for everywhere in sorted({count == 1, True})
-        ):
-            noise = Noise(job=0.02, restart=restart)
-            scenario = Scenario(noise, Shape(options.campaigns, cells, 16), everywhere)
-            truths = (0.0, PLANNED_FOR, 0.045, 0.06)
-            results = [adaptive(options.seed, scenario, slower) for slower in truths]
-            chances = fixed(options.seed, scenario, PLANNED_FOR)
-            equal = blocks_of_equal_power(results[1][0], chances)
-            figures = [f"{_pc(right)}, {blocks:.1f}, {_pc(1 - blocks / equal)}" for right, blocks in results]
-            slower_cells = "all" if everywhere else "one"
-            name = f"restart {100 * restart:g} %, {slower_cells} of {cells} slower"
-            plans = f"fixed plan {equal:.1f} blocks (12 blocks are right in {_pc(chances[7])});"
-            _row(f"{name}: {plans}", figures, ("0", "+3 %", "+4.5 %", "+6 %"), "truth")
-
-
-def adaptive_planned(options: argparse.Namespace) -> None:
-    """The same where both plans are as long as the noise asks for, instead of at most 12 blocks."""
-    power = 0.9
-    print(
-        f"fixed plan that is right in {_pc(power)} % at +3 %, adaptive one as often: right %, blocks per cell, saved %"
-    )
-    for restart in (0.008, 0.015):
-        for cells, everywhere in (
-            (count, everywhere) for count in options.cells for everywhere in sorted({count == 1, True})
-        ):
-            noise = Noise(job=0.02, restart=restart)
-            scenario = Scenario(noise, Shape(options.campaigns, cells, 24), everywhere)
-            name = f"restart {100 * restart:g} %, {'all' if everywhere else 'one'} of {cells} slower"
-            found = planned(options.seed, scenario, power)
-            if found is None:
-                print(f"  {name}: more than {scenario.shape.blocks} blocks")
-                continue
-            blocks, maximum, right = found
-            results = [adaptive(options.seed, scenario, slower, maximum) for slower in (PLANNED_FOR, 0.045, 0.06)]
-            figures = [f"{_pc(share)}, {used:.1f}, {_pc(1 - used / blocks)}" for share, used in results]
-            plans = f"fixed {blocks} ({_pc(right)}), adaptive at most {maximum};"
-            _row(f"{name}: {plans}", figures, ("+3 %", "+4.5 %", "+6 %"), "truth")
-
-
 def same_code(options: argparse.Namespace) -> None:
     """Sample tables through ``judge`` against the arrays."""
     campaigns = min(50, options.campaigns)
@@ -195,9 +132,6 @@ TABLES: dict[str, Callable[[argparse.Namespace], None]] = {
     "margin": margin,
     "stragglers": stragglers,
     "dying": dying,
-    "adaptive-alarms": adaptive_alarms,
-    "adaptive-savings": adaptive_savings,
-    "adaptive-planned": adaptive_planned,
 }
 
 

@@ -413,7 +413,7 @@ def _crowded(protocol: str, asked: bytes) -> bool:
 def _complete_pairs(one: ComparisonInput) -> list[tuple[str, str]]:
     sides: dict[str, dict[int, str]] = {one.baseline: {}, one.candidate: {}}
     for run in one.runs:
-        if run.wall_s and run.variant in sides and (one.frozen_at is None or run.block <= one.frozen_at):
+        if run.wall_s and run.variant in sides:
             sides[run.variant][run.block] = run.run
     before, after = sides.values()
     return [(before[block], after[block]) for block in sorted(before.keys() & after.keys())]

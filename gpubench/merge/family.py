@@ -13,7 +13,7 @@ import polars as pl
 from gpubench.errors import DataError
 from gpubench.merge.samples import AT
 from gpubench.merge.table import Merged
-from gpubench.model.plan import Comparison, Frozen, Place, Plan, PlannedWorkload
+from gpubench.model.plan import Comparison, Place, Plan, PlannedWorkload
 from gpubench.spec import RUN_STATUSES
 from gpubench.spec.plain import canonical
 from gpubench.spec.waiting import MENDED_BY, polls
@@ -69,31 +69,22 @@ def cells(plan: Plan, outcomes: Iterable[RunOutcome], merged: Merged, metric: Me
     ]
 
 
-def family(plan: Plan, table: Iterable[Cell], frozen: Iterable[Frozen] = ()) -> list[ComparisonInput]:
+def family(plan: Plan, table: Iterable[Cell]) -> list[ComparisonInput]:
     """The input of ``stats.verdict.judge``: one entry per planned comparison, also where there is not one sample.
 
     Runs that may still end (``pending``) are left out: they are neither lost nor failed. ``planned_blocks`` counts the
-    appended blocks too. ``frozen`` are comparisons that earlier looks of an adaptive campaign have decided; asked the
-    other way round, baseline against candidate, they are as decided.
+    appended blocks too.
     """
     by_place: dict[_Side, list[Cell]] = {}
     for cell in table:
         place = (cell.workload.params_id, cell.outcome.job.place, cell.outcome.run.variant)
         by_place.setdefault(place, []).append(cell)
     params = {workload.params_id: canonical(workload.params).decode() for workload in plan.workloads}
-    frozen_at = {(item.params_id, item.place, item.candidate): item.block for item in frozen}
-    return [_comparison(plan, one, params[one.params_id], by_place, frozen_at) for one in plan.comparisons]
+    return [_comparison(plan, one, params[one.params_id], by_place) for one in plan.comparisons]
 
 
-def _comparison(
-    plan: Plan,
-    one: Comparison,
-    params: str,
-    by_place: Mapping[_Side, list[Cell]],
-    frozen_at: Mapping[_Side, int],
-) -> ComparisonInput:
+def _comparison(plan: Plan, one: Comparison, params: str, by_place: Mapping[_Side, list[Cell]]) -> ComparisonInput:
     sides = {name: by_place.get((one.params_id, one.place, name), []) for name in (one.baseline, one.candidate)}
-    judged = one.baseline if one.candidate == plan.baseline else one.candidate
     blocks = [{cell.outcome.block.block for cell in side} for side in sides.values()]
     return ComparisonInput(
         key={
@@ -111,7 +102,6 @@ def _comparison(
         candidate=one.candidate,
         runs=[_run(cell) for side in sides.values() for cell in side if cell.status in RUN_STATUSES],
         planned_blocks=len(set.intersection(*blocks)),
-        frozen_at=frozen_at.get((one.params_id, one.place, judged)),
         skipped=plan.skip_reason(one.nodes, one.baseline, one.candidate),
         unchecked=any(cell.unchecked for side in sides.values() for cell in side),
     )

@@ -171,8 +171,6 @@ class Plan(Record):
     threads_per_worker: int
     margin: float
     summary: Literal["mean", "geomean", "median"]
-    max_blocks: int | None = None
-    """Declared maximum of an adaptive campaign, which is looked at while it runs; None: a fixed number of blocks."""
     jobs: list[PlannedJob]
     comparisons: list[Comparison]
     power: float = 0.9
@@ -231,30 +229,10 @@ class Plan(Record):
                     yield job, block, run
 
 
-class Frozen(Settings):
-    """A comparison that a look of an adaptive campaign decided: blocks after ``block`` don't count for it."""
-
-    params_id: str
-    nodes: int
-    workers_per_node: int
-    candidate: str
-    block: int
-
-    @property
-    def place(self) -> Place:
-        """Where its runs take place."""
-        return self.nodes, self.workers_per_node
-
-
 class PlanAddition(Record):
-    """What going on with a campaign appends to its plan; ``plan.json`` itself is never rewritten.
-
-    ``frozen`` are the comparisons decided by the look that made this addition; ``ended`` says that no block follows.
-    """
+    """What going on with a campaign appends to its plan; ``plan.json`` itself is never rewritten."""
 
     schema_: str = pydantic.Field(alias="schema", default=PLAN_ADDITION)
     created_at: str
     reason: str
     jobs: list[PlannedJob]
-    frozen: list[Frozen] = pydantic.Field(default_factory=list)
-    ended: bool = False

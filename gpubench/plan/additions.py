@@ -1,15 +1,13 @@
-"""What is appended to a plan: blocks for broken ones, blocks that the user asks for, an adaptive campaign's next step.
+"""What is appended to a plan: blocks for broken ones, and blocks that the user asks for.
 
-A missing run of a block is never replaced from another allocation, whose nodes and time differ. Looks come
-after 5 and 6 blocks, then after every second one, and at the declared maximum. A comparison that a look has decided is
-frozen; a workload is run as long as a comparison that needs it is open.
+A missing run of a block is never replaced from another allocation, whose nodes and time differ.
 """
 
 import dataclasses
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from gpubench.model.plan import Comparison, Frozen, Place, Plan, PlanAddition, PlannedBlock, PlannedJob
+from gpubench.model.plan import Place, Plan, PlanAddition, PlannedBlock, PlannedJob
 from gpubench.model.text import counted
 from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB
 from gpubench.plan.block_design import SAFETY, campaign_orders, new_job, plan_block, reps_in_turns
@@ -90,7 +88,7 @@ def _addition(plan: Plan, broken: Mapping[Place, list[PlannedBlock]], created_at
         renewed = []
         for old in blocks:
             order = [run.variant for run in old.runs]  # the same order keeps the set balanced
-            taken = set(old.runs[0].workloads)  # an adaptive campaign leaves out what it has decided
+            taken = set(old.runs[0].workloads)
             workloads = [item.params_id for item in plan.workloads if item.params_id in taken]
             renewed.append(appended.block(place, order, workloads, replaces=old.block))
         at_once = BLOCKS_PER_JOB.get(plan.site.launcher, len(renewed))
@@ -109,7 +107,7 @@ def plan_more(plan: Plan, count: int, created_at: str) -> PlanAddition:
     """``count`` blocks more at each place, as many to a job as its time limit surely holds.
 
     Args:
-        plan: its jobs include those of earlier additions; it has a fixed number of blocks.
+        plan: its jobs include those of earlier additions.
         count: blocks per place.
     """
     appended = _Appended(plan)
@@ -129,55 +127,3 @@ def plan_more(plan: Plan, count: int, created_at: str) -> PlanAddition:
     at = ", ".join(str(_blocks_at(plan, place)) for place in plan.places)
     reason = f"{counted(count, 'more block')} after {at}, asked for by the user"
     return PlanAddition(created_at=created_at, reason=reason, jobs=appended.jobs)
-
-
-def plan_advance(
-    plan: Plan, decided: Collection[Comparison], frozen: Sequence[Frozen], created_at: str
-) -> PlanAddition:
-    """What a look asks for.
-
-    Args:
-        plan: its jobs include those of earlier additions, all of them ended.
-        decided: comparisons that are equivalent, Holm-rejected or broken now.
-        frozen: those that earlier looks had decided.
-    """
-    # Late: scipy comes with it, and only adaptive campaigns need it.
-    from gpubench.stats.decision import schedule  # noqa: PLC0415
-
-    assert plan.max_blocks is not None
-    newly = _newly_frozen(plan, decided, frozen)
-    known = {(item.params_id, item.place, item.candidate) for item in (*frozen, *newly)}
-    needed = {
-        (one.params_id, one.place)
-        for one in plan.comparisons
-        if (one.params_id, one.place, one.candidate) not in known
-        and not plan.skip_reason(one.nodes, one.baseline, one.candidate)
-    }
-    labels = [variant.label for variant in plan.variants]
-    appended = _Appended(plan)
-    for place in plan.places:
-        have = _blocks_at(plan, place)
-        wanted = next((count for count in schedule(plan.max_blocks) if count > have), have)
-        workloads = [item.params_id for item in plan.workloads if (item.params_id, place) in needed]
-        # The orders go on where the plan's own set of balanced orders stopped, so that the whole stays balanced.
-        for order in campaign_orders(plan.seed, place, len(labels), wanted)[have:] if workloads else ():
-            appended.add_job(place, [appended.block(place, [labels[at] for at in order], workloads)])
-    jobs = appended.jobs
-    reason = f"advance: {counted(len(jobs), 'more block')}, {len(known)} of {len(plan.comparisons)} comparisons decided"
-    return PlanAddition(created_at=created_at, reason=reason, jobs=jobs, frozen=newly, ended=not jobs)
-
-
-def _newly_frozen(plan: Plan, decided: Collection[Comparison], frozen: Sequence[Frozen]) -> list[Frozen]:
-    last = {job.place: max(block.block for block in job.blocks) for job in plan.jobs}
-    before = {(item.params_id, item.place, item.candidate) for item in frozen}
-    return [
-        Frozen(
-            params_id=one.params_id,
-            nodes=one.nodes,
-            workers_per_node=one.workers_per_node,
-            candidate=one.candidate,
-            block=last[one.place],
-        )
-        for one in plan.comparisons
-        if one in decided and (one.params_id, one.place, one.candidate) not in before
-    ]

@@ -26,7 +26,7 @@ from gpubench.model.site import Site
 from gpubench.model.text import counted
 from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB, check_combination
 from gpubench.plan.block_design import ClusterShape, check_block_pods, interleaved, plan_jobs
-from gpubench.plan.budget import LEAST_BLOCKS, MOST_BLOCKS, blocks_that_fit, with_limits
+from gpubench.plan.budget import MOST_BLOCKS, blocks_that_fit, with_limits
 from gpubench.plan.feasibility import (
     check_arrangement,
     check_bounds,
@@ -90,7 +90,6 @@ class Request:
     workers: Sequence[int] = ()
     margin: float | None = None
     summary: Summary = "mean"
-    max_blocks: int | None = None
     budget_s: float | None = None
     budget_firm: bool = False
     spent_s: float = 0.0
@@ -125,14 +124,15 @@ def make_plan(request: Request) -> Plan:
     time = _time_model(request)
     all_places_s = time.block_s * len(shapes)
     blocks = request.blocks
-    if request.max_blocks is not None:
-        blocks = LEAST_BLOCKS  # the first look
-        if request.budget_firm:
-            # A maximum that the budget can hold, declared before looking, loses less than one that is cut off.
-            fitting = _fitting(request, request.max_blocks, all_places_s)
-            request = dataclasses.replace(request, max_blocks=min(request.max_blocks, fitting))
-    elif request.budget_s is not None:
-        blocks = _fitting(request, request.blocks, all_places_s)
+    if request.budget_s is not None:
+        blocks = blocks_that_fit(
+            asked=request.blocks,
+            variants=len(request.variants),
+            all_places_block_s=all_places_s,
+            budget_s=request.budget_s,
+            firm=request.budget_firm,
+            spent_s=request.spent_s,
+        )
     jobs = plan_jobs(
         request.campaign,
         shapes=shapes,
@@ -141,7 +141,7 @@ def make_plan(request: Request) -> Plan:
         seed=request.seed,
         block_s=time.block_s,
         limit_s=site.limits.job,
-        per_job=1 if request.max_blocks else BLOCKS_PER_JOB.get(site.launcher),
+        per_job=BLOCKS_PER_JOB.get(site.launcher),
         reps={item.params_id: item.reps for item in request.workloads} if interleaved(site) else None,
     )
     timeouts = [item.timeout_s for item in request.workloads]
@@ -163,8 +163,7 @@ def make_plan(request: Request) -> Plan:
         request.history.pilot if request.history else (),
         workloads=request.workloads,
         comparisons=(comparisons := _comparisons(request, shapes)),
-        # An adaptive campaign of at most N blocks finds what a fixed one of N / 1.0 to 1.1 does.
-        blocks=request.max_blocks or blocks,
+        blocks=blocks,
         margin=margin,
         summary=request.summary,
         power=request.power,
@@ -185,7 +184,6 @@ def make_plan(request: Request) -> Plan:
         threads_per_worker=site.layout.threads,
         margin=margin,
         summary=request.summary,
-        max_blocks=request.max_blocks,
         jobs=jobs,
         comparisons=comparisons,
         power=request.power or DEFAULT_POWER,
@@ -195,18 +193,6 @@ def make_plan(request: Request) -> Plan:
         budget_s=request.budget_s,
         notes=[*_notes(request, shapes, blocks), *assumed, *dict.fromkeys(steps), *left_out, *about_issues],
         first_pass=request.first_pass,
-    )
-
-
-def _fitting(request: Request, asked: int, all_places_s: float) -> int:
-    assert request.budget_s is not None
-    return blocks_that_fit(
-        asked=asked,
-        variants=len(request.variants),
-        all_places_block_s=all_places_s,
-        budget_s=request.budget_s,
-        firm=request.budget_firm,
-        spent_s=request.spent_s,
     )
 
 
@@ -244,9 +230,7 @@ def _comparisons(request: Request, shapes: Sequence[ClusterShape]) -> list[Compa
 
 def _notes(request: Request, shapes: Sequence[ClusterShape], blocks: int) -> list[str]:
     notes = [*request.repetitions]
-    if request.max_blocks:
-        notes.append(f"adaptive: looks after 5, 6, then every second block, and at {request.max_blocks} at most")
-    elif blocks < request.blocks:
+    if blocks < request.blocks:
         instead = "" if request.blocks == MOST_BLOCKS else f" instead of {request.blocks}"
         notes.append(f"{counted(blocks, 'block')}{instead}: the most whole balanced sets within the budget")
     if blocks < 5 and len(request.variants) > 1:

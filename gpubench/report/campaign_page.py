@@ -55,13 +55,6 @@ def certainty(inputs: ReportInputs) -> str:
             " The interval beside a verdict is at the level of Holm’s step, so it excludes zero only if a difference "
             "was shown; an “equivalent” comparison has the interval of its own test."
         )
-    look = inputs.settings.look
-    if look is not None:
-        rule += (
-            f" The campaign was looked at while it ran, after 5, 6, then every second block, and at {look.maximum} at "
-            "most: decided comparisons were not run again. For this reason, intervals are wider and p-values larger "
-            "than in a fixed plan."
-        )
     rule += _rare_stragglers(inputs)
     if unchecked := sorted({str(one.key["workload"]) for one in inputs.verdicts if "unchecked" in one.flags}):
         rule += (
@@ -85,10 +78,8 @@ def _rare_stragglers(inputs: ReportInputs) -> str:
 
 
 def _equivalent(inputs: ReportInputs) -> str:
-    margin = f"±{inputs.settings.margin.percent}"
-    if inputs.settings.look is not None:
-        return f"at some look both one-sided tests put the effect within {margin}"
-    return f"the {100 * (1 - 2 * inputs.settings.alpha):g} % interval lies within {margin}"
+    level = 100 * (1 - 2 * inputs.settings.alpha)
+    return f"the {level:g} % interval lies within ±{inputs.settings.margin.percent}"
 
 
 def about(inputs: ReportInputs) -> str:

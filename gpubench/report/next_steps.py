@@ -64,12 +64,6 @@ def _repair(inputs: ReportInputs) -> Iterator[NextStep]:
 
 
 def _more_blocks(inputs: ReportInputs) -> Iterator[NextStep]:
-    look = inputs.settings.look
-    if look is not None:
-        if _undecided(inputs.verdicts) and not look.ended:
-            step = _typed(inputs, "bench", "--campaign")
-            yield NextStep(step, f"to the next look; at most {look.maximum} blocks in all")
-        return
     names = labels.cell_names([one.key for one in inputs.verdicts])
     several = len({one.candidate for one in inputs.verdicts}) > 1
     wanting = [

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.merge.family import Cell
-from gpubench.model.plan import Place
 from gpubench.model.text import counted
 from gpubench.report import condense, labels
 from gpubench.report.inputs import ReportInputs
@@ -105,7 +104,7 @@ def _run_words(run: Mapping[str, Any] | None) -> Words:
 
 def matrix(inputs: ReportInputs) -> list[dict[str, Any]]:
     """Per job: a row per block with one entry per variant, in the plan's order of variants."""
-    wrong, left_out = _workload_reasons(inputs.cells), _decided_earlier(inputs)
+    wrong = _workload_reasons(inputs.cells)
     jobs: dict[str, dict[int, dict[str, RunOutcome]]] = {}
     heads: dict[str, str] = {}
     for one in inputs.outcomes:
@@ -122,7 +121,7 @@ def matrix(inputs: ReportInputs) -> list[dict[str, Any]]:
                     {
                         "block": block,
                         "replaces": next(iter(runs.values())).block.replaces,
-                        "runs": [_matrix_entry(runs.get(label), wrong, left_out) for label in variants],
+                        "runs": [_matrix_entry(runs.get(label), wrong) for label in variants],
                     }
                     for block, runs in sorted(blocks.items())
                 ]
@@ -141,27 +140,7 @@ def _workload_reasons(cells: Sequence[Cell]) -> dict[str, list[str]]:
     return reasons
 
 
-def _decided_earlier(inputs: ReportInputs) -> dict[str, list[str]]:
-    """Of runs of an adaptive campaign: the workloads that they leave out, as a look before has decided them."""
-    names = {one.params_id: one.name for one in inputs.plan.workloads}
-    last: dict[tuple[Place, str], int] = {}
-    for cell in inputs.cells:
-        place = (cell.outcome.job.place, cell.workload.params_id)
-        last[place] = max(last.get(place, 0), cell.outcome.block.block)
-    return {
-        one.run.run: [
-            f"{names[params_id]} skipped: decided at block {block}"
-            for (place, params_id), block in last.items()
-            if place == one.job.place and block < one.block.block and params_id not in one.run.workloads
-        ]
-        for one in inputs.outcomes
-        if inputs.plan.max_blocks is not None
-    }
-
-
-def _matrix_entry(
-    one: RunOutcome | None, wrong: dict[str, list[str]], left_out: dict[str, list[str]]
-) -> dict[str, Any] | None:
+def _matrix_entry(one: RunOutcome | None, wrong: dict[str, list[str]]) -> dict[str, Any] | None:
     if one is None:
         return None
     reasons = [one.reason] if one.reason else wrong.get(one.run.run, [])
@@ -171,7 +150,7 @@ def _matrix_entry(
         "mark": labels.RUN_MARKS[one.status],
         "place": one.run.order + 1,
         "attempt": one.attempt,
-        "reasons": [*reasons, *left_out.get(one.run.run, [])],
+        "reasons": reasons,
         "partly": one.status == "ok" and one.run.run in wrong,
         "record": f"{path}/{RUN_FILE}" if one.record else "",
         "samples": f"{path}/{SAMPLES_FILE}" if one.record and one.record.workloads else "",

@@ -46,8 +46,6 @@ class ComparisonInput:
         key: what identifies the cell (workload, nodes, ...). Cells with the same ``nodes`` and block share sign flips.
         runs: the runs of both variants in this cell, in any order; runs of other variants are ignored.
         planned_blocks: how many blocks the plan holds for this cell.
-        frozen_at: for a cell that an earlier look of an adaptive campaign has decided: the last block that counts.
-            Without it, the end of a campaign would spend what is left of alpha on cells that had stopped already.
         skipped: why none of its blocks was run: planned so, by a known issue.
         oversubscribed: in some of its runs more processes polled on a machine than it has cores.
         unchecked: nobody checked the answers of some of its samples.
@@ -59,7 +57,6 @@ class ComparisonInput:
     candidate: str
     runs: Sequence[RunSamples]
     planned_blocks: int
-    frozen_at: int | None = None
     changed: Mapping[str, str] = dataclasses.field(default_factory=dict)
     skipped: str = ""
     oversubscribed: bool = False

@@ -141,13 +141,7 @@ def raise_flags(
         "multimodal": [multimodal(cell, settings) for cell in cells],
         "oversubscribed": [cell.comparison.oversubscribed for cell in cells],
         "unchecked": [cell.comparison.unchecked for cell in cells],
-        # An adaptive campaign plans up to its maximum and is meant to stop before it.
-        "incomplete": [
-            settings.look is None
-            and cell.comparison.frozen_at is None
-            and len(cell.paired) < cell.comparison.planned_blocks
-            for cell in cells
-        ],
+        "incomplete": [len(cell.paired) < cell.comparison.planned_blocks for cell in cells],
     }
     return [tuple(name for name, raised in columns.items() if raised[row]) for row in range(len(cells))]
 

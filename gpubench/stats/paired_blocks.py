@@ -101,10 +101,6 @@ class Pairs:
         number = self.numbers.summary(summary)
         return np.where(self.mask, number[..., CANDIDATE] - number[..., BASELINE], 0.0)
 
-    def head(self, blocks: int | Ints) -> "Pairs":
-        """The first pairs only: what an earlier look has seen, or what counts for a frozen cell."""
-        return dataclasses.replace(self, blocks=np.minimum(self.blocks, blocks))
-
     def select(self, cells: Ints | Bools) -> "Pairs":
         """Some of the cells."""
         return Pairs(
@@ -199,8 +195,7 @@ def read_cell(comparison: ComparisonInput) -> CellBlocks:
     sides = {comparison.baseline: BASELINE, comparison.candidate: CANDIDATE}
     if len(sides) < 2:
         raise DataError(f"'{comparison.baseline}' compared with itself", then="name two different variants")
-    limit = comparison.frozen_at
-    counted = [run for run in comparison.runs if run.variant in sides and (limit is None or run.block <= limit)]
+    counted = [run for run in comparison.runs if run.variant in sides]
     runs: dict[tuple[int, int], RunSamples] = {}
     for run in counted:
         if run.status == "ok" and run.wall_s:

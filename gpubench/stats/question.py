@@ -5,7 +5,7 @@ import dataclasses
 from gpubench.errors import UsageError
 from gpubench.model.base import nearest
 from gpubench.model.plan import Comparison, Plan
-from gpubench.stats.settings import Looks, Margin, Metric, Summary, VerdictSettings
+from gpubench.stats.settings import Margin, Metric, Summary, VerdictSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,18 +53,16 @@ class Decision:
     comparisons: list[Comparison]
 
     @staticmethod
-    def of(plan: Plan, question: Question, *, ended: bool = False) -> "Decision":
+    def of(plan: Plan, question: Question) -> "Decision":
         """What was planned, but for what is asked.
 
         Args:
             question: a pair in it is judged in place of its mirror image or beside the planned family.
-            ended: no further block of an adaptive campaign will come.
 
         Raises:
             UsageError: the plan has no such variant.
         """
-        look = None if plan.max_blocks is None else Looks(plan.max_blocks, ended)
-        settings = dataclasses.replace(question.settings(plan), seed=plan.seed, look=look)
+        settings = dataclasses.replace(question.settings(plan), seed=plan.seed)
         return Decision(settings, _comparisons(plan, question))
 
 

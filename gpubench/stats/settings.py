@@ -1,4 +1,4 @@
-"""What is chosen before anybody looks at the data: the margin, the number of a run, the error rates, the looks."""
+"""What is chosen before anybody looks at the data: the margin, the number of a run, the error rates."""
 
 import dataclasses
 import math
@@ -53,24 +53,6 @@ DEFAULT_MARGIN = Margin(0.03)
 
 
 @dataclasses.dataclass(frozen=True)
-class Looks:
-    """An adaptive campaign: it is looked at while it runs.
-
-    Args:
-        maximum: declared maximum of blocks N; pairs beyond it are not used (they are a new campaign).
-        ended: no further block will come (budget or wall time is spent), so this look spends all that is left of alpha.
-            Legal because the reason for stopping isn't the data.
-    """
-
-    maximum: int = 12
-    ended: bool = False
-
-    def __post_init__(self) -> None:
-        if self.maximum < 5:
-            raise UsageError(f"an adaptive campaign of at most {self.maximum} blocks", then="declare at least 5")
-
-
-@dataclasses.dataclass(frozen=True)
 class VerdictSettings:
     """How verdicts are made.
 
@@ -80,7 +62,6 @@ class VerdictSettings:
             samples.
         alpha: family-wise error rate of the test, and error rate of each of the two one-sided tests.
         seed: of the sign flips that are drawn where there are too many to enumerate.
-        look: None for a fixed plan, which is looked at once.
 
     Raises:
         UsageError: a value that no verdict can be made with.
@@ -90,7 +71,6 @@ class VerdictSettings:
     summary: Summary = "mean"
     alpha: float = 0.05
     seed: int = 20260101
-    look: Looks | None = None
     metric: Metric = Metric.WALL_S
 
     def __post_init__(self) -> None:

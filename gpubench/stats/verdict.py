@@ -22,7 +22,6 @@ from gpubench.stats.decision import (
     bounds,
     circumstances,
     decide,
-    equivalence_bounds,
     holm_levels,
 )
 from gpubench.stats.flags import raise_flags
@@ -67,13 +66,10 @@ def reason(cell: CellBlocks, row: int, decisions: Decisions, settings: VerdictSe
         if cell.broken_blocks:
             where = f"the candidate failed in block {cell.broken_blocks[0]}, where the baseline ran"
             return f"failed: {where}; it can't be called equivalent or improved"
-        if math.isnan(decisions.p_holm[row]):
-            return f"no look yet: {blocks} so far, the first look is at 5"
     effect, half = decisions.estimates.difference.effect[row], decisions.estimates.half_width[row]
     held = (decisions.p_holm[row], len(decisions.word))
     text = reason_of_times(word, blocks, held, (effect - half, effect + half), settings)
-    decided = "" if cell.comparison.frozen_at is None else f"; decided at block {cell.comparison.frozen_at}"
-    return f"{text}{', on these nodes' if cell.one_job else ''}{'' if word == 'inconclusive' else decided}"
+    return f"{text}{', on these nodes' if cell.one_job else ''}"
 
 
 def reason_of_times(
@@ -131,13 +127,12 @@ class Verdict:
 
     Args:
         effect: mean over blocks of candidate minus baseline under the chosen summary; positive is slower.
-        low: lower bound of the 95 % interval (a repeated confidence interval in an adaptive campaign).
+        low: lower bound of the 95 % interval.
         blocks: complete pairs.
         verdict: ``broken``, ``equivalent``, ``regression``, ``improvement`` or ``inconclusive``.
         more_blocks: for an inconclusive cell, blocks still needed if the truth is what was estimated; None where more
-            of the same can't help or more than 200 would be needed. While an adaptive campaign runs, at most what
-            its maximum leaves.
-        p: two-sided p-value (sequential in an adaptive campaign); None for a cell that can't be tested.
+            of the same can't help or more than 200 would be needed.
+        p: two-sided p-value; None for a cell that can't be tested.
         p_holm: after Holm over the family.
         p_flip: by sign flips of this cell alone, from 6 blocks.
         p_family: by step-down max-|t| over the family, from 6 blocks.
@@ -151,8 +146,8 @@ class Verdict:
             fewer).
         one_job: several blocks come from one allocation, so the verdict holds on these nodes.
         low_adjusted: lower bound of the interval at the level of Holm's step, which agrees with what Holm decided.
-        low_equivalence: lower bound of the 90 % interval (repeated in an adaptive campaign); it lies within the margin
-            exactly where both one-sided tests reject.
+        low_equivalence: lower bound of the 90 % interval; it lies within the margin exactly where both one-sided tests
+            reject.
     """
 
     key: Mapping[str, object]
@@ -227,8 +222,6 @@ def judge(comparisons: Sequence[ComparisonInput], settings: VerdictSettings) -> 
         return []
     cells = [read_cell(comparison) for comparison in comparisons]
     pairs = arrange(cells)
-    if settings.look is not None:
-        pairs = pairs.head(settings.look.maximum)
     decisions = decide(pairs, circumstances(cells), settings)
     difference = pairs.differences(settings.summary)
     enough = (decisions.obstacle == 0) & (pairs.blocks >= FEWEST_BLOCKS)
@@ -237,10 +230,9 @@ def judge(comparisons: Sequence[ComparisonInput], settings: VerdictSettings) -> 
         family_flip_p(difference, pairs.mask, pairs.group, enough, settings.seed),
     )
     levels = holm_levels(decisions.estimates.p, decisions.p_holm <= settings.alpha, settings.alpha)
-    frozen = np.array([cell.comparison.frozen_at is not None for cell in cells])
     ends = {
-        "adjusted": bounds(pairs, settings, decisions.estimates, frozen, levels),
-        "equivalence": equivalence_bounds(pairs, settings, decisions.estimates, frozen),
+        "adjusted": bounds(decisions.estimates, levels),
+        "equivalence": bounds(decisions.estimates, np.full(len(cells), 2 * settings.alpha)),
     }
     columns = _columns(pairs, decisions, flips, ends)
     flags = raise_flags(cells, pairs, decisions, flips, settings)
@@ -331,7 +323,7 @@ def _more_blocks(cell: CellBlocks, row: int, decisions: Decisions, settings: Ver
     blocks = int(difference.blocks[row])
     if obstacle:
         return FEW_BLOCKS - blocks
-    more = blocks_to_decide(
+    return blocks_to_decide(
         float(difference.effect[row]),
         max(float(difference.sd[row]), NO_VARIATION),
         blocks,
@@ -340,7 +332,3 @@ def _more_blocks(cell: CellBlocks, row: int, decisions: Decisions, settings: Ver
         alpha=settings.alpha,
         failed=bool(cell.broken_blocks),
     )
-    look = settings.look
-    if more is None or look is None or look.ended or blocks >= look.maximum:
-        return more
-    return min(more, look.maximum - blocks)

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpubench.errors import DataError, PlanRefusedError, UsageError
 from gpubench.files import create_exclusively, reading, write_atomically, writing
-from gpubench.model.plan import Frozen, Plan, PlanAddition, PlannedBlock, PlannedJob, PlannedRun
+from gpubench.model.plan import Plan, PlanAddition, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.spec.plain import content_id, parse_json
 from gpubench.spec.records import RUN_FILE
 from gpubench.store.packs import Pack
@@ -92,16 +92,6 @@ class Campaign:
     def jobs(self) -> list[PlannedJob]:
         """Every planned job, appended ones last."""
         return [*self.plan.jobs, *(job for addition in self.additions for job in addition.jobs)]
-
-    @property
-    def frozen(self) -> list[Frozen]:
-        """Comparisons that looks of an adaptive campaign have decided."""
-        return [item for addition in self.additions for item in addition.frozen]
-
-    @property
-    def ended(self) -> bool:
-        """Whether an adaptive campaign has had its last look."""
-        return any(addition.ended for addition in self.additions)
 
     @property
     def whole_plan(self) -> Plan:

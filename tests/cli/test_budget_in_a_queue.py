@@ -35,22 +35,21 @@ def queue(monkeypatch: pytest.MonkeyPatch) -> Queue:
     return queue
 
 
-def two_sizes(most: int | None = None) -> Plan:
-    return make_plan(blocks=4, nodes=(1, 2)).model_copy(update={"max_blocks": most})
+def two_sizes() -> Plan:
+    return make_plan(blocks=4, nodes=(1, 2))
 
 
 @pytest.mark.parametrize(
-    ("most", "blocks", "expected"),
+    ("blocks", "expected"),
     [
-        (None, None, {"n1-1": "300", "n2-1": "300"}),
-        (None, {"n2-1": [0, 2]}, {"n2-1": "150"}),
-        (8, {"n1-1": [0], "n2-1": [0, 1]}, {"n1-1": "37", "n2-1": "75"}),  # of 16 blocks at most
+        (None, {"n1-1": "300", "n2-1": "300"}),
+        ({"n2-1": [0, 2]}, {"n2-1": "150"}),
     ],
 )
 def test_each_job_has_its_part_by_its_blocks(
-    queue: Queue, tmp_path: Path, most: int | None, blocks: dict[str, list[int]] | None, expected: dict[str, str]
+    queue: Queue, tmp_path: Path, blocks: dict[str, list[int]] | None, expected: dict[str, str]
 ) -> None:
-    assert submit_jobs(begin(tmp_path / "c", two_sizes(most)), blocks, Budget(600))
+    assert submit_jobs(begin(tmp_path / "c", two_sizes()), blocks, Budget(600))
     assert queue.budgets == expected
 
 

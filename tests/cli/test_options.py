@@ -14,7 +14,6 @@ import typer
 from typer.testing import CliRunner
 
 from docs.make_options import TARGETS, fragment, variables
-from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.options import with_options
 from tests.conftest import ROOT, Run, need, own_queue, plain_environment
 
@@ -55,11 +54,6 @@ def test_the_fields_of_a_dataclass_are_options_and_arguments_of_a_command_that_t
     assert done.exit_code == 0, done.output
     assert CliRunner().invoke(app, ["me"]).exit_code == 0
     assert seen == [3, CalibrateOptions("you", ["a=1", "b=2"], loud=True), 1, CalibrateOptions("me")]
-
-
-def test_options_of_an_adaptive_campaign_count_together_only() -> None:
-    assert CampaignOptions(max_blocks=8).most_blocks is None
-    assert CampaignOptions(adaptive=True, max_blocks=8).most_blocks == 8
 
 
 def test_make_hands_on_every_kind_of_variable_and_shows_it_in_its_help(tmp_path: Path) -> None:

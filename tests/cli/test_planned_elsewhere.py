@@ -126,11 +126,6 @@ def test_a_campaign_and_options_that_plan_another_exclude_each_other(
         (["plan", "--images"], "--images needs a directory for the campaign; add --out DIR"),
         (["plan", "c", "--out", "d"], "c is planned already; its scripts again: gpubench plan --out c"),
         (["bench", "--blocks", "+2"], "--blocks +2 needs a campaign; name it: gpubench bench --campaign DIR"),
-        (["bench", "--stop"], "--stop needs a campaign; name it: gpubench bench --campaign DIR"),
-        (
-            ["bench", "--campaign", "c", "--stop", "--blocks", "+2"],
-            "--stop ends the campaign, and --blocks +N continues it",
-        ),
         (["bench", "--campaign", "c", "--dry-run"], "what is missing: gpubench status c"),
         (["bench", "--campaign", "c", "--blocks", "2"], "c is planned already"),
         (
@@ -140,8 +135,6 @@ def test_a_campaign_and_options_that_plan_another_exclude_each_other(
         (["submit", "c", "--campaign", "c"], "--campaign excludes CAMPAIGN and --here; leave CAMPAIGN and --here out"),
         (["bench", "--campaign", "c", "--over-budget"], "--over-budget needs a budget; add --budget"),
         (["plan", "--blocks", "+2"], "--blocks +2 needs a campaign"),
-        (["plan", "--adaptive", "--blocks", "8"], "--adaptive and --blocks exclude each other"),
-        (["plan", "--max-blocks", "20"], "--max-blocks needs an adaptive campaign; add --adaptive"),
         (["plan", "--out", "d", "--json"], "--json prints a plan, and --out writes it: d/plan.json; leave --json out"),
         (["bench", "--dry-run", "--gate"], "--gate needs verdicts, and --dry-run makes none"),
         (
@@ -221,7 +214,7 @@ def test_old_names_of_commands_name_the_new_ones(gpubench: Run) -> None:
     gone = [name for name in RETIRED if name not in commands]
     assert {"resume", "advance", "render"} <= {*gone}
     for name in gone:
-        done = gpubench(name, "outputs/c", "--stop")
+        done = gpubench(name, "outputs/c", "--loud")
         said = f"gpubench: there is no command {name} any more; type: gpubench {RETIRED[name]}\n"
         assert (done.returncode, done.stderr) == (2, said)
     listed = gpubench("--help").stdout.partition("Commands:")[2].splitlines()

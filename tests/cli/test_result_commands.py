@@ -132,7 +132,6 @@ def test_only_regressions_fail_where_that_is_asked_for(outputs: Path, tmp_path: 
         (["report", "outputs/tiny", "--margin", "3%"], "are for two targets, or --only verdicts"),
         (["report", "import", "--only", "links"], "is an import: this needs runs and links"),
         (["report", "import", "--only", "runs"], "is an import: this needs runs and links"),
-        (["bench", "--campaign", "outputs/tiny/plan.json", "--stop"], "outputs/tiny has a fixed number of blocks"),
         (["submit", "--campaign", "outputs/tiny/nothing"], "outputs/tiny/nothing is no campaign"),
         (["report", "outputs/tiny", "outputs/tiny/runs"], "outputs/tiny is named twice"),
         (["report", "outputs/tiny", "--workload", "merge"], "--workload is for --only links"),

@@ -4,7 +4,7 @@ from pathlib import Path
 from campaign_builder import Writer, begin, finish, make_block, make_plan, variant
 
 from gpubench.merge.family import Cell, cells, family
-from gpubench.model.plan import Frozen, PlanAddition, PlannedJob
+from gpubench.model.plan import PlanAddition, PlannedJob
 from gpubench.spec.plain import canonical
 from gpubench.stats.data import ComparisonInput
 from gpubench.store.accounting import account
@@ -108,24 +108,14 @@ def test_appended_blocks_count_and_node_counts_do_not_mix(tmp_path: Path) -> Non
         limit_s=60,
         blocks=[make_block(2, ["1.17.0", "1.19.0"], only)],
     )
-    campaign = campaign.append(PlanAddition(created_at=campaign.plan.created_at, reason="a look", jobs=[job]))
+    campaign = campaign.append(PlanAddition(created_at=campaign.plan.created_at, reason="more blocks", jobs=[job]))
     finish(campaign)
     found = {(one.key["nodes"], one.key["params_id"]): one for one in comparisons(campaign)}
     assert found[1, only[0]].planned_blocks == 3
     assert {run.job for run in found[1, only[0]].runs} == {"n1-1", "n1-2"}
     assert found[2, only[0]].planned_blocks == 2
-    frozen = campaign.plan.workloads[0].params_id
-    assert found[1, frozen].planned_blocks == 2
-
-
-def test_a_decided_comparison_stays_decided_when_it_is_asked_the_other_way_round(tmp_path: Path) -> None:
-    campaign = begin(tmp_path / "c")
-    one = campaign.plan.comparisons[0]
-    where = one.model_dump(include={"params_id", "nodes", "workers_per_node", "candidate"})
-    turned = one.model_copy(update={"baseline": one.candidate, "candidate": one.baseline})
-    for comparison in (one, turned):
-        plan = campaign.plan.model_copy(update={"comparisons": [comparison]})
-        assert [each.frozen_at for each in family(plan, table(campaign), [Frozen(**where, block=5)])] == [5]
+    other = campaign.plan.workloads[0].params_id
+    assert found[1, other].planned_blocks == 2
 
 
 def test_only_the_last_attempt_counts(tmp_path: Path) -> None:

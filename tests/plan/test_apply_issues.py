@@ -8,7 +8,7 @@ import pytest
 
 from gpubench.model.known_issue import KnownIssue
 from gpubench.model.plan import Plan
-from gpubench.plan.additions import Repair, plan_advance, plan_repair
+from gpubench.plan.additions import Repair, plan_repair
 from gpubench.plan.budget import node_hours
 from gpubench.plan.known_issues import issue_lines
 from tests.plan.requests_by_hand import image, plan, site
@@ -150,11 +150,3 @@ def test_a_block_with_a_real_hole_is_replaced_and_skips_again() -> None:
     ((new,),) = [job.blocks for job in addition.jobs]
     assert (new.replaces, {run.variant for run in new.runs}) == (2, set(WORDS.split()))
     assert made.skip_reason(8, "v1.13.x")
-
-
-def test_an_adaptive_campaign_plans_no_block_for_comparisons_that_are_all_skipped() -> None:
-    made = skipping(words="v1.12.x v1.13.x", nodes=[4, 8], max_blocks=12)
-    addition = plan_advance(made, [], [], NOW)
-    assert {job.nodes for job in addition.jobs} == {4}
-    ended = plan_advance(made, [one for one in made.comparisons if one.nodes == 4], [], NOW)
-    assert ended.ended

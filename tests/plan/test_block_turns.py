@@ -13,7 +13,7 @@ import pytest
 from gpubench.errors import PlanRefusedError
 from gpubench.model.plan import Plan, PlannedBlock
 from gpubench.model.site import Layout
-from gpubench.plan.additions import plan_advance, plan_repair
+from gpubench.plan.additions import plan_more, plan_repair
 from gpubench.plan.block_design import LEAST_REPS
 from tests.conftest import examples
 from tests.plan.requests_by_hand import plan, site, workload
@@ -95,9 +95,9 @@ def test_a_block_that_replaces_or_follows_another_is_interleaved_too() -> None:
     status = {run.run: "ok" for _, _, run in made.runs()} | {made.jobs[0].blocks[0].runs[1].run: "lost"}
     repaired = plan_repair(made, status, "2026-11-20T13:00:00+00:00").addition
     assert repaired is not None
-    advanced = plan_advance(interleaved(max_blocks=12), [], [], "2026-11-20T13:00:00+00:00")
+    continued = plan_more(made, 2, "2026-11-20T13:00:00+00:00")
     reps = {item.params_id: item.reps for item in made.workloads}
-    for addition in (repaired, advanced):
+    for addition in (repaired, continued):
         assert addition.jobs
         for block in (block for job in addition.jobs for block in job.blocks):
             check(block, reps)

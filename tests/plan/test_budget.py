@@ -68,13 +68,3 @@ def test_a_budget_counts_every_node_count() -> None:
 
 def test_without_a_budget_the_blocks_asked_for_are_planned_whole_set_or_not() -> None:
     assert sum(len(job.blocks) for job in plan(blocks=7).jobs) == 7
-
-
-def test_a_budget_lowers_the_maximum_of_an_adaptive_campaign_before_anybody_looks() -> None:
-    made = plan(budget_s=16.0 * 9, budget_firm=True, max_blocks=12)
-    assert made.max_blocks == 8
-    assert sum(len(job.blocks) for job in made.jobs) == 5
-    assert plan(budget_s=16.0 * 90, budget_firm=True, max_blocks=12).max_blocks == 12
-    assert plan(budget_s=16.0 * 9, budget_firm=False, max_blocks=12).max_blocks == 12
-    with pytest.raises(PlanRefusedError):
-        plan(budget_s=60.0, budget_firm=True, max_blocks=12)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpubench.errors import PlanRefusedError
-from gpubench.plan.additions import plan_advance, plan_repair
+from gpubench.plan.additions import plan_repair
 from gpubench.plan.budget import node_hours
 from tests.plan.requests_by_hand import plan, site, workload
 from tests.workloads.running import complete
@@ -41,14 +41,6 @@ def test_a_broken_block_of_a_sweep_is_replaced_at_its_own_place() -> None:
     assert addition is not None
     (new,) = addition.jobs
     assert (new.job, new.place, new.memory_limit) == ("j005-n1-w4", job.place, job.memory_limit)
-
-
-def test_a_decision_at_one_place_freezes_no_other() -> None:
-    made = plan(nodes=[1], workers=[2, 4], max_blocks=12)
-    decided = [one for one in made.comparisons if one.place == (1, 4)]
-    addition = plan_advance(made, decided, [], "2026-11-20T13:00:00+00:00")
-    assert {job.place for job in addition.jobs} == {(1, 2)}
-    assert {(one.workers_per_node, one.block) for one in addition.frozen} == {(4, 10)}
 
 
 def test_a_workload_that_needs_more_workers_is_left_out_where_there_are_too_few_and_said() -> None:

@@ -37,12 +37,6 @@ def test_a_plan_with_history_foresees_from_its_noise():
     assert power_of_test(seen.detectable_upper, seen.sigma_upper, 8) == pytest.approx(0.9)
 
 
-def test_an_adaptive_plan_foresees_what_its_maximum_finds_and_not_its_first_look():
-    params_id = planned().workloads[0].params_id
-    (seen,) = planned(history=History("earlier", 4.0, 8, pilot(params_id)), max_blocks=12).foreseen
-    assert seen.detectable == pytest.approx(detectable_effect(seen.sigma, 12))
-
-
 def test_without_history_a_power_that_was_asked_for_is_answered_from_assumed_noise():
     sigma = sigma_from_parts(0.008, 0.01, reps=3)
     assert sigma == pytest.approx(math.sqrt(2 * (0.008**2 + 0.01**2 / 3)))

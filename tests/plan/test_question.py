@@ -6,7 +6,7 @@ import pytest
 
 from gpubench.errors import UsageError
 from gpubench.stats.question import Decision, Question
-from gpubench.stats.settings import Looks, VerdictSettings
+from gpubench.stats.settings import VerdictSettings
 from tests.plan.requests_by_hand import plan as planned
 
 
@@ -16,12 +16,12 @@ def test_of_nothing_planned_the_defaults_hold():
 
 
 def test_a_campaign_is_judged_as_planned_but_for_what_is_asked():
-    plan = planned("a=1.17.0 b=1.19.0 c=1.20.0", margin=0.02, summary="geomean", max_blocks=8)
-    asked = Decision.of(plan, Question(), ended=True)
-    assert asked.settings == VerdictSettings(0.02, "geomean", seed=plan.seed, look=Looks(8, ended=True))
+    plan = planned("a=1.17.0 b=1.19.0 c=1.20.0", margin=0.02, summary="geomean")
+    asked = Decision.of(plan, Question())
+    assert asked.settings == VerdictSettings(0.02, "geomean", seed=plan.seed)
     assert asked.comparisons == plan.comparisons
     other = Decision.of(plan, Question(margin=0.1, baseline="b", candidate="a"))
-    assert (other.settings.margin, other.settings.summary, other.settings.look) == (0.1, "geomean", Looks(8))
+    assert (other.settings.margin, other.settings.summary) == (0.1, "geomean")
     pairs = [(one.baseline, one.candidate) for one in other.comparisons]
     assert pairs == [("b", "a")] * 2 + [("a", "c")] * 2, "in place of its mirror image, before the others"
 

@@ -15,11 +15,11 @@ from campaign_builder import Writer, begin, finish, make_block, make_plan, varia
 from gpubench.merge.environment import Changes, PlannedEnvironment, facts, find_changes
 from gpubench.merge.family import Cell, cells, family
 from gpubench.merge.links import RunLinks, link_tables, processes_by_address
-from gpubench.model.plan import Frozen, Plan, PlanAddition, PlannedJob
+from gpubench.model.plan import Plan, PlanAddition, PlannedJob
 from gpubench.report.campaign_page import campaign_page
 from gpubench.report.inputs import ReportInputs
 from gpubench.report.page import html, markdown
-from gpubench.stats.settings import Looks, VerdictSettings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import judge
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
@@ -37,11 +37,8 @@ def collect(campaign: Campaign) -> ReportInputs:
     accounting = account(campaign)
     merged = merge(read_runs(campaign.runs_dir).runs)
     table = cells(campaign.plan, accounting.outcomes, merged)
-    comparisons = family(campaign.plan, table, campaign.frozen)
-    most = campaign.plan.max_blocks
-    settings = VerdictSettings(
-        margin=campaign.plan.margin, summary=campaign.plan.summary, look=None if most is None else Looks(most)
-    )
+    comparisons = family(campaign.plan, table)
+    settings = VerdictSettings(margin=campaign.plan.margin, summary=campaign.plan.summary)
     inputs = ReportInputs(
         plan=campaign.plan,
         outcomes=accounting.outcomes,
@@ -144,25 +141,6 @@ def troubled(directory: Path) -> Campaign:
 def empty(directory: Path) -> Campaign:
     """Planned, and not one run."""
     return begin(directory, make_plan(THREE))
-
-
-def looked_at(directory: Path) -> Campaign:
-    """Adaptive: all but one ``message`` was decided at the first look, after five blocks, and left out of the sixth."""
-    plan = make_plan(blocks=5).model_copy(update={"max_blocks": 12})
-    campaign = begin(directory, plan)
-    message = plan.workloads[1].params_id
-    block = make_block(5, [one.label for one in plan.variants], [message])
-    job = PlannedJob(job="n1-2", nodes=1, workers_per_node=2, memory_limit=0, limit_s=60.0, blocks=[block])
-    frozen = [
-        Frozen(params_id=one.params_id, nodes=1, workers_per_node=2, candidate=one.candidate, block=4)
-        for one in plan.comparisons
-        if one.params_id != message
-    ]
-    campaign = campaign.append(
-        PlanAddition(created_at=plan.created_at, reason="advance: 1 more block", jobs=[job], frozen=frozen)
-    )
-    finish(campaign)
-    return campaign
 
 
 SHARES = {1: 1.0, 2: 1.12, 4: 1.45}

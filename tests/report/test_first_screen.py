@@ -49,11 +49,10 @@ def test_seconds_of_both_sides_agree_with_the_effect(story: ReportInputs, summar
 
 
 def test_seconds_are_of_the_blocks_that_the_verdict_used(tmp_path: Path, troubled: ReportInputs) -> None:
-    """Lost, failed and skipped runs are in no pair; blocks after the look that decided don't count."""
-    for inputs in (troubled, reports.collect(reports.looked_at(tmp_path / "c"))):
-        for one, pair in zip(inputs.verdicts, inputs.seconds, strict=True):
-            assert pair is not None
-            assert pair[1] / pair[0] - 1 == pytest.approx(one.effect, abs=1e-9)
+    """Lost, failed and skipped runs are in no pair."""
+    for one, pair in zip(troubled.verdicts, troubled.seconds, strict=True):
+        assert pair is not None
+        assert pair[1] / pair[0] - 1 == pytest.approx(one.effect, abs=1e-9)
     assert set(reports.collect(reports.empty(tmp_path / "empty")).seconds) == {None}
 
 
@@ -108,16 +107,6 @@ def test_missing_runs_come_first_and_a_decided_campaign_needs_none(tmp_path: Pat
     changed = [dataclasses.replace(calm[0], verdict="inconclusive", reason="environment: hosts", more_blocks=None)]
     (step,) = next_steps(dataclasses.replace(story, verdicts=changed))
     assert (step.command, "More blocks would not decide" in step.why) == ("", True)
-
-
-def test_an_adaptive_campaign_goes_on_by_its_own_looks(tmp_path: Path) -> None:
-    inputs = dataclasses.replace(reports.collect(reports.looked_at(tmp_path / "c")), target="d")
-    undecided = [one for one in inputs.verdicts if one.verdict == "inconclusive"]
-    assert undecided
-    step, *_ = next_steps(inputs)
-    assert (step.command, "next look" in step.why) == ("gpubench bench --campaign d", True)
-    ended = dataclasses.replace(inputs.settings, look=dataclasses.replace(inputs.settings.look, ended=True))
-    assert not any("bench" in one.command for one in next_steps(dataclasses.replace(inputs, settings=ended)))
 
 
 def test_a_reason_that_several_rows_share_stands_once(tmp_path: Path) -> None:

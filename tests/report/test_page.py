@@ -101,21 +101,6 @@ def test_every_planned_run_stands_there_with_its_reason(
     assert "(failed, not used)" in text
 
 
-def test_an_adaptive_campaign_says_so_and_what_was_decided_when(tmp_path: Path) -> None:
-    inputs = reports.collect(reports.looked_at(tmp_path / "c"))
-    page = reports.page_html(inputs).decode()
-    assert "The campaign was looked at while it ran" in page
-    assert "90 % interval" not in page
-    last = runs.matrix(inputs)[-1]["blocks"][-1]["runs"]
-    left_out = [one.name for one in inputs.plan.workloads if one.name != "message" or one.params["size"] != 10_000_000]
-    for run in last:
-        assert run["status"] == "ok"
-        assert run["reasons"] == [f"{name} skipped: decided at block 4" for name in left_out]
-    decided = [one for one in inputs.verdicts if one.verdict != "inconclusive" and one.blocks == 5]
-    assert decided
-    assert all(one.reason.endswith("; decided at block 4") for one in decided)
-
-
 def test_the_page_and_markdown_say_which_stragglers_cannot_be_excluded(
     campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
 ) -> None:

@@ -27,8 +27,8 @@ def blocks_of(differences: Sequence[float], *, wobble=WOBBLE, level=1.0, job="")
     return runs
 
 
-def comparison(runs, *, planned=8, frozen_at=None, **key) -> ComparisonInput:
-    return ComparisonInput({"workload": "merge", "nodes": 2, **key}, "A", "B", tuple(runs), planned, frozen_at)
+def comparison(runs, *, planned=8, **key) -> ComparisonInput:
+    return ComparisonInput({"workload": "merge", "nodes": 2, **key}, "A", "B", tuple(runs), planned)
 
 
 def cell(differences, **key) -> ComparisonInput:

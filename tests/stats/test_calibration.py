@@ -8,12 +8,10 @@ import pytest
 import scipy
 
 from benchmarks.calibration import store_path, whole_path
-from benchmarks.calibration.adaptive import run_adaptive
-from benchmarks.calibration.alarms import NO_MARGIN, count_alarms, count_flip_alarms
+from benchmarks.calibration.alarms import count_alarms, count_flip_alarms
 from benchmarks.calibration.campaigns import generate
 from benchmarks.calibration.noise import MODELS, Noise, Shape
 from benchmarks.calibration.powers import die, find
-from benchmarks.calibration.savings import Scenario, adaptive
 from gpubench.stats.paired_blocks import BASELINE, CANDIDATE
 
 SEED = 7
@@ -40,14 +38,6 @@ def test_stragglers_raise_no_alarms_in_three_blocks():
     assert count_alarms(SEED, MODELS["tail 5 % x2"], Shape(300, 45, 3)).alarmed <= 3
 
 
-@pytest.mark.parametrize("model", ["restart 1.5 %", "late when slow"])
-def test_adaptive_campaigns_raise_no_more_alarms_than_fixed_ones(model):
-    # Looking five times at the plain p-value would alarm in about 12 %.
-    ended = run_adaptive(SEED, MODELS[model], Shape(300, 6, 12), margin=NO_MARGIN)
-    assert ended.rejected.any(axis=1).sum() <= most_of_300()
-    assert ended.covered.mean() > 0.93
-
-
 def test_sign_flips_raise_alarms_in_at_most_five_percent():
     assert 300 * count_flip_alarms(SEED, MODELS["restart 0.8 %"], Shape(300, 6, 8)) <= most_of_300()
 
@@ -72,11 +62,6 @@ def test_a_candidate_that_dies_in_thirty_percent_of_blocks_is_never_equivalent()
     assert (found.equivalent, found.broken) == (0, 1)
 
 
-def test_adaptive_campaigns_stop_early_when_the_difference_is_large():
-    ended = run_adaptive(SEED, Noise(job=0.02, restart=0.015), Shape(200, 1, 12), np.log1p(0.06))
-    assert ended.blocks.mean() < 6.5
-
-
 @pytest.mark.parametrize("model", ["restart 0.8 %", "5 % lost at random"])
 def test_the_sample_table_and_the_arrays_give_identical_verdicts(model):
     assert whole_path.disagreements(SEED, MODELS[model], Shape(4, 6, 5)) == 0
@@ -95,10 +80,3 @@ def test_the_simulated_noise_is_the_noise_that_was_asked_for():
     assert difference.std() == pytest.approx(0.015 * np.sqrt(2), rel=0.05)
     assert level[:, 0, :, 0].std() == pytest.approx(np.hypot(0.02, 0.015), rel=0.05)
     assert np.abs(campaigns.first.sum(axis=1)).max() == 0
-
-
-def test_an_adaptive_campaign_as_powerful_as_the_fixed_plan_of_14_blocks_saves_30_percent_of_them():
-    scenario = Scenario(Noise(job=0.02, restart=0.015), Shape(300, 6, 15), everywhere=False)
-    right, blocks = adaptive(SEED, scenario, 0.03, maximum=15)
-    assert right >= 0.85
-    assert blocks <= 0.7 * 14

@@ -8,7 +8,7 @@ import pytest
 from campaign_by_hand import blocks_of, cell, comparison, noisy, without
 
 from gpubench.stats.data import ComparisonInput
-from gpubench.stats.settings import Looks, VerdictSettings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict, exit_code, judge
 
 KERNEL = {"kernel": "6.1.0 → 6.2.0"}
@@ -71,12 +71,6 @@ def test_it_is_named_before_obstacles_that_further_blocks_could_take_away(differ
     found = verdict(in_another(cell(differences)))
     assert found.reason.startswith("environment: ")
     assert found.more_blocks is None
-
-
-def test_an_adaptive_campaign_decides_nothing_on_it_at_any_look():
-    one = in_another(cell(noisy(8, effect=0.2, sd=0.005)))
-    for look in (Looks(12), Looks(12, ended=True), Looks(8)):
-        assert verdict(one, VerdictSettings(look=look)).verdict == "inconclusive"
 
 
 def test_without_a_change_nothing_is_different():

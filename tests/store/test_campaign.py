@@ -8,7 +8,7 @@ import pytest
 from campaign_builder import START, Writer, begin, make_block, make_plan
 
 from gpubench.errors import DataError, PlanRefusedError, UsageError
-from gpubench.model.plan import Frozen, PlanAddition, PlannedJob
+from gpubench.model.plan import PlanAddition, PlannedJob
 from gpubench.spec.plain import content_id
 from gpubench.store.campaign import Campaign, create_campaign, newest_campaign
 from gpubench.store.packs import Index, Pack
@@ -137,18 +137,6 @@ def test_the_newest_with_results_has_a_run_that_ended(tmp_path: Path) -> None:
         record.unlink()
     with pytest.raises(UsageError, match=r"no campaign in .* has results yet; see gpubench status .*day9"):
         newest_campaign(tmp_path, with_results=True)
-
-
-def test_what_was_decided_and_that_it_ended_is_read_from_the_additions(tmp_path: Path) -> None:
-    campaign = begin(tmp_path / "c")
-    assert (campaign.frozen, campaign.ended) == ([], False)
-    decided = [Frozen(params_id="p", nodes=1, workers_per_node=2, candidate="1.19.0", block=block) for block in (5, 6)]
-    for number, last in enumerate((False, True)):
-        more = addition(number + 1, 8 + number).model_copy(update={"frozen": [decided[number]], "ended": last})
-        campaign = campaign.append(more)
-        assert campaign.ended is last
-    assert Campaign.open(campaign.directory).frozen == decided
-    assert len(list(campaign.whole_plan.runs())) == 20
 
 
 def test_what_is_derived_of_a_pack_stands_beside_it_and_its_files_are_shown_within_it(tmp_path: Path) -> None:

@@ -36,10 +36,6 @@ def bench(
     over_budget: Annotated[
         bool, typer.Option("--over-budget", help="Also begin blocks that would end after --budget.")
     ] = False,
-    stop: Annotated[
-        bool,
-        typer.Option("--stop", help="With --campaign: end this adaptive campaign with a last look."),
-    ] = False,
     notify: Notify = None,
     asked: CampaignOptions,
 ) -> None:
@@ -61,11 +57,7 @@ def bench(
         only_one(campaign, dataclasses.replace(asked, blocks=None) if more else asked)
         if dry_run:
             raise UsageError("--dry-run shows a new plan", then=f"what is missing: gpubench status {campaign}")
-        if more and stop:
-            raise UsageError("--stop ends the campaign, and --blocks +N continues it", then="leave one of them out")
-        lifecycle.go_on(campaign, more=more, stop=stop, gate=gate, notify=notify)
-    elif stop:
-        raise UsageError("--stop needs a campaign", then="name it: gpubench bench --campaign DIR")
+        lifecycle.go_on(campaign, more=more, gate=gate, notify=notify)
     elif dry_run:
         _show_plan(None, asked)
     else:

@@ -101,7 +101,7 @@ def _finds(plan: Plan) -> Iterator[str]:
         )
         yield from (f"  {line}" for line in assumed if line not in plan.notes)
         return
-    these = f"{'at most ' if plan.max_blocks else ''}{counted(blocks, 'block')}"
+    these = counted(blocks, "block")
     yield f"  what {these} can find, with {100 * plan.power:g} % power and the noise of an earlier campaign like this:"
     for one, name in zip(plan.foreseen, _foreseen_names(plan), strict=True):
         upper = f"(up to {_percent(one.detectable_upper)} %, since that noise is uncertain)"
@@ -123,9 +123,9 @@ def _percent(ratio: float) -> str:
 
 
 def plan_blocks(plan: Plan) -> int:
-    """Blocks at each place; in an adaptive campaign, the maximum."""
+    """Blocks at each place."""
     at = Counter(job.place for job in plan.jobs for _ in job.blocks)
-    return plan.max_blocks or max(at.values())
+    return max(at.values())
 
 
 def _price(plan: Plan, blocks: int | None) -> str:

@@ -57,7 +57,7 @@ from gpubench.files import locked
 from gpubench.model.plan import PlanAddition
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
-from gpubench.plan.additions import plan_advance, plan_more, plan_repair
+from gpubench.plan.additions import plan_more, plan_repair
 from gpubench.plan.block_design import interleaved, warmup_repetitions
 from gpubench.plan.budget import (
     LEAST_BLOCKS,
@@ -92,60 +92,36 @@ def bench(asked: CampaignOptions, *, gate: bool, over_budget: bool, notify: str 
     with at_work_on(campaign.directory):
         prepare(campaign)
         run_all(campaign, None, budget)
-        while campaign.plan.max_blocks is not None and not campaign.ended and not not_begun(account_now(campaign)):
-            campaign = _advance(campaign, budget)
         _conclude(campaign, gate=gate, notify=notify)
 
 
-def go_on(directory: Path, *, more: int = 0, stop: bool = False, gate: bool = False, notify: str | None = None) -> None:
-    """Run what is missing, ``more`` blocks, and what the looks of an adaptive campaign ask for; or ``stop`` it; judge.
+def go_on(directory: Path, *, more: int = 0, gate: bool = False, notify: str | None = None) -> None:
+    """Run what is missing and ``more`` blocks, and judge.
 
     Jobs that wait or run in a queue are waited for first.
     """
     directory = root_of(directory)
     with at_work_on(directory):
         campaign = Campaign.open(directory)
-        adaptive = campaign.plan.max_blocks is not None
-        if stop and not adaptive:
-            raise UsageError(f"{campaign.directory} has a fixed number of blocks", then="leave --stop out")
-        if more and adaptive:
-            raise UsageError(
-                f"{campaign.directory} is adaptive, with at most {campaign.plan.max_blocks} blocks, as declared",
-                then="leave --blocks out, or plan another campaign",
-            )
         if campaign.plan.site.scheduler in BATCH and any(state.alive for state in job_states(campaign).values()):
             with _way_on_after_ctrl_c(campaign):
                 watch_jobs(campaign)
-        if stop:
-            _require_idle(campaign)
-            if not campaign.ended:
-                require_complete(campaign, account_now(campaign))
-                now = dt.datetime.now(dt.UTC).isoformat()
-                end = PlanAddition(created_at=now, reason="advance: ended by the user", jobs=[], ended=True)
-                campaign = campaign.append(end)
+        if more:
+            prepare(campaign)  # what can't be run isn't appended
+        campaign, blocks = missing_blocks(campaign, more)
+        if blocks:
+            prepare(campaign)
+            run_all(campaign, blocks)
         else:
-            if more:
-                prepare(campaign)  # what can't be run isn't appended
-            campaign, blocks = missing_blocks(campaign, more)
-            if blocks:
-                prepare(campaign)
-                run_all(campaign, blocks)
-            elif not adaptive or campaign.ended:
-                say("the campaign has had its last look" if adaptive else "nothing is missing")
-            while adaptive and not campaign.ended:
-                require_complete(campaign, account_now(campaign))
-                campaign = _advance(campaign)
+            say("nothing is missing")
         _conclude(campaign, gate=gate, notify=notify)
 
 
 def submit_what_is_missing(directory: Path) -> None:
-    """Submit what is missing, or what the next look of an adaptive campaign needs, without waiting for the queue."""
+    """Submit what is missing, without waiting for the queue."""
     directory = root_of(directory)
     with at_work_on(directory):
         campaign, blocks = missing_blocks(Campaign.open(directory))
-        if not blocks and campaign.plan.max_blocks is not None and not campaign.ended:
-            require_complete(campaign, account_now(campaign))
-            campaign, blocks = _look(campaign)
         if not blocks:
             say("nothing is missing")
             return
@@ -236,28 +212,6 @@ def _way_on_after_ctrl_c(campaign: Campaign) -> Iterator[None]:
         raise InterruptedByUserError(
             f"{stopped}; {missing_words(campaign)}", then=f"to go on: {typed('bench', campaign=campaign.directory)}"
         ) from None
-
-
-def _advance(campaign: Campaign, budget: Budget | None = None) -> Campaign:
-    """One look; the campaign with what it appended, which has been run."""
-    campaign, blocks = _look(campaign)
-    if blocks:
-        run_all(campaign, blocks, budget)
-    return campaign
-
-
-def _look(campaign: Campaign) -> tuple[Campaign, dict[str, list[int]]]:
-    """One look; the campaign with what it appended, and the blocks by job that are to be run."""
-    from gpubench.cli.results.judge import decided, judge_campaign
-
-    judged = judge_campaign(campaign)
-    now = dt.datetime.now(dt.UTC).isoformat()
-    addition = plan_advance(campaign.whole_plan, decided(judged), campaign.frozen, now)
-    campaign = campaign.append(addition)
-    say(addition.reason if addition.jobs else f"{addition.reason}; no block follows")
-    if addition.jobs:
-        write_scripts(campaign)
-    return campaign, _numbers(addition)
 
 
 def _numbers(addition: PlanAddition) -> dict[str, list[int]]:

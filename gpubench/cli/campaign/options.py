@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from gpubench.model.image import Variant
 
 
-DEFAULT_MOST_BLOCKS = 12
-"""Of an adaptive campaign."""
-
-
 @dataclasses.dataclass(frozen=True)
 class CampaignOptions:
     """The options of a campaign; None for an option that was not given."""
@@ -91,15 +87,6 @@ class CampaignOptions:
             autocompletion=completion.summaries,
         ),
     ] = None
-    adaptive: Annotated[
-        bool,
-        typer.Option(
-            "--adaptive", help="Look after 5, 6, then every second block; stop measuring decided comparisons."
-        ),
-    ] = False
-    max_blocks: Annotated[
-        int, typer.Option(min=5, max=MOST_BLOCKS, help="With --adaptive: the maximum number of blocks.")
-    ] = DEFAULT_MOST_BLOCKS
     power: Annotated[
         float | None,
         typer.Option(
@@ -112,11 +99,6 @@ class CampaignOptions:
     settings: options.Set = None
     allow_unknown_env: options.AllowUnknownEnv = False
     outputs: options.Outputs = None
-
-    @property
-    def most_blocks(self) -> int | None:
-        """The looks of an adaptive campaign; None for a fixed one."""
-        return self.max_blocks if self.adaptive else None
 
     def chosen_variants(self, default: list[str]) -> list[Variant]:
         """The variants, from ``--variants``, ``--ucx`` or the profile, and ``--with``; raises UsageError."""
@@ -176,14 +158,7 @@ class CampaignOptions:
         return cast("Summary", word)
 
     def check(self) -> None:
-        """Raise UsageError for any value that can't be read, and for a count of blocks that nothing would heed."""
-        if self.adaptive and self.blocks is not None:
-            raise UsageError(
-                "--adaptive and --blocks exclude each other: its looks say how many blocks it takes",
-                then="bound it with --max-blocks",
-            )
-        if not self.adaptive and self.max_blocks != DEFAULT_MOST_BLOCKS:
-            raise UsageError("--max-blocks needs an adaptive campaign", then="add --adaptive, or write --blocks")
+        """Raise UsageError for any value that can't be read."""
         self.chosen_blocks()
         self.chosen_budget()
         self.chosen_date()

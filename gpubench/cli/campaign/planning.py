@@ -110,7 +110,6 @@ def want(
         workers=asked.chosen_workers(site.layout.workers),
         margin=asked.chosen_margin(),
         summary=asked.chosen_summary(),
-        max_blocks=asked.most_blocks,
         power=asked.power,
         budget_s=budget_s,
         budget_firm=asked.budget is not None,
@@ -178,11 +177,11 @@ def foreseen_campaign(wanted: Wanted) -> Campaign:
 def makes_first_pass(wanted: Wanted) -> bool:
     """Whether ``bench`` first runs the baseline once, to choose repetitions and blocks that fill the budget.
 
-    Not where a queue starts the jobs, without a budget, in an adaptive campaign (its budget buys blocks), and over
-    several node counts or layouts, whose runs take different times.
+    Not where a queue starts the jobs, without a budget, and over several node counts or layouts, whose runs take
+    different times.
     """
-    fixed = wanted.asked.adaptive or len(wanted.nodes) * len(wanted.workers) > 1
-    return wanted.chooses_repetitions and wanted.site.scheduler in LOCAL and wanted.budget_s is not None and not fixed
+    one_place = len(wanted.nodes) * len(wanted.workers) == 1
+    return wanted.chooses_repetitions and wanted.site.scheduler in LOCAL and wanted.budget_s is not None and one_place
 
 
 def _seed(wanted: Wanted) -> int:
@@ -227,8 +226,7 @@ def render_campaign(wanted: Wanted, directory: Path) -> Campaign:
     """
     wanted = settle(wanted)
     asked = wanted.asked
-    words = {**dataclasses.asdict(asked), "max_blocks": asked.most_blocks}
-    words = {key: value for key, value in words.items() if key not in ("outputs", "adaptive")}
+    words = {key: value for key, value in dataclasses.asdict(asked).items() if key != "outputs"}
     words["blocks"] = asked.chosen_blocks()
     date = asked.chosen_date()
     at = dt.datetime.strptime(date or EPOCH, "%Y%m%d").replace(tzinfo=dt.UTC)

@@ -49,9 +49,8 @@ class Budget:
     began: float | None = None
 
     def part(self, plan: Plan, blocks: int) -> float:
-        """Seconds of a job of so many blocks, of all that ``plan`` has, or may have where it is adaptive."""
-        most = len(plan.places) * plan.max_blocks if plan.max_blocks else sum(len(job.blocks) for job in plan.jobs)
-        return self.seconds * blocks / most
+        """Seconds of a job of so many blocks, of all that ``plan`` has."""
+        return self.seconds * blocks / sum(len(job.blocks) for job in plan.jobs)
 
     def left(self) -> float:
         """Seconds from now on."""

@@ -29,7 +29,6 @@ from gpubench.merge.family import Cell, cells_of, family, remarks, without
 from gpubench.merge.links import LinkTable, RunLinks, link_tables, processes_by_address
 from gpubench.merge.table import Merged, merge_directory, parquet
 from gpubench.model.base import nearest
-from gpubench.model.plan import Comparison
 from gpubench.model.text import counted
 from gpubench.report.inputs import ReportInputs, calibration_sentence
 from gpubench.report.provenance import condensed
@@ -131,15 +130,14 @@ def _judge_campaign(
     warnings += added_later(campaign)
     for warning in warnings:
         warn(warning)
-    decision = Decision.of(campaign.plan, question, ended=campaign.ended)
+    decision = Decision.of(campaign.plan, question)
     settings = decision.settings
     moved = _moved(accounting.outcomes) if settings.metric is Metric.BYTES_MOVED else {}
     cells = cells_of(campaign.plan, accounting.outcomes, merged, settings.metric, moved)
     lacking = without(cells, settings.metric, str(campaign.place))
     family_of_metric = [one for one in decision.comparisons if one.params_id not in lacking]
     plan = campaign.plan.model_copy(update={"comparisons": family_of_metric})
-    # What an earlier look has decided are seconds.
-    comparisons = family(plan, cells, campaign.frozen if settings.metric is Metric.WALL_S else ())
+    comparisons = family(plan, cells)
     environments, files = Environments(plan.protocol), ComparableParts(known.environments)
     provenance = dict(_read_provenance(accounting.outcomes, environments, files, beside(), for_page=for_page))
     comparisons = with_oversubscription(comparisons, environments.crowded)
@@ -211,10 +209,8 @@ def added_later(campaign: Campaign) -> tuple[str, ...]:
     """A note on blocks that were added after a look at the results; empty without such blocks.
 
     The chances of two and three looks at equal distances: Armitage, McPherson and Rowe (1969), J. R. Stat. Soc. A
-    132:235, table 2. The looks of an adaptive campaign are part of its design.
+    132:235, table 2.
     """
-    if campaign.plan.max_blocks is not None:
-        return ()
     blocks = [block for one in campaign.additions for job in one.jobs for block in job.blocks if block.replaces is None]
     if not blocks:
         return ()
@@ -223,15 +219,6 @@ def added_later(campaign: Campaign) -> tuple[str, ...]:
         "looked at: the chance of a false alarm is above "
         "the planned 5 % (about 8 % with two looks, 11 % with three); a new campaign can confirm what it shows",
     )
-
-
-def decided(judged: JudgedCampaign) -> list[Comparison]:
-    """Comparisons that need no further block: equivalent, rejected after Holm, or broken."""
-    return [
-        one
-        for one, verdict in zip(judged.campaign.plan.comparisons, judged.verdicts, strict=True)
-        if verdict.verdict != "inconclusive"
-    ]
 
 
 def expected_of(campaign: Campaign, allow: tuple[str, ...] = ()) -> PlannedEnvironment:
