@@ -10,7 +10,6 @@ import scipy
 from benchmarks.calibration.campaigns import Campaigns, generate
 from benchmarks.calibration.noise import Noise, Shape
 from gpubench.stats.decision import REGRESSION, decide
-from gpubench.stats.paired_blocks import FEWEST_BLOCKS, family_flip_p
 from gpubench.stats.settings import Margin, VerdictSettings
 
 # Equivalence is judged before difference, so a real margin would hide alarms of the test.
@@ -63,17 +62,3 @@ def _count(campaigns: Campaigns) -> tuple[int, int, int, int]:
     )
     any_cell = [int(cells.reshape(size).any(axis=1).sum()) for cells in (rejected, gated)]
     return any_cell[0], any_cell[1], int(inside.sum()), int(interval.sum())
-
-
-def count_flip_alarms(seed: int, noise: Noise, shape: Shape) -> float:
-    """Share of A/A campaigns in which the family's sign flips reject anything."""
-    alarmed = 0
-    for campaigns in generate(seed, noise, shape):
-        pairs = campaigns.pairs()
-        difference, mask = pairs.differences("mean"), pairs.mask
-        counted = pairs.blocks >= FEWEST_BLOCKS
-        for which in range(campaigns.times.shape[0]):
-            cells = slice(which * shape.cells, (which + 1) * shape.cells)
-            p = family_flip_p(difference[cells], mask[cells], pairs.group[cells], counted[cells], seed)
-            alarmed += bool((np.nan_to_num(p, nan=1.0) <= 0.05).any())
-    return alarmed / shape.campaigns

@@ -41,12 +41,10 @@ class Campaigns:
         """Complete pairs of all cells of all campaigns."""
         campaigns, cells, blocks = self.times.shape[:3]
         rows = campaigns * cells
-        group = np.broadcast_to(np.arange(blocks), (rows, blocks))
         return complete_pairs(
             number_runs(self.times.reshape(rows, *self.times.shape[2:])),
             self.status.reshape(rows, blocks, 2) == 0,
             np.repeat(self.first, cells, axis=0),
-            group,
         )
 
     def circumstances(self, pairs: Pairs) -> CellCircumstances:
@@ -55,7 +53,7 @@ class Campaigns:
         failed = ((status[..., CANDIDATE] == 2) & (status[..., 0] == 0)).sum(axis=1)
         signs = np.where(pairs.mask, pairs.first, 0).sum(axis=1)
         disordered = (pairs.blocks > 0) & (np.abs(signs) == pairs.blocks)
-        return CellCircumstances(failed, disordered, np.zeros(len(failed), dtype=bool))
+        return CellCircumstances(failed, disordered)
 
     def judged(self, settings: VerdictSettings) -> Decisions:
         """Verdicts of all campaigns at once."""

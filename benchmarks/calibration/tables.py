@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from benchmarks.calibration import store_path, whole_path
-from benchmarks.calibration.alarms import count_alarms, count_flip_alarms
+from benchmarks.calibration.alarms import count_alarms
 from benchmarks.calibration.noise import MODELS, Noise, Shape
 from benchmarks.calibration.powers import die, find
 
@@ -31,20 +31,6 @@ def alarms(options: argparse.Namespace) -> None:
     rate, upper, where = max(worst)
     over = sum(upper > 0.065 for _, upper, _ in worst)
     print(f"highest of {len(worst)}: {_pc(rate)} ({_pc(upper)}) at {where}; {over} with an upper bound above 6.5 %")
-
-
-def flips(options: argparse.Namespace) -> None:
-    """False alarms of the sign flips."""
-    campaigns = min(1000, options.campaigns)
-    print(f"A/A, {campaigns} campaigns: any p_family ≤ 5 % in % (goal ≤ 5, upper bound ≤ 6.5 at 2,000 campaigns)")
-    for model in options.models:
-        for cells in options.cells:
-            shapes = [Shape(campaigns, cells, blocks) for blocks in (6, 8)]
-            _row(
-                f"{model}, {cells} cells",
-                [_pc(count_flip_alarms(options.seed, MODELS[model], one)) for one in shapes],
-                (6, 8),
-            )
 
 
 def power(options: argparse.Namespace) -> None:
@@ -127,7 +113,6 @@ TABLES: dict[str, Callable[[argparse.Namespace], None]] = {
     "same-code": same_code,
     "store-path": same_store,
     "alarms": alarms,
-    "flips": flips,
     "power": power,
     "margin": margin,
     "stragglers": stragglers,

@@ -1,4 +1,4 @@
-"""What differs between two variants over their blocks, or between two runs, and how well it separates them. Pure.
+"""What differs between two variants over their blocks, or between two runs. Pure.
 
 Facts, what may differ, and why, are those that the verdicts rest on (``facts``, ``environment``).
 
@@ -14,7 +14,7 @@ from typing import Any, cast
 from gpubench.images.manifests import differences
 from gpubench.merge.environment import Change, Facts, PlannedEnvironment, Why, changes_between, facts, worst
 from gpubench.spec import RunRecord
-from gpubench.stats.separation import PairedDifference, paired_difference, separation
+from gpubench.stats.paired_difference import PairedDifference, paired_difference
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,8 @@ class FieldDifference:
         why: ``planned known allowed``, or empty: asked for by nobody.
         blocks: in which it was recorded on both sides; 0 for what isn't recorded by run (plans, manifests).
         differ: blocks in which the two sides differed.
-        score: how well it tells the variants apart, 0 to 1 (``stats.separation``); None where there are no blocks.
+        values: different values that were seen, on both sides together; a field with a value of its own in every run
+            (a time, a process id) says nothing of the variants.
     """
 
     field: str
@@ -49,14 +50,15 @@ class FieldDifference:
     why: Why
     blocks: int = 0
     differ: int = 0
-    score: float | None = None
+    values: int = 2
 
 
 @dataclasses.dataclass(frozen=True)
 class Explained:
-    """All differences, those that separate best first, and the noise of both sides by its name in ``NOISE``.
+    """All differences, those in the most blocks with the fewest values first.
 
-    ``drifting`` are fields that changed between blocks but within none: no difference of the variants.
+    ``noise`` is that of both sides by its name in ``NOISE``. ``drifting`` are fields that changed between blocks but
+    within none: no difference of the variants.
     """
 
     differences: Sequence[FieldDifference]
@@ -93,7 +95,7 @@ def explain(
     found += [
         FieldDifference(path, plain(one), plain(other), "planned") for path, one, other in differences(*documents)
     ]
-    found.sort(key=lambda one: (-(1.0 if one.score is None else one.score), -one.differ, one.field))
+    found.sort(key=lambda one: (-(one.differ / one.blocks if one.blocks else 1.0), one.values, one.field))
     numbers = [(noise(one.provenance, one.record), noise(other.provenance, other.record)) for one, other in pairs]
     by_name = {
         name: paired_difference([(one[name], other[name]) for one, other in numbers if name in one and name in other])
@@ -120,7 +122,8 @@ def _over_blocks(
     before, after = (" or ".join(sorted({pair[side] for pair in known})) for side in (0, 1))
     if before == after:  # who had which value went to and fro: only hosts tell
         before, after = change.before, change.after
-    return FieldDifference(field, before, after, change.why, len(known), differ, separation(known))
+    values = len({value for pair in known for value in pair})
+    return FieldDifference(field, before, after, change.why, len(known), differ, values)
 
 
 def plain(value: Any) -> str:

@@ -12,7 +12,6 @@ import json
 import math
 import re
 import statistics
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -29,7 +28,6 @@ from gpubench.model.text import all_visible
 from gpubench.report import condense, labels
 from gpubench.report.scaling import percent
 from gpubench.report.sections import Chart
-from gpubench.stats.flags import anchor
 from gpubench.stats.links import Outlier
 from gpubench.stats.scaling import SpeedupAtSize, TimeAtSize, speedups
 from gpubench.stats.verdict import Verdict
@@ -96,7 +94,6 @@ def dress(spec: Mapping[str, Any], title: str, values: Mapping[str, Any]) -> dic
 VERDICT_WORDS = tuple(labels.MARKS)
 _VERDICT_SHAPES = ("triangle-up", "triangle-down", "circle", "diamond", "cross")
 
-_BINS = 40
 _ROW = 25
 _PARTED = " · "
 _CLIP = 4.0
@@ -229,39 +226,6 @@ def samples(
     between = alt.Chart(alt.NamedData("edges")).mark_rule(color="var(--line)").encode(x=alt.X("edge:Q"))
     values = {"runs": rows, "edges": [{"edge": edge} for edge in edges]}
     return dress(layered(between, points, means, width="container", height=220), title, values)
-
-
-def histogram(cells: Sequence[Cell], variants: Sequence[str], title: str) -> dict[str, Any]:
-    """How often each duration came, over all runs that count: a step line for each variant, bins of equal ratios.
-
-    Durations are ratios to their run's second fastest, as in the test for modes: differences between runs
-    would hide what happens within runs. ``cells`` are those of one workload and node count that have samples.
-    """
-    logs = {
-        label: [
-            math.log(value / anchor(cell.wall_s))
-            for cell in cells
-            if cell.outcome.run.variant == label
-            for value in cell.wall_s
-        ]
-        for label in variants
-    }
-    every = [value for values in logs.values() for value in values]
-    low, width = min(every), max(max(every) - min(every), 1e-9) / _BINS
-    rows: list[dict[str, Any]] = []
-    for label, values in logs.items():
-        counts = Counter(min(int((value - low) / width), _BINS - 1) for value in values)
-        # A bin more on each side: a step line ends where it begins, on the ground.
-        edges = [labels.short(math.exp(low + at * width)) for at in range(-1, _BINS + 1)] if values else []
-        rows += [{"variant": label, "s": edge, "n": counts[at - 1]} for at, edge in enumerate(edges)]
-    data = alt.Chart(alt.NamedData("bins"))
-    across = alt.X("s:Q", scale=alt.Scale(type="log", nice=False), title=None, axis=alt.Axis(format="~r"))
-    lines = data.mark_line(interpolate="step-after", strokeWidth=2).encode(
-        x=across,
-        y=alt.Y("n:Q", title="repetitions", axis=alt.Axis(tickCount=4, tickMinStep=1)),
-        color=by_variant(rows, variants)["color"],
-    )
-    return dress(layered(lines, width="container", height=140), title, {"bins": rows})
 
 
 _COUNTS = "datum.status == 'ok'"

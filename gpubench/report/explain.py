@@ -15,7 +15,7 @@ from typing import Any
 from gpubench.merge.explain import NOISE, Explained, FieldDifference
 from gpubench.report import labels
 from gpubench.report.sections import Column, Look, Section, SectionPart, TextTable
-from gpubench.stats.separation import PairedDifference
+from gpubench.stats.paired_difference import PairedDifference
 from gpubench.stats.verdict import Verdict
 
 SCHEMA = "gpubench/explain/1"
@@ -66,8 +66,8 @@ def differences_section(
 
 def _words(one: FieldDifference) -> str:
     notes = [] if one.why == "planned" else [WHY[one.why]]
-    if one.score is not None:
-        notes.append(f"in {one.differ} of {one.blocks} blocks, separation {one.score:.2f}")
+    if one.blocks > 1:
+        notes.append(f"in {one.differ} of {one.blocks} blocks")
     return f"{one.field}: {one.before} → {one.after}" + (f"  ({'; '.join(notes)})" if notes else "")
 
 

@@ -166,7 +166,6 @@ _INTRODUCTION = (
     "left out. A slope across blocks is drift of the machine; runs of one block stand side by side. Pale points and "
     "dashed bars belong to runs that are not used."
 )
-_MODES = "More than one mode: how often each duration came, as a ratio to the second fastest of its run"
 
 
 def samples_section(inputs: ReportInputs, names: Sequence[str]) -> Section:
@@ -198,7 +197,6 @@ def _part(at: str, name: str, verdicts: Sequence[Verdict], inputs: ReportInputs)
         Styled(", ".join(f"{key} = {value}" for key, value in params if value not in ("", [])), "quiet")
     ]
     timed = [cell for cell in cells if cell.wall_s]
-    used = [cell for cell in timed if cell.status == "ok"]
     charts = []
     if timed:
         few, many = means_only(inputs), condense.needed(inputs)
@@ -212,14 +210,6 @@ def _part(at: str, name: str, verdicts: Sequence[Verdict], inputs: ReportInputs)
         charts.append(Chart(at, f"samples {name}", draw, late=True))
     else:
         text.append("No sample of this workload was taken.")
-    if used and any("multimodal" in one.flags for one in verdicts):
-
-        def draw_modes() -> Spec:
-            from gpubench.report import charts
-
-            return charts.histogram(used, variants, f"{name}: how often each duration came")
-
-        charts.append(Chart(f"{at}-modes", f"histogram {name}", draw_modes, _MODES, late=True))
     pooled = _pooled_means if condense.needed(inputs) else _means
     table = TextTable(
         [Column("block", Look.NUMBER), *(Column(Styled(label), Look.NUMBER) for label in variants)],
@@ -237,7 +227,7 @@ def _beside(one: Verdict) -> str:
     said += [f"95 % by itself {labels.between(one.low, one.high)}"] if one.shown != (one.low, one.high) else []
     said += [f"median {labels.percent(one.median_effect)}"] if one.median_effect is not None else []
     said += [f"geometric mean {labels.percent(one.geomean_effect)}"] if one.geomean_effect is not None else []
-    of_p = {"p": one.p, "p after Holm": one.p_holm, "p by sign flips": one.p_flip, "over the family": one.p_family}
+    of_p = {"p": one.p, "p after Holm": one.p_holm}
     said += [f"{name} {p:.2g}" for name, p in of_p.items() if p is not None]
     said += [one.straggler_note] if one.straggler_note else []
     return f"{labels.pair(one)}: {'; '.join([*said, one.reason])}"

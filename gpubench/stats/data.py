@@ -43,7 +43,7 @@ class ComparisonInput:
     """One member of the family: a cell of the candidate against the same cell of the baseline.
 
     Args:
-        key: what identifies the cell (workload, nodes, ...). Cells with the same ``nodes`` and block share sign flips.
+        key: what identifies the cell (workload, nodes, ...).
         runs: the runs of both variants in this cell, in any order; runs of other variants are ignored.
         planned_blocks: how many blocks the plan holds for this cell.
         skipped: why none of its blocks was run: planned so, by a known issue.

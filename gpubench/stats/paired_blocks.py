@@ -14,10 +14,9 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from gpubench.errors import DataError
 from gpubench.stats.data import ComparisonInput, RunSamples
@@ -83,13 +82,11 @@ class Pairs:
         numbers: of the runs, each array (cells, width, 2).
         blocks: complete pairs of each cell, shape (cells,).
         first: who ran first: 1 the baseline, -1 the candidate, 0 unknown.
-        group: pairs of the same (nodes, block) carry the same number, from 0; they share a sign flip.
     """
 
     numbers: RunNumbers
     blocks: Ints
     first: Ints
-    group: Ints
 
     @property
     def mask(self) -> Bools:
@@ -101,14 +98,8 @@ class Pairs:
         number = self.numbers.summary(summary)
         return np.where(self.mask, number[..., CANDIDATE] - number[..., BASELINE], 0.0)
 
-    def select(self, cells: Ints | Bools) -> "Pairs":
-        """Some of the cells."""
-        return Pairs(
-            self.numbers.map(lambda array: array[cells]), self.blocks[cells], self.first[cells], self.group[cells]
-        )
 
-
-def complete_pairs(numbers: RunNumbers, ran: Bools, first: Ints, group: Ints) -> Pairs:
+def complete_pairs(numbers: RunNumbers, ran: Bools, first: Ints) -> Pairs:
     """Leave out blocks in which only one variant ran, and close the gaps; the order of blocks stays.
 
     Args:
@@ -122,7 +113,6 @@ def complete_pairs(numbers: RunNumbers, ran: Bools, first: Ints, group: Ints) ->
         numbers.map(lambda array: np.take_along_axis(array, position[..., None], axis=1)),
         both.sum(axis=1),
         np.take_along_axis(first, position, axis=1),
-        np.take_along_axis(group, position, axis=1),
     )
 
 
@@ -228,19 +218,16 @@ def arrange(cells: Sequence[CellBlocks]) -> Pairs:
     width = max((len(cell.blocks) for cell in cells), default=0)
     shape = (len(cells), max(width, 1))
     ran, first = np.zeros((*shape, 2), dtype=bool), np.zeros(shape, dtype=np.int64)
-    group, groups = np.zeros(shape, dtype=np.int64), dict[tuple[object, int], int]()
     samples: dict[int, list[tuple[Position, tuple[float, ...]]]] = {}
     for row, cell in enumerate(cells):
-        nodes = cell.comparison.key.get("nodes")
         for column, block in enumerate(cell.blocks):
-            group[row, column] = groups.setdefault((nodes, block), len(groups))
             present = {side: cell.runs[block, side] for side in (BASELINE, CANDIDATE) if (block, side) in cell.runs}
             if len(present) == 2:
                 first[row, column] = first_in_block(present[BASELINE], present[CANDIDATE])
             for side, run in present.items():
                 ran[row, column, side] = True
                 samples.setdefault(len(run.wall_s), []).append(((row, column, side), run.wall_s))
-    return complete_pairs(_numbers((*shape, 2), samples), ran, first, group)
+    return complete_pairs(_numbers((*shape, 2), samples), ran, first)
 
 
 def _numbers(shape: tuple[int, int, int], samples: dict[int, list[tuple[Position, tuple[float, ...]]]]) -> RunNumbers:
@@ -253,112 +240,3 @@ def _numbers(shape: tuple[int, int, int], samples: dict[int, list[tuple[Position
         for field in dataclasses.fields(RunNumbers):
             getattr(numbers, field.name)[positions] = getattr(some, field.name)
     return numbers
-
-
-MOST_FLIPS = 10_000
-FEWEST_BLOCKS = 6
-_CHUNK = 1_000
-_CHUNK_OF_MANY = 200
-"""Patterns at once if there are many coins: larger arrays would be new memory of the system each time."""
-_TIE = 1e-9
-
-
-def flip_signs(coins: int, seed: int) -> Iterator[Floats]:
-    """Sign patterns of ±1, shape (at most 1,000, coins) at a time: all that there are up to 10,000, else 10,000 drawn.
-
-    The first pattern flips nothing: the observed data are one of their own rearrangements, so no p-value is 0.
-    """
-    if _all_fit(coins):
-        codes = np.arange(2**coins)[:, None]
-        every = _signs(((codes >> np.arange(coins)[None, :]) & 1).astype(np.uint8))
-        yield from (every[start : start + _CHUNK] for start in range(0, len(every), _CHUNK))
-        return
-    # A bit per coin: whole patterns of thousands of blocks as numbers of eight bytes are half a gigabyte.
-    toss = np.random.default_rng(abs(seed))  # of a plan, any whole number
-    rows = _CHUNK if coins <= _CHUNK else _CHUNK_OF_MANY
-    for start in range(0, MOST_FLIPS, rows):
-        drawn = toss.integers(0, 256, (rows, -(-coins // 8)), dtype=np.uint8)
-        signs = _signs(np.unpackbits(drawn, axis=1, count=coins))
-        if start == 0:
-            signs[0] = 1.0
-        yield signs
-
-
-def _all_fit(coins: int) -> bool:
-    return coins < MOST_FLIPS.bit_length() and 2**coins <= MOST_FLIPS
-
-
-def _signs(bits: npt.NDArray[np.uint8]) -> Floats:
-    # In narrow numbers first: ten thousand blocks are tossed thousands of times.
-    return (1 - 2 * bits.view(np.int8)).astype(np.float64)
-
-
-def _patterns(coins: int) -> int:
-    return 2**coins if _all_fit(coins) else MOST_FLIPS
-
-
-def flip_p(differences: Floats, blocks: Ints, seed: int) -> Floats:
-    """Two-sided sign-flip p-value of each cell by itself.
-
-    Args:
-        differences: log differences, 0 behind each cell's pairs, shape (cells, width).
-        blocks: pairs of each cell, shape (cells,).
-
-    Returns:
-        Shape (cells,), NaN below six pairs (the smallest value there would be above 5 %).
-    """
-    p = np.full(len(blocks), np.nan)
-    for size in np.unique(blocks[blocks >= FEWEST_BLOCKS]).tolist():
-        cells = np.equal(blocks, size)
-        rows = differences[cells, :size]
-        observed = np.abs(rows.sum(axis=1)) * (1 - _TIE)
-        reached = sum((np.abs(signs @ rows.T) >= observed).sum(axis=0) for signs in flip_signs(size, seed))
-        p[cells] = reached / _patterns(size)
-    return p
-
-
-def family_flip_p(differences: Floats, mask: Bools, group: Ints, counted: Bools, seed: int) -> Floats:
-    """Family-wise p-values: step-down max-|t| with one coin for all cells of a (nodes, block).
-
-    Cells of one run share its luck, and flipping them together keeps that; the smallest p-value depends on the count of
-    blocks, not on the count of cells, so that a large family can be confirmed.
-
-    Args:
-        differences: log differences, shape (cells, width).
-        mask: which of them count, same shape.
-        group: number of the (nodes, block) of each, same shape.
-        counted: cells that can be tested; the others count as t = 0, shape (cells,).
-
-    Returns:
-        Shape (cells,), NaN for a cell that isn't counted.
-    """
-    p = np.full(len(counted), np.nan)
-    cells = np.flatnonzero(counted)
-    if not len(cells):
-        return p
-    coins, spread = _by_coin(differences[cells], mask[cells], group[cells])
-    blocks = count(mask[cells])
-    squares = (spread**2).sum(axis=0)
-    observed = _abs_t(spread.sum(axis=0), squares, blocks)
-    descending = np.argsort(-observed, kind="stable")
-    reached = np.zeros(len(cells))
-    for signs in flip_signs(coins, seed):
-        t = _abs_t(signs @ spread, squares, blocks)[:, descending]
-        # The largest statistic among this cell and all less extreme ones.
-        largest = np.maximum.accumulate(t[:, ::-1], axis=1)[:, ::-1]
-        reached += (largest >= observed[descending] * (1 - _TIE)).sum(axis=0)
-    p[cells[descending]] = np.maximum.accumulate(reached / _patterns(coins))
-    return p
-
-
-def _by_coin(differences: Floats, mask: Bools, group: Ints) -> tuple[int, Floats]:
-    used, coin = np.unique(group[mask], return_inverse=True)
-    spread = np.zeros((len(used), len(differences)))
-    spread[coin, np.nonzero(mask)[0]] = differences[mask]
-    return len(used), spread
-
-
-def _abs_t(sums: Floats, squares: Floats, blocks: Ints) -> Floats:
-    # Flips leave the sum of squares as it is, so t follows from the sum alone.
-    rest = np.maximum(squares - sums**2 / blocks, squares * 1e-12)
-    return np.asarray(np.abs(sums) / np.sqrt(np.where(rest > 0, rest, 1.0) * blocks / (blocks - 1)))

@@ -62,8 +62,7 @@ class Decision:
         Raises:
             UsageError: the plan has no such variant.
         """
-        settings = dataclasses.replace(question.settings(plan), seed=plan.seed)
-        return Decision(settings, _comparisons(plan, question))
+        return Decision(question.settings(plan), _comparisons(plan, question))
 
 
 def _comparisons(plan: Plan, question: Question) -> list[Comparison]:

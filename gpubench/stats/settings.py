@@ -61,7 +61,6 @@ class VerdictSettings:
         summary: the number of a run and cell: arithmetic mean (what a job pays), geometric mean or median of its
             samples.
         alpha: family-wise error rate of the test, and error rate of each of the two one-sided tests.
-        seed: of the sign flips that are drawn where there are too many to enumerate.
 
     Raises:
         UsageError: a value that no verdict can be made with.
@@ -70,7 +69,6 @@ class VerdictSettings:
     margin: Margin = DEFAULT_MARGIN
     summary: Summary = "mean"
     alpha: float = 0.05
-    seed: int = 20260101
     metric: Metric = Metric.WALL_S
 
     def __post_init__(self) -> None:

@@ -31,7 +31,6 @@ chdtrc = _found.chdtrc
 chdtri = _found.chdtri
 fdtri = _found.fdtri
 gammaincinv = _found.gammaincinv
-gammaln = _found.gammaln
 nctdtr = _found.nctdtr
 nctdtrinc = _found.nctdtrinc
 ndtr = _found.ndtr

@@ -28,12 +28,9 @@ from gpubench.stats.flags import raise_flags
 from gpubench.stats.paired_blocks import (
     BASELINE,
     CANDIDATE,
-    FEWEST_BLOCKS,
     CellBlocks,
     Pairs,
     arrange,
-    family_flip_p,
-    flip_p,
     masked_mean,
     read_cell,
 )
@@ -134,8 +131,6 @@ class Verdict:
             of the same can't help or more than 200 would be needed.
         p: two-sided p-value; None for a cell that can't be tested.
         p_holm: after Holm over the family.
-        p_flip: by sign flips of this cell alone, from 6 blocks.
-        p_family: by step-down max-|t| over the family, from 6 blocks.
         samples: timed samples of both variants in complete pairs.
         median_effect: effect on the runs' medians.
         geomean_effect: effect on the runs' geometric means.
@@ -162,8 +157,6 @@ class Verdict:
     more_blocks: int | None = None
     p: float | None = None
     p_holm: float | None = None
-    p_flip: float | None = None
-    p_family: float | None = None
     samples: int = 0
     median_effect: float | None = None
     geomean_effect: float | None = None
@@ -223,19 +216,13 @@ def judge(comparisons: Sequence[ComparisonInput], settings: VerdictSettings) -> 
     cells = [read_cell(comparison) for comparison in comparisons]
     pairs = arrange(cells)
     decisions = decide(pairs, circumstances(cells), settings)
-    difference = pairs.differences(settings.summary)
-    enough = (decisions.obstacle == 0) & (pairs.blocks >= FEWEST_BLOCKS)
-    flips = (
-        np.where(enough, flip_p(difference, pairs.blocks, settings.seed), np.nan),
-        family_flip_p(difference, pairs.mask, pairs.group, enough, settings.seed),
-    )
     levels = holm_levels(decisions.estimates.p, decisions.p_holm <= settings.alpha, settings.alpha)
     ends = {
         "adjusted": bounds(decisions.estimates, levels),
         "equivalence": bounds(decisions.estimates, np.full(len(cells), 2 * settings.alpha)),
     }
-    columns = _columns(pairs, decisions, flips, ends)
-    flags = raise_flags(cells, pairs, decisions, flips, settings)
+    columns = _columns(pairs, decisions, ends)
+    flags = raise_flags(cells, pairs, settings)
     return [
         _verdict(cell, row, decisions, settings, columns=columns, flags=raised)
         for row, (cell, raised) in enumerate(zip(cells, flags, strict=True))
@@ -284,9 +271,7 @@ def _verdict(
     )
 
 
-def _columns(
-    pairs: Pairs, decisions: Decisions, flips: tuple[Floats, Floats], ends: Mapping[str, tuple[Floats, Floats]]
-) -> dict[str, Floats]:
+def _columns(pairs: Pairs, decisions: Decisions, ends: Mapping[str, tuple[Floats, Floats]]) -> dict[str, Floats]:
     """Effects and bounds as ratios minus one, p-values and counts of all cells by name; NaN where undefined."""
     difference, half_width = decisions.estimates.difference, decisions.estimates.half_width
     some = pairs.blocks > 0
@@ -304,8 +289,6 @@ def _columns(
         **{name: np.expm1(values) for name, values in logs.items()},
         "p": decisions.estimates.p,
         "p_holm": decisions.p_holm,
-        "p_flip": flips[0],
-        "p_family": flips[1],
         **{
             f"{name}_{word}": np.where(pairs.mask, values[..., side], 0.0).sum(axis=1)
             for name, values in counts.items()

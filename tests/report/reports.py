@@ -13,7 +13,7 @@ from typing import Any
 from campaign_builder import Writer, begin, finish, make_block, make_plan, variant, with_idle
 
 from gpubench.merge.environment import Changes, PlannedEnvironment, facts, find_changes
-from gpubench.merge.family import Cell, cells, family
+from gpubench.merge.family import cells, family
 from gpubench.merge.links import RunLinks, link_tables, processes_by_address
 from gpubench.model.plan import Plan, PlanAddition, PlannedJob
 from gpubench.report.campaign_page import campaign_page
@@ -96,21 +96,6 @@ def story(directory: Path) -> Campaign:
     campaign = begin(directory, make_plan(THREE))
     finish(campaign, slower_message)
     return campaign
-
-
-def of_two_states(inputs: ReportInputs) -> ReportInputs:
-    """The same campaign, had its first workload taken ten times as long in every other repetition."""
-    slow = inputs.plan.workloads[0].params_id
-
-    def seconds(cell: Cell) -> tuple[float, ...]:
-        return tuple(value * 10 ** (number % 2) for number, value in enumerate(cell.wall_s))
-
-    changed = [
-        dataclasses.replace(cell, wall_s=seconds(cell)) if cell.workload.params_id == slow else cell
-        for cell in inputs.cells
-    ]
-    verdicts = judge(family(inputs.plan, changed), inputs.settings)
-    return dataclasses.replace(inputs, cells=changed, verdicts=verdicts)
 
 
 def troubled(directory: Path) -> Campaign:

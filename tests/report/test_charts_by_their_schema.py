@@ -20,9 +20,7 @@ from gpubench.report.sections import Spec
 
 def kinds(page: Page) -> dict[str, Spec]:
     """A chart of every kind that the page has."""
-    return {
-        "modes" if one.anchor.endswith("-modes") else one.anchor.partition("-")[0]: one.spec for one in page.charts()
-    }
+    return {one.anchor.partition("-")[0]: one.spec for one in page.charts()}
 
 
 def valid(spec: Spec) -> None:
@@ -32,8 +30,6 @@ def valid(spec: Spec) -> None:
 def test_charts_of_a_campaign(tmp_path: Path) -> None:
     found = kinds(campaign_page(reports.collect(reports.scaled(tmp_path / "scaled", blocks=2))))
     assert set(found) == {"forest", "samples", "scaling", "overhead", "links"}
-    found |= kinds(campaign_page(reports.of_two_states(reports.collect(reports.story(tmp_path / "story")))))
-    assert "modes" in found
     for spec in found.values():
         valid(spec)
     with pytest.raises(ValidationError):

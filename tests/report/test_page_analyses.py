@@ -155,23 +155,3 @@ def test_one_run_at_each_size_has_no_band_and_no_zero(tmp_path: Path) -> None:
         assert {row["units"] for row in spec["datasets"]["bands"]} == {2}
         assert {row["units"] for row in spec["datasets"]["sizes"]} == {2, 4, 8}
     assert all(row["low"] is None for row in specs(page)["overhead"]["datasets"]["shares"])
-
-
-def test_a_cell_of_two_states_is_flagged_and_shows_its_histogram(tmp_path: Path) -> None:
-    plain = reports.collect(reports.story(tmp_path / "story"))
-    assert not any(name.endswith("-modes") for name in specs(reports.page_html(plain).decode()))
-    inputs = reports.of_two_states(plain)
-    slow = inputs.plan.workloads[0].params_id
-    flagged = {str(one.key["params_id"]) for one in inputs.verdicts if "multimodal" in one.flags}
-    assert flagged == {slow}
-    page = reports.page_html(inputs).decode()
-    (name,) = (name for name in specs(page) if name.endswith("-modes"))
-    assert name.startswith(f"samples-{slow}-")
-    assert f'id="chart-{name}"' in page
-    rows = specs(page)[name]["datasets"]["bins"]
-    for variant in inputs.plan.variants:
-        timed = [cell for cell in inputs.cells if cell.workload.params_id == slow]
-        counted = sum(len(cell.wall_s) for cell in timed if cell.outcome.run.variant == variant.label)
-        own = [row["n"] for row in rows if row["variant"] == variant.label]
-        assert sum(own) == counted
-        assert own[0] == own[-1] == 0

@@ -61,8 +61,6 @@ def test_every_number_is_finite_or_none_and_bounds_are_in_order(effects):
         verdict.high,
         verdict.p,
         verdict.p_holm,
-        verdict.p_flip,
-        verdict.p_family,
     ):
         assert value is None or math.isfinite(value)
     if verdict.low is not None:
@@ -79,4 +77,3 @@ def test_the_order_of_the_family_never_matters(family, seed):
     for verdict in judge(comparisons, VerdictSettings()):
         other = by_key[verdict.key["workload"]]
         assert (other.verdict, other.p_holm, other.flags) == (verdict.verdict, verdict.p_holm, verdict.flags)
-        assert other.p_family == (None if verdict.p_family is None else pytest.approx(verdict.p_family))
