@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable
 
 from gpubench.model.site import Site
-from gpubench.plan.placement import set_per_node
+from gpubench.plan.resource_sets import set_per_node
 
 GRACE_S = 30
 """Seconds for the other supervisors beyond twice the site's limit for a stop: they leave by themselves."""

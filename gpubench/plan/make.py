@@ -25,7 +25,8 @@ from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.model.text import counted
 from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB, check_combination
-from gpubench.plan.block_design import ClusterShape, check_block_pods, interleaved, plan_jobs
+from gpubench.plan.block_design import ClusterShape, interleaved, plan_jobs
+from gpubench.plan.block_pods import check_block_pods
 from gpubench.plan.budget import MOST_BLOCKS, blocks_that_fit, with_limits
 from gpubench.plan.feasibility import (
     check_arrangement,

@@ -13,7 +13,7 @@ from gpubench.model.image import Image
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
-from gpubench.plan.block_design import starts_pods
+from gpubench.plan.block_pods import starts_pods
 from gpubench.render.planned import EPOCH, NODE_HALF, UNRESOLVED, spec_path
 from gpubench.runtimes import RUNTIMES
 from gpubench.spec.plain import content_id

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gpubench.node.gpu import count, resolve
+from gpubench.node.machine import LoadSampler, facts, interfaces
 from gpubench.node.net import answers, interface_address, split_address
-from gpubench.node.node import LoadSampler, facts, interfaces
 from gpubench.node.probe import describe
 from tests.conftest import free_port
 

@@ -15,7 +15,7 @@ import pytest
 
 from gpubench.node import rendezvous
 from gpubench.node.control_channel import STOP, Connection, join
-from gpubench.node.node import facts
+from gpubench.node.machine import facts
 from gpubench.spec import Deadlines
 from tests.conftest import need
 from tests.node.dask_by_hand import write_dask

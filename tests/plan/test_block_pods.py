@@ -8,7 +8,7 @@ import pytest
 
 from gpubench.cli.sites.profiles import load_site
 from gpubench.errors import PlanRefusedError
-from gpubench.plan.block_design import check_packages, starts_pods
+from gpubench.plan.block_pods import check_packages, starts_pods
 from gpubench.spec import WorkloadSpec
 from gpubench.workloads.catalogue import described
 from tests.plan.requests_by_hand import plan, workload

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from gpubench.plan.cluster_checks import check_count, check_processes, check_versions, host_lines
 from gpubench.plan.cpu_affinity import WorkerAffinity, judge_affinity
-from gpubench.plan.site_checks import check_count, check_processes, check_versions, host_lines
 from gpubench.spec.near_gpu import cpu_list
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from gpubench.errors import PlanRefusedError
 from gpubench.model.site import LaunchSettings, Layout, Node, Site
-from gpubench.plan.placement import ResourceSetStep, check_placement, check_steps, own_set, parse
+from gpubench.plan.placement import check_placement
+from gpubench.plan.resource_sets import ResourceSetStep, check_steps, own_set, parse
 from tests.plan.requests_by_hand import plan, site
 
 SUMMIT = {"cores": 42, "gpus": 6}

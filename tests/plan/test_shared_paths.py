@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.errors import PlanRefusedError
-from gpubench.plan.site_checks import Resolved, lies_below, require_shared
+from gpubench.plan.shared_paths import Resolved, lies_below, require_shared
 
 HERE = Resolved("outputs/x", "/scratch/me/outputs/x")
 parts = st.lists(st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1), max_size=4)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpubench.model.site import Site
-from gpubench.plan.site_checks import check_base, check_images, check_nodes, check_site, parse_facts
+from gpubench.plan.node_checks import check_images, check_nodes, parse_facts
+from gpubench.plan.site_checks import check_base, check_site
 from tests.plan.requests_by_hand import site
 
 BATCH = """

@@ -14,7 +14,7 @@ from gpubench.cli.sites.profiles import known_issues, load_site, site_names
 from gpubench.model.image import Image
 from gpubench.model.site import Site
 from gpubench.plan.adapter_combinations import VALID
-from gpubench.plan.placement import ResourceSetStep, parse
+from gpubench.plan.resource_sets import ResourceSetStep, parse
 from gpubench.render.check import render_check, render_clean
 from gpubench.render.context import PYTHON
 from gpubench.render.job import job_file, render_jobs

@@ -27,7 +27,7 @@ from gpubench.model.image import Image, Variant
 from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.plan import Plan
 from gpubench.model.site import Site
-from gpubench.plan.block_design import check_packages
+from gpubench.plan.block_pods import check_packages
 from gpubench.plan.budget import MOST_BLOCKS, FirstPass
 from gpubench.plan.feasibility import resolve_arrangement, worker_memory
 from gpubench.plan.make import History, Request, make_plan

@@ -17,7 +17,7 @@ from gpubench.files import write_atomically
 from gpubench.images.kinds.base import images_root
 from gpubench.model.image import Image
 from gpubench.model.site import Site
-from gpubench.plan.site_checks import Resolved, require_shared
+from gpubench.plan.shared_paths import Resolved, require_shared
 from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import BATCH
 from gpubench.store.campaign import Campaign

@@ -11,8 +11,8 @@ from gpubench.cli.sites.profiles import default_variant, load_site
 from gpubench.cli.workloads.attach import CONNECT_S, SubprocessClient, address_in, image_python, named_python
 from gpubench.errors import GpubenchError, IncompleteError, MissingToolError, PlanRefusedError
 from gpubench.files import temporary_directory
+from gpubench.plan.cluster_checks import check_count, check_processes, check_versions, host_lines
 from gpubench.plan.cpu_affinity import WorkerAffinity, judge_affinity
-from gpubench.plan.site_checks import check_count, check_processes, check_versions, host_lines
 from gpubench.report.sections import TextTable, table_lines
 from gpubench.spec.attach_record import INSPECT_FILE, INSPECT_SPEC, InspectRecord, InspectSpec
 from gpubench.store.clusters import Cluster

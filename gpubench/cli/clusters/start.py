@@ -32,7 +32,7 @@ from gpubench.plan.adapter_combinations import check_combination
 from gpubench.plan.feasibility import check_bounds, check_gpu_transports, check_worker_memory
 from gpubench.plan.known_issues import apply_issues, issue_lines
 from gpubench.plan.placement import check_placement, check_steps_of
-from gpubench.plan.site_checks import require_shared
+from gpubench.plan.shared_paths import require_shared
 from gpubench.render.cluster import (
     CLIENT_FILE,
     check_shared,

@@ -14,7 +14,8 @@ from gpubench.images.variables import check_variables
 from gpubench.model.image import parse_variants
 from gpubench.model.site import Site
 from gpubench.model.text import counted
-from gpubench.plan.site_checks import SiteFinding, check_base, check_site
+from gpubench.plan.check_result import CheckResult
+from gpubench.plan.site_checks import check_base, check_site
 from gpubench.report.sections import TextTable, table_lines
 from gpubench.runtimes import RUNTIMES
 
@@ -51,18 +52,18 @@ def check_sites(names: Sequence[str], settings: Sequence[str]) -> None:
         raise UsageError(f"{wrong} of these lines {'is' if wrong == 1 else 'are'} wrong", then="correct the profile")
 
 
-def _findings(name: str, settings: Sequence[str]) -> Iterator[SiteFinding]:
+def _findings(name: str, settings: Sequence[str]) -> Iterator[CheckResult]:
     try:
         profile = read_profile(name, list(settings))
         site = profile.site()
     except UsageError as error:
-        yield from (SiteFinding(False, str(one)) for one in error.every)
+        yield from (CheckResult(False, str(one)) for one in error.every)
         return
-    yield SiteFinding(True, f"{profile.source}: all keys are known")
+    yield CheckResult(True, f"{profile.source}: all keys are known")
     file = Path(profile.source.removesuffix(f" with {SET}"))
     to_fill = to_fill_in(file.read_text(encoding="utf-8")) if file.is_file() else []
     empty = [key for key in to_fill if not operator.attrgetter(key)(site)]  # --set may have filled it in
-    yield from (SiteFinding(False, f"{key} is empty, and {file} says that it must be filled in") for key in empty)
+    yield from (CheckResult(False, f"{key} is empty, and {file} says that it must be filled in") for key in empty)
     for one in check_site(site):
         if one.ok is not None or not any(one.what.startswith(f"{key} ") for key in empty):  # said already
             yield one
@@ -71,7 +72,7 @@ def _findings(name: str, settings: Sequence[str]) -> Iterator[SiteFinding]:
     yield from _defaults(site)
 
 
-def _defaults(site: Site) -> Iterator[SiteFinding]:
+def _defaults(site: Site) -> Iterator[CheckResult]:
     """Check what the profile names: files, variants and their variables."""
     try:
         load_suite(site.defaults.suite)
@@ -79,10 +80,10 @@ def _defaults(site: Site) -> Iterator[SiteFinding]:
         variants = parse_variants(site.defaults.variants) if site.defaults.variants else []
         check_variables(site, variants)
     except GpubenchError as error:
-        yield from (SiteFinding(False, str(one)) for one in error.every)
+        yield from (CheckResult(False, str(one)) for one in error.every)
         return
     issues = counted(len(rules), "known issue")
-    yield SiteFinding(True, f"suite {site.defaults.suite}, {issues}, default variants can be read")
+    yield CheckResult(True, f"suite {site.defaults.suite}, {issues}, default variants can be read")
 
 
 def _toml_lines(profile: Profile) -> Iterator[str]:

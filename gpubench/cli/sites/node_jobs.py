@@ -30,7 +30,10 @@ from gpubench.model.image import Image
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.model.text import counted
-from gpubench.plan.site_checks import SiteFinding, check_images, check_nodes, check_site, parse_facts, require_shared
+from gpubench.plan.check_result import CheckResult
+from gpubench.plan.node_checks import check_images, check_nodes, parse_facts
+from gpubench.plan.shared_paths import require_shared
+from gpubench.plan.site_checks import check_site
 from gpubench.polling import poll_until
 from gpubench.render.check import FACTS, INSIDE, JOB, LEFT, render_check, render_clean
 from gpubench.render.job import OBJECTS, job_file
@@ -159,7 +162,7 @@ def check_live(name: str, settings: Sequence[str], *, nodes: int, ucx: str | Non
         hosts = [parse_facts(text) for _, text in left_by_nodes(directory, "host", wanted)]
         inside = [parse_facts(text) for _, text in left_by_nodes(directory, "inside", wanted if image else 0)]
         findings = [
-            SiteFinding(not state.end, f"{_asked_for(site)}: job {state.job_id} {state.end or 'ran'} on {state.hosts}"),
+            CheckResult(not state.end, f"{_asked_for(site)}: job {state.job_id} {state.end or 'ran'} on {state.hosts}"),
             *check_nodes(site, nodes, hosts, token),
             *check_images(site, hosts, inside if image else None),
         ]

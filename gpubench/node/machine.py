@@ -1,0 +1,96 @@
+"""Facts about this node, and its load.
+
+The supervisor reads /proc each second, without a further process.
+"""
+
+import os
+import platform
+import socket
+import time
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
+
+from gpubench.workloads import nvml
+
+
+def facts() -> Dict[str, Any]:
+    """CPU, memory, kernel, GPUs: facts that don't change during a run."""
+    return {
+        "host": socket.gethostname(),
+        "cpu_model": _field("/proc/cpuinfo", "model name"),
+        "cores": os.cpu_count() or 0,
+        "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "kernel": platform.release(),
+        "numa_nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))),
+        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "gpu_model": nvml.models(),
+        "gpu_driver": nvml.driver(),
+        "network": interfaces(),
+    }
+
+
+class LoadSampler:
+    """Load average and the shares of CPU time that were busy and stolen, second by second."""
+
+    def __init__(self, every_s: float = 1.0) -> None:
+        self.every_s = every_s
+        self.samples: List[Dict[str, float]] = []
+        self._last = _cpu_times()
+        self._next = time.monotonic() + every_s
+
+    def tick(self) -> float:
+        """Take a sample if the last one is old enough; seconds until the next."""
+        now = time.monotonic()
+        if now < self._next:
+            return self._next - now
+        self._next = now + self.every_s
+        current = _cpu_times()
+        busy, stolen, total = (new - old for new, old in zip(current, self._last))
+        self._last = current
+        if total > 0:
+            self.samples.append(
+                {
+                    "t": round(time.time(), 2),
+                    "load1": os.getloadavg()[0],
+                    "busy": round(100.0 * busy / total, 1),
+                    "steal": round(100.0 * stolen / total, 1),
+                }
+            )
+        return self.every_s
+
+
+def _cpu_times() -> Tuple[float, float, float]:
+    """(busy, stolen, total) clock ticks of all CPUs since boot; proc(5), first line of /proc/stat."""
+    fields = [float(word) for word in Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]]
+    user, nice, system, idle, iowait, irq, softirq, steal = fields
+    busy = user + nice + system + irq + softirq
+    return busy, steal, busy + steal + idle + iowait
+
+
+def interfaces(root: str = "/sys/class/net") -> Dict[str, Dict[str, str]]:
+    """Speed and MTU of this node's interfaces, as the kernel says them.
+
+    Bridges and the virtual ends on them are left out: they come and go with other people's containers. An interface
+    without hardware that is on no bridge is kept, because a container has no other.
+    """
+    found = {}
+    for path in sorted(Path(root).glob("*")):
+        of_containers = (path / "bridge").exists() or ((path / "master").exists() and not (path / "device").exists())
+        if not of_containers:
+            found[path.name] = {"speed": _read(str(path / "speed")), "mtu": _read(str(path / "mtu"))}
+    return found
+
+
+def _field(path: str, name: str) -> str:
+    for line in _read(path).splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return ""
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:  # not every kernel or interface says it
+        return ""

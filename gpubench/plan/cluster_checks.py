@@ -1,0 +1,77 @@
+"""Checks of a standing cluster: how many workers it has, and the versions that its processes loaded. Pure."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gpubench.model.quantities import format_bytes
+from gpubench.model.text import counted
+from gpubench.plan.check_result import CheckResult
+from gpubench.plan.cpu_affinity import gpu_of
+
+MUST_AGREE = ("python", "dask", "distributed")
+Versions = Mapping[str, Mapping[str, str]]
+"""By process and package."""
+
+
+def host_lines(workers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The cluster, and a line per host."""
+    hosts = sorted({str(one["host"]) for one in workers})
+    yield f"{_sum(workers)} on {counted(len(hosts), 'host')}"
+    for host in hosts:
+        yield f"  {host}: {_sum([one for one in workers if one['host'] == host])}"
+
+
+def check_versions(versions: Versions) -> Iterator[CheckResult]:
+    """Versions that must agree, because messages can't be read otherwise; other differences are only reported."""
+    names = {name for found in versions.values() for name in found}
+    ordered = [*(name for name in MUST_AGREE if name in names), *sorted(names.difference(MUST_AGREE))]
+    everywhere = f"in client, scheduler and {len(versions) - 2} workers"
+    agree, differ = [], []
+    for name in ordered:
+        by_who = {who: found.get(name, "none") for who, found in versions.items()}
+        count = Counter(by_who.values())
+        if len(count) == 1:
+            agree.append(f"{name} {next(iter(count))}")
+            continue
+        usual = count.most_common(1)[0][0]
+        odd = [f"{who} {version}" for who, version in by_who.items() if version != usual]
+        differ.append(CheckResult(name not in MUST_AGREE, f"{name} {usual}, but {_some(odd)}"))
+    if agree:
+        yield CheckResult(True, f"{', '.join(agree)} {everywhere}")
+    yield from differ
+
+
+def check_processes(processes: Sequence[Mapping[str, Any]], ucx: str | None) -> Iterator[CheckResult]:
+    """UCX as loaded in scheduler and workers, and their packages; ``ucx`` is the planned version, if any."""
+    loaded = Counter(str(one["ucx"]["loaded"]) for one in processes)
+    planned = ucx if ucx is not None else loaded.most_common(1)[0][0]
+    odd = [
+        f"{one['role']} {one['address']} {one['ucx']['loaded']}" for one in processes if one["ucx"]["loaded"] != planned
+    ]
+    if odd:
+        yield CheckResult(False, f"UCX {planned}, but {_some(odd)}")
+    else:
+        word = "no UCX is loaded" if planned == "none" else f"UCX {planned} is loaded"
+        yield CheckResult(True, f"{word} in scheduler and {len(processes) - 1} workers")
+    packages = len({str(one["packages"]) for one in processes})
+    if packages > 1:
+        yield CheckResult(True, f"{packages} different sets of packages, which may or may not matter")
+
+
+def check_count(workers: int, planned: int | None) -> CheckResult:
+    """Whether there are as many workers as planned; None: no number was planned."""
+    if planned is None:
+        return CheckResult(workers > 0, f"{workers} workers")
+    return CheckResult(workers >= planned, f"{workers} of {planned} workers")
+
+
+def _some(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:4])}{' ...' if len(words) > 4 else ''}"
+
+
+def _sum(workers: Sequence[Mapping[str, Any]]) -> str:
+    threads = sum(int(one["threads"]) for one in workers)
+    memory = sum(int(one["memory_limit"]) for one in workers)
+    gpus = {(str(one["host"]), gpu_of(one)) for one in workers if one.get("gpus")}
+    return f"{counted(len(workers), 'worker')}, {threads} threads, {format_bytes(memory)}, {len(gpus)} GPUs"
