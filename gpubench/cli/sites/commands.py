@@ -36,22 +36,14 @@ def list_() -> None:
 
 def new(
     name: Annotated[str, typer.Argument(help="Name of the site and of its file.", show_default=False)],
-    scheduler: Annotated[
-        str | None,
-        typer.Option(help="slurm, pbs, lsf, kubernetes, local; default: the one whose client is on this machine."),
-    ] = None,
+    scheduler: Annotated[str, typer.Option(help="slurm, pbs, lsf, kubernetes or local.")],
+    runtime: Annotated[str, typer.Option(help="How a run enters its image.", autocompletion=completion.runtimes)],
     launcher: Annotated[
         str | None, typer.Option(help="How a job starts on its nodes; default: the usual launcher of the scheduler.")
     ] = None,
-    runtime: Annotated[
-        str | None,
-        typer.Option(
-            help="How a run enters its image; default: what is on this machine.", autocompletion=completion.runtimes
-        ),
-    ] = None,
     out: Annotated[Path, typer.Option(help="Folder that NAME.toml is written into.")] = Path(),
 ) -> None:
-    """Write NAME.toml, the profile of the site of this machine. Asks the machine's commands, and marks every guess."""
+    """Write NAME.toml, a commented profile to fill in."""
     from gpubench.cli.sites.new_site import new_site
 
     new_site(name, scheduler, launcher, runtime, out)
