@@ -83,9 +83,6 @@ def test_repetitions_take_turns_and_only_one_cluster_works(gpubench: Run, tmp_pa
         in gpubench("compare", campaign, "--markdown").stdout
     )
     assert gpubench("results", "fsck", campaign).returncode == 0
-    turns_file = next(campaign.glob("jobs/*/specs/*-turns.json"))
-    turns_file.write_text(turns_file.read_text().replace('"reps": 4', '"reps": 1', 1))
-    assert "the turns aren't those of the plan" in gpubench("results", "fsck", campaign).stdout
     nothing_left(lambda: cluster_processes(campaign))
 
 

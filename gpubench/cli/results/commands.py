@@ -161,9 +161,6 @@ def import_results(
 def pack(
     campaign: MaybeKept = None,
     out: Annotated[Path | None, typer.Option(help="File to write; default: NAME.gpubench.zip here.")] = None,
-    no_homes: Annotated[
-        bool, typer.Option("--no-homes", help="Replace every home by /home/user, and compute the hashes again.")
-    ] = False,
 ) -> None:
     """Pack a campaign or an import into one file. Readers take this zip archive in place of the directory.
 
@@ -173,15 +170,15 @@ def pack(
     """
     from gpubench.cli.results.pack import pack as write
 
-    write(campaign, out, homes=not no_homes)
+    write(campaign, out)
 
 
 def fsck(directories: Directories, as_json: AsJson = False) -> None:
-    """Find torn, foreign and edited files. Exit 0 if there are none, else 3.
+    """Find files that aren't what the runs wrote. Exit 0 if there are none, else 3.
 
-    Plan against the hashes in it, records against the plan, files against their record's hashes, tables against their
-    runs. Nothing is written. A campaign that still runs is no finding; what can't be proven is said. Not detected are:
-    an edit of a file together with all its hashes, and of a field that no id in plan.json covers, like the margin.
+    Plan against the ids in it, records against the plan, files against their record's hashes. Nothing is written. Not
+    detected are: an edit of a file together with all its hashes, and of a field that no id in plan.json covers, like
+    the margin.
     """
     from gpubench.cli.results.fsck import fsck as look
 
@@ -197,8 +194,8 @@ def submit(
 ) -> None:
     """Put a pack into a repository that several sites add to. After checks: hashes, provenance, secrets, homes, size.
 
-    The pack becomes contributions/SITE/CAMPAIGN.gpubench.zip with an entry in contributions/index.json: commit both. A
-    signature of ssh-keygen beside the pack (PACK.sig) is copied, too. Exit 3 if something may not be published.
+    The pack becomes contributions/SITE/CAMPAIGN.gpubench.zip with an entry in contributions/index.json: commit both.
+    Exit 3 if something may not be published.
     """
     from gpubench.cli.results.contribute import submit as run
 
