@@ -9,7 +9,7 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gpubench.errors import DataError, MissingToolError
@@ -27,7 +27,7 @@ _TRIES = 3
 """A writer whose temporary file vanishes was taken for dead in the moment before it locked the file: it begins anew."""
 
 
-def write_atomically(path: Path, data: bytes | memoryview | str, *, parents: bool = True, mode: int = 0o666) -> None:
+def write_atomically(path: Path, data: bytes | str, *, parents: bool = True, mode: int = 0o666) -> None:
     """Write ``data`` (text as UTF-8) so that a reader sees the old file, the new one, but never a part.
 
     Args:
@@ -41,37 +41,6 @@ def write_atomically(path: Path, data: bytes | memoryview | str, *, parents: boo
         MissingToolError: the disk is full, read-only or not ours. Nothing is half written, the old file still stands.
     """
     _write(path, data, lambda temporary: temporary.replace(path), parents=parents, mode=mode)
-
-
-def write_many_atomically(files: Mapping[Path, bytes]) -> None:
-    """Like ``write_atomically`` for each file, but the disk is asked to keep them together, which is faster.
-
-    Raises:
-        MissingToolError: as in ``write_atomically``, for the first file that fails; none or some of the others are new.
-    """
-    temporaries = {path: _temporary(path) for path in files}
-    try:
-        for path, temporary in temporaries.items():
-            with writing(path):
-                _make_directory(path.parent)
-                with temporary.open("xb") as handle:
-                    handle.write(files[path])
-        for path, temporary in temporaries.items():
-            with writing(path):
-                sync(temporary)
-        for path, temporary in temporaries.items():
-            with writing(path):
-                try:
-                    temporary.replace(path)
-                except FileNotFoundError:  # they aren't locked, so many at once: one that was taken for dead comes anew
-                    write_atomically(path, files[path], parents=False)
-        for directory in {path.parent for path in files}:
-            with writing(directory):
-                sync(directory)
-    finally:
-        for temporary in temporaries.values():
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
 
 
 def create_exclusively(path: Path, data: bytes | str) -> None:
@@ -175,7 +144,7 @@ def reading(path: Path | str) -> Iterator[None]:
 
 def _write(
     path: Path,
-    data: bytes | memoryview | str,
+    data: bytes | str,
     publish: Callable[[Path], object],
     *,
     parents: bool = True,
@@ -198,7 +167,7 @@ def _write(
         sync(path.parent)
 
 
-def _write_once(temporary: Path, content: bytes | memoryview, publish: Callable[[Path], object], mode: int) -> None:
+def _write_once(temporary: Path, content: bytes, publish: Callable[[Path], object], mode: int) -> None:
     try:
         with open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, mode)) as handle:
             with contextlib.suppress(OSError):  # a file system without locks: there no writer is taken for dead

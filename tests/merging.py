@@ -1,4 +1,4 @@
-"""Runs read all at once and merged in any order, which no command does: to hold the merge of directories against."""
+"""Runs merged in any order, which no command does: to hold the merge of directories against."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gpubench.errors import DataError
-from gpubench.merge.samples import RunFiles
-from gpubench.merge.table import BATCH, Merged, merge_batches, read_batches, run_key
+from gpubench.merge.samples import FinishedRun
+from gpubench.merge.table import Merged, finished_runs, merge_runs
 from gpubench.store.rundirs import Records
 
 
@@ -16,18 +16,16 @@ from gpubench.store.rundirs import Records
 class Read:
     """The finished runs, and the errors of those that couldn't be read."""
 
-    runs: tuple[RunFiles, ...]
+    runs: tuple[FinishedRun, ...]
     errors: tuple[DataError, ...]
 
 
 def read_runs(runs_dir: Path) -> Read:
     """Every run directory that has a record."""
-    errors: list[DataError] = []
-    runs = [run for batch in read_batches(runs_dir, Records(), errors) for run in batch]
+    runs, errors = finished_runs(runs_dir, Records())
     return Read(tuple(runs), tuple(errors))
 
 
-def merge(runs: Iterable[RunFiles]) -> Merged:
+def merge(runs: Iterable[FinishedRun]) -> Merged:
     """One row per sample of the runs, whatever their order and however often one is given."""
-    ordered = sorted(runs, key=lambda run: run_key(run.record))
-    return merge_batches(ordered[at : at + BATCH] for at in range(0, len(ordered), BATCH))
+    return merge_runs(list(runs))

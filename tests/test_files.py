@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from gpubench.files import (
     locked,
     temporary_directory,
     write_atomically,
-    write_many_atomically,
 )
 from tests.conftest import need
 
@@ -61,32 +59,6 @@ def test_a_failed_write_is_one_line_and_the_old_file_stands(
     assert names(tmp_path) == ["report.html"]
 
 
-def test_many_files_are_written_and_replaced_and_nothing_else_is_left(tmp_path: Path) -> None:
-    files = {tmp_path / folder / name: f"{folder} {name}".encode() for folder in ("a", "b/c") for name in ("1", "2")}
-    write_atomically(tmp_path / "a" / "1", "old")
-    write_many_atomically(files)
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == files
-
-
-def test_of_many_files_none_is_new_where_one_does_not_reach_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    write_atomically(first, "old")
-    kept = []
-
-    def refuse_the_second(handle: int) -> None:
-        kept.append(handle)
-        if len(kept) == 2:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", refuse_the_second)
-    with pytest.raises(MissingToolError, match=f"{second}.*free some space"):
-        write_many_atomically({first: b"new", second: b"new"})
-    assert first.read_text() == "old"
-    assert names(tmp_path) == ["first"]
-
-
 def test_what_a_dead_writer_left_goes_at_the_next_write_and_a_living_one_s_stays(tmp_path: Path) -> None:
     path, dead, living = (
         tmp_path / name for name in ("a[b].json", ".a[b].json.00000000.tmp", ".a[b].json.11111111.tmp")
@@ -98,10 +70,7 @@ def test_what_a_dead_writer_left_goes_at_the_next_write_and_a_living_one_s_stays
     assert names(tmp_path) == [living.name, path.name]
 
 
-@pytest.mark.parametrize("write", [write_atomically, lambda path, data: write_many_atomically({path: data})])
-def test_a_writer_that_was_taken_for_dead_writes_once_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path, bytes], None]
-) -> None:
+def test_a_writer_that_was_taken_for_dead_writes_once_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fsync = os.fsync
     taken = []
 
@@ -112,7 +81,7 @@ def test_a_writer_that_was_taken_for_dead_writes_once_more(
             taken[0].unlink()
 
     monkeypatch.setattr(os, "fsync", take_it_away)
-    write(tmp_path / "plan.json", b"whole")
+    write_atomically(tmp_path / "plan.json", b"whole")
     assert len(taken) == 1
     assert names(tmp_path) == ["plan.json"]
     assert (tmp_path / "plan.json").read_bytes() == b"whole"

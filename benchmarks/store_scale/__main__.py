@@ -14,8 +14,6 @@ from benchmarks.store_scale.generate import generate
 GPUBENCH = Path(sys.executable).with_name("gpubench")
 MIB = 1 << 20
 SAMPLES = 100
-MORE = 10
-"""Runs that come to a campaign that was merged before."""
 SEED_WAY = """
 import sys, pathlib, pandas
 files = sorted(pathlib.Path(sys.argv[1]).glob("runs/*/samples.jsonl"))
@@ -42,14 +40,7 @@ def main() -> None:
             campaign = Path(home) / "local-scale-20260101T000000Z"
             generate(campaign, runs, SAMPLES, asked.seed)
             verdicts: list[str | Path] = [GPUBENCH, "report", "--only", "verdicts", campaign]
-            later = sorted((campaign / "runs").iterdir())[:MORE]
-            for run in later:
-                run.rename(Path(home) / run.name)
-            _print(runs - MORE, "verdicts (and merge)", timed(verdicts))
-            for run in later:
-                (Path(home) / run.name).rename(run)
-            _print(runs, f"the same with {MORE} runs more", timed(verdicts))
-            _print(runs, "the same again", timed(verdicts))
+            _print(runs, "verdicts (and merge)", timed(verdicts))
             _print(runs, "report (merge, verdicts, page)", timed([GPUBENCH, "report", campaign]))
             _print(runs, "merge alone", timed([sys.executable, "-c", MERGE, campaign]))
             _print(runs, "status", timed([GPUBENCH, "status", campaign]))

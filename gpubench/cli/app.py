@@ -2,7 +2,6 @@
 
 import errno
 import functools
-import gc
 import importlib
 import io
 import os
@@ -145,8 +144,6 @@ def main() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # an arrow, say, where the locale has Latin letters only
-    # Ten thousand runs are millions of objects that stay; to look for rings among them takes a third of a report's time
-    gc.set_threshold(200_000, 50, 50)
     word = next(iter(sys.argv[1:]), None)
     try:
         command(word if any(word in names for names in PARTS.values()) else None)()

@@ -8,7 +8,6 @@ is no difference between variants. Not compared is what never stands still: load
 import dataclasses
 import fnmatch
 import functools
-import hashlib
 import marshal
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
@@ -19,7 +18,6 @@ from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.spec import PROCESS_DEFAULTS
 from gpubench.spec.waiting import crowded_hosts
 from gpubench.stats.data import ComparisonInput
-from gpubench.store.rundirs import parse_provenance
 
 UNSET, ABSENT = "unset", "absent"
 MOST_HOSTS = 8
@@ -104,77 +102,23 @@ def word(value: str) -> str:
     return value or "empty"
 
 
-Comparable = dict[str, list[dict[str, Any]]]
-
-
-class ComparableParts:
-    """Comparable parts of ``provenance.json`` files; equal ones are one object.
-
-    ``known`` are those that needn't be parsed again, by the SHA-256 of the file.
-    """
-
-    def __init__(self, known: Mapping[str, Comparable]) -> None:
-        self._known = known
-        self._distinct: dict[bytes, Comparable] = {}
-
-    def of(self, data: bytes, provenance: Mapping[str, Any] | None = None) -> tuple[str, Comparable | None]:
-        """SHA-256 and comparable part of a file, None where it is damaged; ``provenance`` if it has been parsed."""
-        key = hashlib.sha256(data).hexdigest()
-        parts = self._known.get(key)
-        if parts is None:
-            parts = comparable(parse_provenance(data) if provenance is None else provenance)
-            if parts is not None:
-                parts = self._distinct.setdefault(marshal.dumps(parts, AS_EQUALS), parts)
-        return key, parts
-
-
 class Environments:
-    """Environments of runs; equal ones are judged once.
+    """Environments of runs.
 
     ``seen`` and ``crowded`` are the facts of every run, and the runs in which more processes polled than there were
-    cores. ``kept`` is what the next one needn't parse, by the SHA-256 of the file.
+    cores.
     """
 
     def __init__(self, protocol: str) -> None:
         self.seen: dict[str, Facts] = {}
         self.crowded: set[str] = set()
-        self.kept: dict[str, Comparable] = {}
         self._protocol = protocol
-        self._judged: dict[int, tuple[Facts, bool]] = {}
 
-    def add(self, run: str, key: str, parts: Comparable) -> None:
-        """That of a run, by the comparable part of its file, which has the SHA-256 ``key``."""
-        self.kept[key] = parts
-        if id(parts) not in self._judged:
-            self._judged[id(parts)] = facts(parts), is_oversubscribed(parts, self._protocol)
-        self._say(run, *self._judged[id(parts)])
-
-    def add_damaged(self, run: str, provenance: Mapping[str, Any]) -> None:
-        """That of a run whose file has no comparable part."""
-        self._say(run, facts(provenance), is_oversubscribed(provenance, self._protocol))
-
-    def _say(self, run: str, found: Facts, crowded: bool) -> None:
-        self.seen[run] = found
-        if crowded:
+    def add(self, run: str, provenance: Mapping[str, Any]) -> None:
+        """That of a run, by its ``provenance.json``."""
+        self.seen[run] = facts(provenance)
+        if is_oversubscribed(provenance, self._protocol):
             self.crowded.add(run)
-
-
-def comparable(provenance: Mapping[str, Any]) -> Comparable | None:
-    """The part of one ``provenance.json`` that ``facts`` and ``is_oversubscribed`` read; None where it is damaged.
-
-    It is the same in most runs of a campaign, and an eighth of the whole.
-    """
-    parts: Comparable = {}
-    for name, fields in (("processes", (*_PROCESS, "host", "affinity")), ("nodes", _NODE)):
-        listed = provenance.get(name, [])
-        if not isinstance(listed, list) or set(map(type, listed)) - {dict}:
-            return None
-        parts[name] = [{field: one[field] for field in fields if field in one} for one in listed]
-        for less, one in zip(parts[name], listed, strict=True):
-            for field, without in (("ucx", _LOADED), ("environment", _OF_EACH_RUN)):
-                if field in one:
-                    less[field] = _less(one[field], without)
-    return parts
 
 
 def facts(provenance: Mapping[str, Any]) -> Facts:

@@ -155,27 +155,27 @@ def _ending(outcome: RunOutcome, workload: PlannedWorkload, found: _Timed | None
 
 
 def _timed(merged: Merged, metric: Metric) -> dict[_CellKey, _Timed]:
+    timed = merged.samples.filter(~pl.col("warmup"))
+    at = timed[AT].to_numpy()
+    if not len(at):
+        return {}
+    starts = np.flatnonzero(np.diff(at, prepend=-1))  # samples of a workload stand together
+    wrong = np.logical_or.reduceat((timed["answer"] == "wrong").to_numpy(), starts).tolist()
+    unchecked = np.logical_or.reduceat((timed["answer"] == "unchecked").to_numpy(), starts).tolist()
+    begun = np.minimum.reduceat(timed["started_at"].to_physical().to_numpy(), starts).tolist()
+    wall_s = timed[metric].to_list()
+    ends = [*starts[1:].tolist(), len(wall_s)]
+    keys = merged.about.select("run", "attempt", "workload", "backend", "params")[at[starts]].iter_rows()
     found: dict[_CellKey, _Timed] = {}
-    for part in merged.parts:
-        timed = part.samples.filter(~pl.col("warmup"))
-        at = timed[AT].to_numpy()
-        if not len(at):
-            continue
-        starts = np.flatnonzero(np.diff(at, prepend=-1))  # samples of a workload stand together
-        wrong = np.logical_or.reduceat((timed["answer"] == "wrong").to_numpy(), starts).tolist()
-        unchecked = np.logical_or.reduceat((timed["answer"] == "unchecked").to_numpy(), starts).tolist()
-        begun = np.minimum.reduceat(timed["started_at"].to_physical().to_numpy(), starts).tolist()
-        wall_s = timed[metric].to_list()
-        ends = [*starts[1:].tolist(), len(wall_s)]
-        keys = part.about.select("run", "attempt", "workload", "backend", "params")[at[starts]].iter_rows()
-        facts = zip(keys, starts.tolist(), ends, wrong, begun, unchecked, strict=True)
-        for key, start, end, is_wrong, started_us, is_unchecked in facts:
-            one = _Timed(tuple(wall_s[start:end]), is_wrong, started_us / 1e6, is_unchecked)
-            if twice := found.get(key):  # the run's record has the workload twice
-                started_at = min(one.started_at, twice.started_at)
-                walls = (*twice.wall_s, *one.wall_s)
-                one = _Timed(walls, twice.wrong or one.wrong, started_at, twice.unchecked or one.unchecked)
-            found[key] = one
+    for key, start, end, is_wrong, started_us, is_unchecked in zip(
+        keys, starts.tolist(), ends, wrong, begun, unchecked, strict=True
+    ):
+        one = _Timed(tuple(wall_s[start:end]), is_wrong, started_us / 1e6, is_unchecked)
+        if twice := found.get(key):  # the run's record has the workload twice
+            started_at = min(one.started_at, twice.started_at)
+            walls = (*twice.wall_s, *one.wall_s)
+            one = _Timed(walls, twice.wrong or one.wrong, started_at, twice.unchecked or one.unchecked)
+        found[key] = one
     return found
 
 

@@ -1,23 +1,24 @@
-"""The lines of ``samples.jsonl``, checked: one by one, or those of many runs at once where every line is whole. Pure.
+"""The lines of ``samples.jsonl``, checked: those of all runs at once, or one by one where a file has an odd line.
 
-A million lines one by one are 20 s of Python. What is odd in any way isn't judged at once: then there is no answer, and
-``parse_samples`` finds out what is wrong with which line.
+Polars reads a million lines in a second, but it is silent about fields that a line lacks or has besides, and says of a
+damaged line neither file nor number. ``parse_samples`` finds out what is wrong with which line.
 """
 
 import dataclasses
 import datetime as dt
-import io
+import glob
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from gpubench.errors import DataError
+from gpubench.files import reading
 from gpubench.spec import RunRecord, SampleLine
-from gpubench.spec.plain import canonical, parse_json
+from gpubench.spec.plain import parse_json
 from gpubench.spec.records import ANSWERS, WorkloadRecord
-from gpubench.stats.runs import Ints
+from gpubench.store.rundirs import read_bytes
 
 _FIELDS = frozenset(field.name for field in dataclasses.fields(SampleLine))
 OPTIONAL = ("cpu_s", "energy_j", "throttle")
@@ -34,17 +35,21 @@ _MICROSECOND = dt.timedelta(microseconds=1)
 
 
 @dataclasses.dataclass(frozen=True)
-class RunFiles:
-    """What ``merge`` needs of one finished run. ``samples`` is what stands in the file that ``source`` names."""
+class FinishedRun:
+    """The record of one finished run, and the file with its samples."""
 
     record: RunRecord
-    samples: bytes
-    source: str
+    file: Path
 
     @property
-    def text(self) -> str:
-        """The samples; a line that isn't UTF-8 is a damaged line, to be reported by its number like any other."""
-        return self.samples.decode("utf-8", "replace")
+    def source(self) -> str:
+        """The file, as messages name it."""
+        return "/".join(self.file.parts[-3:])
+
+    def parse(self) -> "ParsedLines":
+        """The samples line by line; one that isn't UTF-8 is a damaged line, reported by its number like any other."""
+        text = self.file.read_text(encoding="utf-8", errors="replace")
+        return parse_samples(text, self.source, {one.params_id: one for one in self.record.workloads})
 
 
 @dataclasses.dataclass
@@ -131,120 +136,99 @@ LINE: dict[str, pl.DataType] = {
 }
 """Fields of ``SampleLine`` and their types."""
 _MOMENT = "%Y-%m-%dT%H:%M:%S%.f%:z"
-AT = "at"
+FILE, AT = "file", "at"
+_LINE_OF_FILE = {**LINE, "started_at": pl.Datetime("us", "UTC"), FILE: pl.String()}
+_PLACE = [FILE, "params_id", "workload", "backend"]
+"""What a workload of a run is found by."""
 
 
-@dataclasses.dataclass(frozen=True)
-class WorkloadLines:
-    """One workload of one run: what is the same in all of its samples. ``run`` is the run's place among the runs."""
+def read_samples(runs: Sequence[FinishedRun], workloads: pl.DataFrame) -> tuple[pl.DataFrame, ParsedLines]:
+    """Every sample of the runs, and what was wrong with other lines.
 
-    run: int
-    params_id: str
-    workload: str
-    backend: str
-    params: str
-    status: str
-
-    @property
-    def key(self) -> tuple[int, str, str, str]:
-        """What it is sorted by; two of a run that agree in it are the same workload twice."""
-        return self.run, self.workload, self.backend, self.params
-
-
-def workloads_of(runs: Sequence[RunFiles]) -> list[WorkloadLines] | None:
-    """The workloads of every run's record, in the table's order; None where a record has one of them twice."""
-    texts: dict[str, str] = {}  # by repr, which is quicker than to write them anew for every run
-    found = []
-    for at, run in enumerate(runs):
-        for one in {workload.params_id: workload for workload in run.record.workloads}.values():
-            spelled = repr(one.params)
-            params = texts.get(spelled) or texts.setdefault(spelled, canonical(one.params).decode())
-            found.append(WorkloadLines(at, one.params_id, one.workload, one.backend, params, one.status))
-    found.sort(key=lambda one: one.key)
-    return found if len({one.key for one in found}) == len(found) else None
-
-
-def whole_samples(runs: Sequence[RunFiles], workloads: Sequence[WorkloadLines]) -> pl.DataFrame | None:
-    """Every sample of ``runs``, in the table's order; None where a line isn't exactly a sample.
+    Args:
+        runs: each has a file of its own.
+        workloads: those of every run, by ``file``, ``params_id``, ``workload`` and ``backend``.
 
     Returns:
-        ``at`` is the place of the sample's workload in ``workloads``; besides ``rep warmup wall_s bytes answer
-        started_at`` of the line, and OPTIONAL.
+        A sample a row, with the place ``at`` of its workload. What was wrong in files with an odd line; their samples
+        stand in the rows, too.
     """
-    counts = [run.samples.count(b"\n") for run in runs]
-    text = b"".join(run.samples for run in runs)
-    if any(run.samples and not run.samples.endswith(b"\n") for run in runs):
-        return None
-    try:
-        lines = pl.read_ndjson(io.BytesIO(text), schema=LINE) if text else pl.DataFrame(schema=LINE)
-        if lines.height != sum(counts) or not _is_plain(lines, text):
-            return None
-        places = _places(lines, np.repeat(np.arange(len(runs)), counts), workloads)
-        checked = None if places is None else _checked(lines, places)
-    except pl.exceptions.PolarsError:
-        return None
-    if checked is None:
-        return None
-    # The table's order: by workload, warm-ups first, then by number.
-    at, warmup, rep = (checked[name].to_numpy().astype(np.int64) for name in (AT, "warmup", "rep"))
-    return checked[np.argsort((at << 32) + ((1 - warmup) << 31) + rep, kind="stable")]
+    said = ParsedLines()
+    pairs = {}
+    for run in runs:
+        try:
+            if data := _content(run.file):
+                pairs[str(run.file)] = data.count(b'":')
+        except DataError as error:
+            said.errors.append(error)
+    known = {name: pl.Enum(workloads[name].unique(maintain_order=True)) for name in _PLACE}
+    places = workloads.lazy().select(pl.col(name).cast(kind) for name, kind in known.items()).with_row_index(AT)
+
+    def read(files: Sequence[str]) -> pl.DataFrame:
+        try:
+            return _placed(_scanned(files), places, known).collect().rechunk()
+        except pl.exceptions.PolarsError:  # of one bad line; it doesn't say which
+            return pl.concat([read([file]) for file in files]) if len(files) > 1 else read([])
+
+    lines = read(list(pairs))
+    whole = _whole(lines, pairs)
+    frames = [lines if len(whole) == len(pairs) else lines.filter(pl.col(FILE).is_in(whole))]
+    for run in runs:
+        if str(run.file) in pairs and str(run.file) not in whole:
+            parsed = run.parse()
+            said.warnings += parsed.warnings
+            said.errors += parsed.errors
+            frames.append(_placed(_frame(parsed, run), places, known).collect())
+    return pl.concat(frames), said
 
 
-def _places(lines: pl.DataFrame, runs: Ints, workloads: Sequence[WorkloadLines]) -> Ints | None:
-    """The place in ``workloads`` of every line; None where one names none of its run's, or another name with it."""
-    names = ("params_id", "workload", "backend")
-    if any(lines[name].null_count() for name in names):
-        return None
-    kinds = {name: list(dict.fromkeys(getattr(one, name) for one in workloads)) for name in names}
-    said = {name: lines[name].cast(pl.Enum(kinds[name])).to_physical().to_numpy().astype(np.int64) for name in names}
-    table = np.full((int(runs[-1]) + 1 if len(runs) else 0, len(kinds["params_id"])), -1)
-    codes = {name: {word: number for number, word in enumerate(kinds[name])} for name in names}
-    coded = [np.array([codes[name][getattr(one, name)] for one in workloads], dtype=np.int64) for name in names]
-    known = [one.run < len(table) for one in workloads]  # the last runs may have no samples
-    at = np.flatnonzero(known)
-    table[np.array([one.run for one in workloads], dtype=np.int64)[at], coded[0][at]] = at
-    places = table[runs, said["params_id"]]
-    if (places < 0).any():
-        return None
-    same = all((code[places] == said[name]).all() for code, name in zip(coded[1:], names[1:], strict=True))
-    return places if same else None
+def _content(file: Path) -> bytes:
+    with reading(file):
+        try:
+            return read_bytes(file)
+        except FileNotFoundError:
+            return b""
 
 
-def _checked(lines: pl.DataFrame, places: Ints) -> pl.DataFrame | None:
-    frame = lines.select(
-        pl.Series(AT, places.astype(np.uint32)),
-        *("rep", "warmup", "wall_s", "bytes", "answer"),
-        pl.col("started_at").str.to_datetime(_MOMENT, time_unit="us", time_zone="UTC", strict=False),
-        *OPTIONAL,
+def _scanned(files: Sequence[str]) -> pl.LazyFrame:
+    """The lines of the files as polars reads them."""
+    if not files:
+        return pl.LazyFrame(schema=_LINE_OF_FILE)
+    lines = pl.scan_ndjson([glob.escape(file) for file in files], schema=LINE, include_file_paths=FILE)
+    return lines.with_columns(
+        pl.col("started_at").str.to_datetime(_MOMENT, time_unit="us", time_zone="UTC", strict=False)
     )
-    rules = (
+
+
+def _placed(lines: pl.LazyFrame, places: pl.LazyFrame, known: Mapping[str, pl.Enum]) -> pl.LazyFrame:
+    """The lines with the place of their workload; null where no run's record has it."""
+    words = {**known, "answer": pl.Enum(ANSWERS)}
+    lines = lines.with_columns(pl.col(name).cast(kind, strict=False) for name, kind in words.items())
+    return lines.join(places, on=_PLACE, how="left").drop(name for name in _PLACE if name != FILE)
+
+
+def _whole(lines: pl.DataFrame, pairs: Mapping[str, int]) -> set[str]:
+    """The files in which every line is exactly a sample; ``pairs`` is how often ``":`` stands in each."""
+    is_sample = (
         ~pl.any_horizontal(pl.exclude(OPTIONAL).is_null())
         & pl.col("rep").is_between(0, MOST_REPS, closed="left")
         & (pl.col("bytes") >= 0)
         & pl.col("wall_s").is_between(LEAST_S, MOST_S, closed="none")
         & pl.col("started_at").is_between(FIRST_DAY, LAST_DAY, closed="left")
-        & pl.col("answer").is_in(list(ANSWERS))
         & pl.all_horizontal(pl.col("cpu_s", "energy_j").is_between(0, MOST_COST, closed="left")).fill_null(value=True)
         & (pl.col("throttle") >= 0).fill_null(value=True)
     )
-    return frame if not frame.height or frame.select(rules.all()).item() else None
+    fields = (len(LINE) - len(OPTIONAL)) * pl.len() + pl.sum_horizontal(pl.col(OPTIONAL).count())
+    files = lines.group_by(FILE).agg(is_sample.all().alias("whole"), fields.alias("fields")).filter("whole")
+    # Polars drops a field that it doesn't know.
+    return {file for file, count in files.select(FILE, "fields").iter_rows() if count == pairs[file]}
 
 
-def _is_plain(lines: pl.DataFrame, text: bytes) -> bool:
-    """Whether the text has as many fields as these lines, less those that are left out: polars would drop another.
-
-    One too many here and one too few there are as many, but what is missing is null.
-    """
-    return _count_pairs(text, b'":') == lines.height * len(LINE) - sum(lines[name].null_count() for name in OPTIONAL)
-
-
-def _count_pairs(text: bytes, pair: bytes) -> int:
-    """As ``text.count(pair)`` of two different bytes, in a third of its time."""
-    signs, found = np.frombuffer(text, dtype=np.uint8), 0
-    for start in range(0, len(signs), _IN_CACHE):
-        part = signs[start : start + _IN_CACHE + 1]
-        found += int(np.count_nonzero((part[:-1] == pair[0]) & (part[1:] == pair[1])))
-    return found
-
-
-_IN_CACHE = 1 << 16
+def _frame(parsed: ParsedLines, run: FinishedRun) -> pl.LazyFrame:
+    columns = {name: [getattr(line, name) for line, _ in parsed.samples] for name in LINE}
+    columns |= {
+        "started_at": [started_us for _, started_us in parsed.samples],
+        FILE: [str(run.file)] * len(parsed.samples),
+    }
+    frame = pl.LazyFrame(columns, schema={**_LINE_OF_FILE, "started_at": pl.Int64()}, strict=False)
+    return frame.with_columns(pl.col("started_at").cast(_LINE_OF_FILE["started_at"]))

@@ -17,8 +17,7 @@ from gpubench.spec.records import RUN_FILE
 from gpubench.store.packs import Pack
 
 PLAN_FILE = "plan.json"
-CACHE_FILE = "samples.cache"
-DERIVED = (CACHE_FILE, "results.parquet", "verdicts.json", "report.html", "report.md")
+DERIVED = ("results.parquet", "verdicts.json", "report.html", "report.md")
 """Files that can be made again from the others."""
 
 
@@ -111,11 +110,6 @@ class Campaign:
     def results(self) -> Path:
         """The merged samples."""
         return self._derived("results.parquet")
-
-    @property
-    def cache(self) -> Path:
-        """Parsed samples of the last merge; nobody needs it."""
-        return self.directory / CACHE_FILE
 
     @property
     def verdicts(self) -> Path:

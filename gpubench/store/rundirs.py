@@ -89,22 +89,9 @@ def read_provenance(path: Path) -> Mapping[str, Any]:
 
     A hole in it mustn't stop a report: the page says *not recorded*, and what isn't recorded hasn't changed.
     """
-    return parse_provenance(provenance_bytes(path))
-
-
-def provenance_bytes(path: Path) -> bytes:
-    """All of ``provenance.json`` of the run directory ``path``; none where it can't be read."""
     try:
-        return read_bytes(f"{path}/{PROVENANCE_FILE}")
-    except OSError:
-        return b""
-
-
-def parse_provenance(data: bytes) -> Mapping[str, Any]:
-    """As ``read_provenance``, of bytes that were read."""
-    try:
-        plain = _parsed(data)
-    except ValueError:
+        plain = _parsed(read_bytes(f"{path}/{PROVENANCE_FILE}"))
+    except (OSError, ValueError):
         return {}
     return plain if isinstance(plain, dict) else {}
 

@@ -1,8 +1,10 @@
 import dataclasses
 import io
+import itertools
 import json
 import random
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import polars as pl
@@ -11,10 +13,12 @@ from campaign_builder import Writer, begin, finish, make_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench.merge.samples import RunFiles, whole_samples, workloads_of
-from gpubench.merge.table import COLUMNS, RESULTS, merge_directory, parquet
+from gpubench.merge.samples import FinishedRun
+from gpubench.merge.table import COLUMNS, RESULTS, Merged, merge_directory, parquet
 from gpubench.store.campaign import Campaign
 from tests.merging import merge, read_runs
+
+NUMBERS = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -25,15 +29,30 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
 
 
 @pytest.fixture(scope="module")
-def runs(campaign: Campaign) -> tuple[RunFiles, ...]:
+def runs(campaign: Campaign) -> tuple[FinishedRun, ...]:
     return read_runs(campaign.runs_dir).runs
 
 
-def damaged(run: RunFiles, text: str) -> RunFiles:
-    return RunFiles(run.record, text.encode("utf-8", "surrogatepass"), run.source)
+def text_of(run: FinishedRun) -> str:
+    return run.file.read_text(errors="replace")
 
 
-def test_exactly_the_columns_of_the_design(runs: tuple[RunFiles, ...]) -> None:
+def damaged(run: FinishedRun, text: str) -> FinishedRun:
+    """The run with this text as its samples, in a directory of its own."""
+    file = run.file.parents[3] / f"damaged {next(NUMBERS)}" / "runs" / run.file.parent.name / run.file.name
+    file.parent.mkdir(parents=True)
+    file.write_bytes(text.encode("utf-8", "surrogatepass"))
+    return FinishedRun(run.record, file)
+
+
+def merge_at_once(runs: Iterable[FinishedRun]) -> Merged:
+    """As ``merge``, where no file is read line by line."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(FinishedRun, "parse")
+        return merge(runs)
+
+
+def test_exactly_the_columns_of_the_design(runs: tuple[FinishedRun, ...]) -> None:
     frame = merge(runs).frame
     design = (
         "campaign site job block run attempt order variant image ucx_version transport protocol device nodes "
@@ -54,7 +73,7 @@ def test_nothing_merged_is_an_empty_table_of_the_same_shape() -> None:
     assert merge([]).frame.height == 0
 
 
-def test_parquet_reads_back_and_names_its_schema(runs: tuple[RunFiles, ...]) -> None:
+def test_parquet_reads_back_and_names_its_schema(runs: tuple[FinishedRun, ...]) -> None:
     frame = merge(runs).frame
     data = parquet(merge(runs))
     assert pl.read_parquet(io.BytesIO(data)).equals(frame)
@@ -63,22 +82,22 @@ def test_parquet_reads_back_and_names_its_schema(runs: tuple[RunFiles, ...]) -> 
 
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_order_copies_and_remerging_change_nothing(runs: tuple[RunFiles, ...], data: st.DataObject) -> None:
+def test_order_copies_and_remerging_change_nothing(runs: tuple[FinishedRun, ...], data: st.DataObject) -> None:
     again = data.draw(st.permutations(list(runs) + data.draw(st.lists(st.sampled_from(runs), max_size=4))))
     shuffled = [_shuffle_lines(run, data.draw(st.integers(0, 99))) for run in again]
     assert parquet(merge(shuffled)) == parquet(merge(runs))
 
 
-def _shuffle_lines(run: RunFiles, seed: int) -> RunFiles:
-    lines = run.text.splitlines(keepends=True)
+def _shuffle_lines(run: FinishedRun, seed: int) -> FinishedRun:
+    lines = text_of(run).splitlines(keepends=True)
     random.Random(seed).shuffle(lines)
     return damaged(run, "".join(lines))
 
 
 @settings(max_examples=60, deadline=None)
 @given(cut=st.integers(min_value=0, max_value=2000))
-def test_a_cut_off_file_loses_at_most_its_last_line(runs: tuple[RunFiles, ...], cut: int) -> None:
-    text = runs[0].text[:cut]
+def test_a_cut_off_file_loses_at_most_its_last_line(runs: tuple[FinishedRun, ...], cut: int) -> None:
+    text = text_of(runs[0])[:cut]
     merged = merge([damaged(runs[0], text)])
     assert merged.errors == ()
     whole = text.count("\n")
@@ -86,8 +105,8 @@ def test_a_cut_off_file_loses_at_most_its_last_line(runs: tuple[RunFiles, ...], 
     assert bool(merged.warnings) == (bool(text.split("\n")[-1]) and merged.frame.height == whole)
 
 
-def test_a_torn_line_in_the_middle_is_an_error_and_the_rest_is_merged(runs: tuple[RunFiles, ...]) -> None:
-    lines = runs[0].text.splitlines()
+def test_a_torn_line_in_the_middle_is_an_error_and_the_rest_is_merged(runs: tuple[FinishedRun, ...]) -> None:
+    lines = text_of(runs[0]).splitlines()
     lines[4] = lines[4][:37]
     merged = merge([damaged(runs[0], "\n".join(lines) + "\n"), *runs[1:]])
     (error,) = merged.errors
@@ -130,8 +149,8 @@ def test_a_torn_line_in_the_middle_is_an_error_and_the_rest_is_merged(runs: tupl
         {"surprise": 1},
     ],
 )
-def test_an_impossible_sample_is_an_error(runs: tuple[RunFiles, ...], change: dict[str, object]) -> None:
-    lines = runs[0].text.splitlines()
+def test_an_impossible_sample_is_an_error(runs: tuple[FinishedRun, ...], change: dict[str, object]) -> None:
+    lines = text_of(runs[0]).splitlines()
     lines[2] = json.dumps(json.loads(lines[2]) | change)
     merged = merge([damaged(runs[0], "\n".join(lines) + "\n")])
     assert [str(error).split(":")[0] for error in merged.errors] == [f"{runs[0].source}, line 3"]
@@ -140,9 +159,9 @@ def test_an_impossible_sample_is_an_error(runs: tuple[RunFiles, ...], change: di
 
 @pytest.mark.parametrize("change", [{"rep": -1}, {"bytes": 2**63}])
 def test_counts_that_are_none_are_refused_with_what_would_be(
-    runs: tuple[RunFiles, ...], change: dict[str, object]
+    runs: tuple[FinishedRun, ...], change: dict[str, object]
 ) -> None:
-    line = json.dumps(json.loads(runs[0].text.splitlines()[0]) | change)
+    line = json.dumps(json.loads(text_of(runs[0]).splitlines()[0]) | change)
     (error,) = merge([damaged(runs[0], f"{line}\n")]).errors
     assert f"whole numbers from 0 to {2**31 - 1} and {2**63 - 1}" in str(error)
 
@@ -159,15 +178,12 @@ def test_counts_that_are_none_are_refused_with_what_would_be(
     ],
 )
 def test_a_sample_at_the_edge_of_what_is_possible_is_kept_and_looked_at_with_all_others(
-    runs: tuple[RunFiles, ...], change: dict[str, object]
+    runs: tuple[FinishedRun, ...], change: dict[str, object]
 ) -> None:
-    lines = runs[0].text.splitlines()
+    lines = text_of(runs[0]).splitlines()
     lines[2] = json.dumps(json.loads(lines[2]) | change, separators=(",", ":"))
     edge = damaged(runs[0], "\n".join(lines) + "\n")
-    workloads = workloads_of([edge])
-    assert workloads is not None
-    assert whole_samples([edge], workloads) is not None
-    together, one_by_one = merge([edge]), merge([damaged(edge, edge.text + "\n")])
+    together, one_by_one = merge_at_once([edge]), merge([damaged(edge, text_of(edge) + "\n")])
     assert together.errors == one_by_one.errors == ()
     assert together.frame.height == len(lines)
     assert parquet(together.frame) == parquet(one_by_one.frame)
@@ -182,8 +198,10 @@ ANY_JSON = FLAT | st.lists(FLAT, max_size=2) | st.dictionaries(WORD, FLAT, max_s
 
 @settings(max_examples=200, deadline=None)
 @given(place=st.integers(0, 20), value=ANY_JSON)
-def test_no_line_whatever_stands_in_it_stops_the_merge(runs: tuple[RunFiles, ...], place: int, value: object) -> None:
-    lines = runs[0].text.splitlines()
+def test_no_line_whatever_stands_in_it_stops_the_merge(
+    runs: tuple[FinishedRun, ...], place: int, value: object
+) -> None:
+    lines = text_of(runs[0]).splitlines()
     sample = json.loads(lines[3])
     lines[3] = json.dumps(sample | {sorted(sample)[place % len(sample)]: value})
     merged = merge([damaged(runs[0], "\n".join(lines) + "\n")])
@@ -191,8 +209,8 @@ def test_no_line_whatever_stands_in_it_stops_the_merge(runs: tuple[RunFiles, ...
     assert all(f"{runs[0].source}, line 4" in str(error) or "two copies" in str(error) for error in merged.errors)
 
 
-def test_copies_that_contradict_each_other_are_used_neither(runs: tuple[RunFiles, ...]) -> None:
-    lines = runs[0].text.splitlines()
+def test_copies_that_contradict_each_other_are_used_neither(runs: tuple[FinishedRun, ...]) -> None:
+    lines = text_of(runs[0]).splitlines()
     lines[1] = json.dumps(json.loads(lines[1]) | {"wall_s": 99.0})
     merged = merge([*runs, damaged(runs[0], "\n".join(lines) + "\n")])
     (error,) = merged.errors
@@ -202,17 +220,22 @@ def test_copies_that_contradict_each_other_are_used_neither(runs: tuple[RunFiles
 
 @pytest.mark.parametrize(("wall_s", "lost", "errors"), [(None, 0, 0), (99.0, 1, 1)])
 def test_a_sample_that_stands_twice_in_its_file_is_one_or_none(
-    wall_s: float | None, lost: int, errors: int, runs: tuple[RunFiles, ...]
+    wall_s: float | None, lost: int, errors: int, runs: tuple[FinishedRun, ...]
 ) -> None:
-    again = json.loads(runs[0].text.splitlines()[1])
+    again = json.loads(text_of(runs[0]).splitlines()[1])
     copy = json.dumps(again if wall_s is None else again | {"wall_s": wall_s}, separators=(",", ":"))
-    run = damaged(runs[0], f"{runs[0].text}{copy}\n")
-    workloads = workloads_of([run])
-    assert workloads is not None
-    assert whole_samples([run], workloads) is not None  # nothing is odd about the lines
-    merged = merge([run, *runs[1:]])
+    run = damaged(runs[0], f"{text_of(runs[0])}{copy}\n")
+    merged = merge_at_once([run, *runs[1:]])  # nothing is odd about the lines
     assert len(merged.errors) == errors
     assert merged.frame.height == merge(runs).frame.height - lost
+
+
+@pytest.mark.parametrize("name", ["a [b] *?", "~", "x=1", "file:", "é %20"])
+def test_a_campaign_is_merged_whatever_its_directory_is_called(
+    campaign: Campaign, runs: tuple[FinishedRun, ...], tmp_path: Path, name: str
+) -> None:
+    shutil.copytree(campaign.directory, tmp_path / name)
+    assert parquet(merge_at_once(read_runs(tmp_path / name / "runs").runs)) == parquet(merge(runs))
 
 
 def test_samples_of_failed_runs_and_workloads_are_kept_and_marked(tmp_path: Path) -> None:
@@ -268,27 +291,21 @@ def test_a_record_with_an_impossible_number_is_named_and_the_others_are_merged(
     assert merge(read.runs).frame.height > 0
 
 
-def test_many_runs_at_once_and_line_by_line_are_the_same_table(runs: tuple[RunFiles, ...]) -> None:
-    workloads = workloads_of(runs)
-    assert workloads is not None
-    assert whole_samples(runs, workloads) is not None  # lines as the node half writes them aren't looked at one by one
-    together = merge(runs)
+def test_many_runs_at_once_and_line_by_line_are_the_same_table(runs: tuple[FinishedRun, ...]) -> None:
+    together = merge_at_once(runs)  # lines as the node half writes them aren't looked at one by one
     for number, run in enumerate(runs):
         # A blank line is no reason to complain, and reason enough to look at every line.
-        blank = damaged(run, run.text.replace("\n", "\n\n", 1))
+        blank = damaged(run, text_of(run).replace("\n", "\n\n", 1))
         one_by_one = merge([*runs[:number], blank, *runs[number + 1 :]])
         assert (one_by_one.warnings, one_by_one.errors) == ((), ())
         assert parquet(one_by_one.frame) == parquet(together.frame)
 
 
-def test_costs_are_columns_where_they_were_read_and_null_elsewhere(runs: tuple[RunFiles, ...]) -> None:
+def test_costs_are_columns_where_they_were_read_and_null_elsewhere(runs: tuple[FinishedRun, ...]) -> None:
     costs = '"answer":"ok","cpu_s":0.5,"energy_j":3,"throttle":4'
-    some = [damaged(runs[0], runs[0].text.replace('"answer":"ok"', costs)), *runs[1:]]
-    workloads = workloads_of(some)
-    assert workloads is not None
-    assert whole_samples(some, workloads) is not None
-    together = merge(some)
-    blank = damaged(some[0], some[0].text.replace("\n", "\n\n", 1))
+    some = [damaged(runs[0], text_of(runs[0]).replace('"answer":"ok"', costs)), *runs[1:]]
+    together = merge_at_once(some)
+    blank = damaged(some[0], text_of(some[0]).replace("\n", "\n\n", 1))
     assert parquet(merge([blank, *runs[1:]]).frame) == parquet(together.frame)
     read = together.frame.select("cpu_s", "energy_j", "throttle").unique().sort("cpu_s").rows()
     assert read == [(None, None, None), (0.5, 3.0, 4)]
@@ -324,10 +341,10 @@ def test_costs_are_columns_where_they_were_read_and_null_elsewhere(runs: tuple[R
     ],
 )
 def test_an_odd_line_among_a_thousand_is_found_and_only_it_is_left_out(
-    runs: tuple[RunFiles, ...], change: tuple[str, str]
+    runs: tuple[FinishedRun, ...], change: tuple[str, str]
 ) -> None:
-    odd = damaged(runs[1], runs[1].text.replace(*change, 1))
-    assert odd.text != runs[1].text
+    odd = damaged(runs[1], text_of(runs[1]).replace(*change, 1))
+    assert text_of(odd) != text_of(runs[1])
     merged = merge([runs[0], odd, *runs[2:]])
     is_harmless = change[1] == '"rep":0,"rep":0'  # JSON's last value counts
     assert len(merged.errors) == (0 if is_harmless else 1)
@@ -335,9 +352,7 @@ def test_an_odd_line_among_a_thousand_is_found_and_only_it_is_left_out(
     assert merged.frame.height == merge(runs).frame.height - len(merged.errors)
 
 
-def test_directories_are_merged_batch_by_batch_to_the_same_table_with_the_same_errors(
-    campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_directories_are_merged_to_the_same_table_with_the_same_errors(campaign: Campaign, tmp_path: Path) -> None:
     shutil.copytree(campaign.directory, tmp_path / "copy")
     first, second, *_ = sorted((tmp_path / "copy" / "runs").iterdir())
     (first / "run.json").write_text("{")
@@ -345,30 +360,27 @@ def test_directories_are_merged_batch_by_batch_to_the_same_table_with_the_same_e
     samples.write_text(samples.read_text().replace('"rep":0', '"rep":-1', 1))
     read = read_runs(tmp_path / "copy" / "runs")
     whole = merge(read.runs)
-    monkeypatch.setattr("gpubench.merge.table.BATCH", 2)
     merged = merge_directory(tmp_path / "copy" / "runs")
-    assert len(merged.parts) == 3
     assert merged.frame.equals(whole.frame)
-    assert merged.height == whole.frame.height
     assert parquet(merged) == parquet(whole) == parquet(whole.frame)
     assert [str(one) for one in merged.errors] == [str(one) for one in (*read.errors, *whole.errors)]
 
 
-def test_a_workload_that_stands_twice_in_a_record_keeps_its_samples_line_by_line(runs: tuple[RunFiles, ...]) -> None:
+def test_a_workload_that_stands_twice_in_a_record_keeps_its_samples_line_by_line(runs: tuple[FinishedRun, ...]) -> None:
     run = runs[0]
     twin = dataclasses.replace(run.record.workloads[0], params_id="0" * 12, status="failed")
     record = dataclasses.replace(run.record, workloads=[*run.record.workloads, twin])
-    more = run.text.splitlines()[-1]
+    more = text_of(run).splitlines()[-1]
     line = json.loads(more) | {"params_id": twin.params_id, "workload": twin.workload, "rep": 99}
-    merged = merge([damaged(dataclasses.replace(run, record=record), f"{run.text}{json.dumps(line)}\n"), *runs[1:]])
+    merged = merge([damaged(dataclasses.replace(run, record=record), f"{text_of(run)}{json.dumps(line)}\n"), *runs[1:]])
     assert (merged.errors, merged.warnings) == ((), ())
     assert merged.frame.height == merge(runs).frame.height + 1
     assert merged.frame.filter(rep=99).select("workload", "workload_status").row(0) == (twin.workload, "failed")
 
 
-def test_lines_that_contradict_their_runs_record_are_found_among_many(runs: tuple[RunFiles, ...]) -> None:
+def test_lines_that_contradict_their_runs_record_are_found_among_many(runs: tuple[FinishedRun, ...]) -> None:
     other = next(one.workload for one in runs[1].record.workloads if one.workload != "message")
-    odd = damaged(runs[1], runs[1].text.replace('"workload":"message"', f'"workload":"{other}"', 1))
+    odd = damaged(runs[1], text_of(runs[1]).replace('"workload":"message"', f'"workload":"{other}"', 1))
     merged = merge([runs[0], odd, *runs[2:]])
     assert [f"{odd.source}, line 1" in str(error) for error in merged.errors] == [True]
     assert merged.frame.height == merge(runs).frame.height - 1

@@ -19,7 +19,7 @@ from gpubench.cli.sites.gpus import require_own_gpus
 from gpubench.cli.sites.profiles import expanded, known_issues, load_site, load_suite
 from gpubench.cli.workloads.catalogue import own_workloads
 from gpubench.errors import GpubenchError, UsageError
-from gpubench.files import write_atomically, write_many_atomically
+from gpubench.files import write_atomically
 from gpubench.images.compatibility import with_waiting
 from gpubench.images.kinds.base import Found
 from gpubench.images.variables import check_listed, check_variables
@@ -45,8 +45,6 @@ SEEDS = 2**31
 EPOCH = "19700101"
 ALIKE = 1.5
 """Repetitions of an earlier campaign's runs over those that are planned, at most, where the one foretells the other."""
-AT_ONCE = 500
-"""Files that the disk is asked to keep together: all of a large campaign's would fill the memory."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -256,14 +254,11 @@ def write_scripts(campaign: Campaign) -> None:
     """Render every job of the campaign; the node half is packed once, and stays what it is when jobs are added."""
     node_half = campaign.node_half.read_bytes() if campaign.node_half.exists() else pack(resources.node_half())
     jobs = rendered(campaign.plan, campaign.jobs, resources.job_templates(), node_half)
-    waiting: dict[Path, bytes] = {}
     for files in itertools.chain([{campaign.node_half.name: node_half}], jobs):
-        paths = {campaign.directory / name: data for name, data in files.items()}
-        waiting |= {path: data for path, data in paths.items() if not path.exists() or path.read_bytes() != data}
-        if len(waiting) >= AT_ONCE:
-            write_many_atomically(waiting)
-            waiting = {}
-    write_many_atomically(waiting)
+        for name, data in files.items():
+            path = campaign.directory / name
+            if not path.exists() or path.read_bytes() != data:
+                write_atomically(path, data)
 
 
 def settle(wanted: Wanted, manifests: Mapping[str, Mapping[str, Any]] | None = None) -> Wanted:

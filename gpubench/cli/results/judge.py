@@ -5,7 +5,7 @@ import dataclasses
 import datetime as dt
 import fnmatch
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,17 +14,14 @@ from gpubench.cli.say import warn
 from gpubench.errors import DataError
 from gpubench.files import write_atomically
 from gpubench.images.compatibility import set_by_binding
-from gpubench.merge.cache import ParsedSamples, read_cache, write_cache
 from gpubench.merge.environment import (
     Changes,
-    ComparableParts,
     Environments,
     PlannedEnvironment,
     find_changes,
     with_changes,
     with_oversubscription,
 )
-from gpubench.merge.environment_files import Read, read_beside
 from gpubench.merge.family import Cell, cells_of, family, remarks, without
 from gpubench.merge.links import LinkTable, RunLinks, link_tables, processes_by_address
 from gpubench.merge.table import Merged, merge_directory, parquet
@@ -40,7 +37,7 @@ from gpubench.stats.verdict import Verdict, judge
 from gpubench.store.accounting import Accounting, RunOutcome
 from gpubench.store.calibrations import read_calibrations
 from gpubench.store.campaign import Campaign
-from gpubench.store.rundirs import Records, parse_provenance, provenance_bytes, read_links, read_provenance
+from gpubench.store.rundirs import Records, read_links, read_provenance
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,26 +101,18 @@ def judge_campaign(campaign: Campaign, question: Question | None = None, *, for_
         DataError: its directory was moved or removed meanwhile.
         MissingToolError: likewise, or the disk is full.
     """
-    known = read_cache(campaign.cache)
-    new = 0 if for_page else len(list(campaign.rows())) - len(known.environments)
-    with while_it_stands(campaign), ThreadPoolExecutor(1) as aside, read_beside(campaign.runs_dir, new) as beside:
-        return _judge_campaign(campaign, question, known, aside, beside, for_page=for_page)
+    with while_it_stands(campaign), ThreadPoolExecutor(1) as aside:
+        return _judge_campaign(campaign, question, aside, for_page=for_page)
 
 
 def _judge_campaign(
-    campaign: Campaign,
-    question: Question | None,
-    known: ParsedSamples,
-    aside: ThreadPoolExecutor,
-    beside: Callable[[], Read],
-    *,
-    for_page: bool,
+    campaign: Campaign, question: Question | None, aside: ThreadPoolExecutor, *, for_page: bool
 ) -> JudgedCampaign:
     question, planned = question or Question(), campaign.plan.site.defaults.allow_changed
     question = dataclasses.replace(question, allow=tuple(one for one in question.allow if one not in planned))
     records = Records()
     accounting = account_now(campaign, records)
-    merged = merge_directory(campaign.runs_dir, records, known)
+    merged = merge_directory(campaign.runs_dir, records)
     # Polars needs no Python for the files, which therefore cost no time beside the verdicts.
     table = aside.submit(parquet, merged) if campaign.pack is None else None
     warnings = (*accounting.warnings, *(str(error) for error in merged.errors), *merged.warnings)
@@ -138,13 +127,10 @@ def _judge_campaign(
     family_of_metric = [one for one in decision.comparisons if one.params_id not in lacking]
     plan = campaign.plan.model_copy(update={"comparisons": family_of_metric})
     comparisons = family(plan, cells)
-    environments, files = Environments(plan.protocol), ComparableParts(known.environments)
-    provenance = dict(_read_provenance(accounting.outcomes, environments, files, beside(), for_page=for_page))
+    environments = Environments(plan.protocol)
+    provenance = dict(_read_provenance(accounting.outcomes, environments, for_page=for_page))
     comparisons = with_oversubscription(comparisons, environments.crowded)
     changes = find_changes(comparisons, environments.seen, expected_of(campaign, question.allow))
-    cache = None
-    if table and (merged.keys != known.places.keys() or environments.kept.keys() != known.environments.keys()):
-        cache = aside.submit(_write_cache, campaign, merged, environments)
     verdicts = judge(with_changes(comparisons, changes), settings)
     for pattern in question.allow:
         if not fnmatch.filter(changes.values, pattern):
@@ -161,36 +147,19 @@ def _judge_campaign(
             arrangement = campaign.plan.site.layout.arrangement
             data = verdicts_json(campaign.plan.campaign, verdicts, settings, arrangement)
             write_atomically(campaign.verdicts, data, parents=False)
-    if cache:
-        cache.result()
     return judged
 
 
-def _write_cache(campaign: Campaign, merged: Merged, environments: Environments) -> None:
-    write_cache(campaign.cache, dataclasses.replace(merged.parsed(), environments=environments.kept))
-
-
 def _read_provenance(
-    outcomes: Iterable[RunOutcome], environments: Environments, files: ComparableParts, read: Read, *, for_page: bool
+    outcomes: Iterable[RunOutcome], environments: Environments, *, for_page: bool
 ) -> Iterator[tuple[str, RunProvenance]]:
-    """Add each run's to the ``environments``; what a page needs of it by the name of the run's directory.
-
-    ``read`` are those that a second process has read.
-    """
+    """Add each run's to the ``environments``; what a page needs of it by the name of the run's directory."""
     for one in outcomes:
         if one.directory is None:
             continue
-        if found := read.get(one.directory.name):
-            environments.add(one.run.run, *found)
-            continue
-        data = provenance_bytes(one.directory)
-        provenance = parse_provenance(data) if for_page else None
-        key, parts = files.of(data, provenance)
-        if parts is None:
-            environments.add_damaged(one.run.run, parse_provenance(data))
-        else:
-            environments.add(one.run.run, key, parts)
-        if provenance is not None:
+        provenance = read_provenance(one.directory)
+        environments.add(one.run.run, provenance)
+        if for_page:
             yield one.directory.name, RunProvenance.of(provenance)
 
 

@@ -279,8 +279,8 @@ def _nominal_bytes(campaign: Campaign, merged: Merged) -> dict[tuple[str, str], 
     """Of each run's workloads, by run and ``params_id``."""
     known = {(one.name, one.backend, canonical(one.params).decode()): one.params_id for one in campaign.plan.workloads}
     found: dict[tuple[str, str], int] = {}
-    for part in merged.parts:
-        most = part.whole().group_by("run", "workload", "backend", "params").agg(pl.col("bytes").max())
+    for some in merged.slices():
+        most = some.group_by("run", "workload", "backend", "params").agg(pl.col("bytes").max())
         for run, workload, backend, params, size in most.iter_rows():
             if (place := (workload, backend, params)) in known:
                 found[run, known[place]] = max(size or 0, found.get((run, known[place]), 0))

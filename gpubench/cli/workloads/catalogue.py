@@ -13,7 +13,7 @@ from gpubench import resources
 from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import load_suite, suite_names
 from gpubench.errors import UsageError
-from gpubench.files import write_many_atomically
+from gpubench.files import write_atomically
 from gpubench.model.base import check_name, nearest
 from gpubench.model.own_workload import OwnWorkload, parse_own
 from gpubench.model.quantities import format_bytes
@@ -103,7 +103,8 @@ def new_suite(name: str, folder: Path) -> None:
         .replace("@SCHEMA@", schema)
         for suffix, file in FILES.items()
     }
-    write_many_atomically({path: text.encode() for path, text in texts.items()})
+    for path, text in texts.items():
+        write_atomically(path, text)
     say(f"{paths['.py']}: two workloads; {paths['.toml']}: a suite that lists them")
     say(f"measure one: gpubench measure {paths['.py']}:Join")
     say(f"compare two versions: gpubench bench --suite {paths['.toml']}")
