@@ -196,8 +196,8 @@ def _words(shape: Shape) -> str:
     return f"{counted(shape.nodes, 'node')} x {counted(shape.workers_per_node, 'worker')}"
 
 
-INTERLEAVING_LAUNCHERS = ("fork", "srun", "ssh")
-"""Those that can have the supervisors of several runs on a node at the same time."""
+INTERLEAVING_LAUNCHER = "fork"
+"""The one that can have the supervisors of several runs on a node at the same time."""
 INTERLEAVING_RUNTIMES = ("conda", "docker", "modules", "venv")
 """Those that can enter images several times at once on a node."""
 AUTO, SEQUENTIAL = "auto", "sequential"
@@ -231,10 +231,10 @@ def check_arrangement(site: Site, backends: Sequence[str]) -> None:
     """Raise PlanRefusedError where clusters can't take turns."""
     if not interleaved(site):
         return
-    if site.launcher not in INTERLEAVING_LAUNCHERS:
+    if site.launcher != INTERLEAVING_LAUNCHER:
         fault = (
             f"site {site.name}: launcher {site.launcher} starts one run at a time on a node; "
-            f"an interleaved block has all of its runs there (launchers that can: {', '.join(INTERLEAVING_LAUNCHERS)})"
+            f"an interleaved block has all of its runs there (launcher {INTERLEAVING_LAUNCHER} can)"
         )
     elif site.runtime not in INTERLEAVING_RUNTIMES:
         fault = (

@@ -107,6 +107,8 @@ def test_a_block_that_replaces_or_follows_another_is_interleaved_too() -> None:
     ("changes", "why"),
     [
         ({"scheduler": "lsf", "launcher": "jsrun"}, "launcher jsrun starts one run at a time on a node"),
+        ({"scheduler": "slurm", "launcher": "srun"}, "launcher srun starts one run at a time on a node"),
+        ({"scheduler": "slurm", "launcher": "ssh"}, "launcher ssh starts one run at a time on a node"),
         ({"runtime": "enroot"}, "runtime enroot isn't known to have several runs on a node at the same time"),
     ],
 )

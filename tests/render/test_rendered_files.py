@@ -126,13 +126,6 @@ PLANS = {
         blocks=1,
         images=SQUASHFS,
     ),
-    "slurm-srun-venv-interleaved": plan(
-        VARIANTS,
-        site=site(**SLURM, layout=Layout(workers=2, arrangement="interleaved")),
-        nodes=[2],
-        images=VENVS,
-        blocks=1,
-    ),
     "slurm-srun-pyxis": plan(
         VARIANTS,
         site=site(**SLURM, runtime="pyxis", container=ContainerSettings(mounts=["/data:/data:ro"])),
@@ -182,13 +175,6 @@ PLANS = {
         nodes=[2],
         blocks=1,
         images=CONTAINERS,
-    ),
-    "slurm-ssh-venv-interleaved": plan(
-        VARIANTS,
-        site=site(**{**SLURM, "launcher": "ssh"}, layout=Layout(workers=2, arrangement="interleaved")),
-        nodes=[2],
-        blocks=1,
-        images=VENVS,
     ),
     "slurm-ssh-venv": plan(VARIANTS, site=site(**{**SLURM, "launcher": "ssh"}), nodes=[2], blocks=1, images=VENVS),
     "lsf-jsrun-venv": plan(VARIANTS, site=lsf(scheduler="launch-node"), nodes=[1, 4], blocks=1, images=VENVS),

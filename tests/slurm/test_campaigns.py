@@ -112,28 +112,3 @@ def test_cancelling_accounts_for_every_run_and_leaves_no_process(slurm: SlurmClu
     leave_no_process(slurm)
     assert login.run("cancel", campaign) == "no job waits or runs\n"
     assert list(campaign.glob("runs/.rendezvous*")) == []
-
-
-def test_an_interleaved_campaign_on_two_hosts_has_both_clusters_in_one_allocation(
-    slurm: SlurmCluster, login: Login
-) -> None:
-    campaign = login.plan("--nodes", "2", "--protocol", "ucx", "--arrangement", "interleaved", reps=8)
-    login.run("submit", campaign)
-    until(lambda: len(records(campaign)) == 2, "both runs")
-    first, second = records(campaign).values()
-    assert [(run["status"], run["reason"], len(set(run["hosts"]))) for run in (first, second)] == [("ok", "", 2)] * 2
-    assert set(first["hosts"]) == set(second["hosts"])
-    assert max(first["started_at"], second["started_at"]) < min(first["ended_at"], second["ended_at"])
-    assert min(run["phases"]["waited"] for run in (first, second)) > 0
-    until(lambda: login.run("status", campaign).endswith("2 ok of 2 runs\n"), "the job's end")
-    leave_no_process(slurm)
-
-
-def test_an_interleaved_job_that_is_cancelled_leaves_records_and_no_process(slurm: SlurmCluster, login: Login) -> None:
-    campaign = login.plan("--nodes", "2", "--arrangement", "interleaved", reps=200)
-    login.run("submit", campaign)
-    until(lambda: list(campaign.glob("runs/*/samples.jsonl")), "a first sample")
-    login.run("cancel", campaign)
-    until(lambda: len(records(campaign)) == 2, "both records")
-    assert {run["status"] for run in records(campaign).values()} == {"skipped"}
-    leave_no_process(slurm)

@@ -115,28 +115,3 @@ def test_a_check_tells_which_node_ssh_does_not_reach(login: Login, path: Mapping
     (log,) = login.directory.glob("outputs/checks/*/jobs/check/slurm-*.log")
     assert "ssh: connect to host" in log.read_text()
     assert "rank 1 on n2 ended with 255" in log.read_text()
-
-
-def test_an_interleaved_block_has_the_supervisors_of_all_its_runs_on_every_host(
-    slurm: SlurmCluster, login: Login, path: Mapping[str, str]
-) -> None:
-    campaign = login.plan(*SSH, "--nodes", "2", "--protocol", "ucx", "--arrangement", "interleaved", reps=8)
-    login.run("submit", campaign, env=path)
-    assert login.run("status", "--watch", campaign).endswith("2 ok of 2 runs\n")
-    first, second = records(campaign).values()
-    assert [run["hosts"] for run in (first, second)] == [["n1", "n2"]] * 2
-    assert max(first["started_at"], second["started_at"]) < min(first["ended_at"], second["ended_at"])
-    assert min(run["phases"]["waited"] for run in (first, second)) > 0
-    leave_no_process(slurm)
-
-
-def test_an_interleaved_job_that_is_warned_of_its_end_skips_all_its_runs(
-    slurm: SlurmCluster, login: Login, path: Mapping[str, str]
-) -> None:
-    campaign = login.plan(*SSH, "--nodes", "2", "--arrangement", "interleaved", reps=200)
-    login.run("submit", campaign, env=path)
-    until(lambda: list(campaign.glob("runs/*/samples.jsonl")), "a first sample")
-    slurm.say("scancel", "--batch", "--signal=TERM", job_ids(campaign)["j001-n2"])
-    until(lambda: len(records(campaign)) == 2, "both records")
-    assert {run["status"] for run in records(campaign).values()} == {"skipped"}
-    leave_no_process(slurm)

@@ -49,33 +49,21 @@ module load 'a b'
 
 # Launcher srun: one supervisor per node. Every step says its whole shape: newer Slurm doesn't hand on --cpus-per-task.
 # In the background, so that signals are heard. No step ends its peers at once: rank 0 still has a record to write.
-stopping='' told='' begun=() more=()
+stopping='' told='' more=()
 shape=(--ntasks-per-node=1 --cpus-per-task=16 --gpus-per-node=8 --kill-on-bad-exit=0 --wait=90 --export=ALL)
 launch() {
-  begin "$@"
-  await
-}
-begin() {
+  local step code=130
   srun "--nodes=$SLURM_JOB_NUM_NODES" "--ntasks=$SLURM_JOB_NUM_NODES" "${shape[@]}" ${more[@]+"${more[@]}"} "$@" &
-  begun+=("$!")
-}
-await() {
-  local step code worst=0
-  for step in "${begun[@]}"; do
-    code=130
-    while true; do # a signal interrupts wait; the supervisors still have to end their processes
-      if [ -n "$stopping" ] && [ -z "$told" ]; then
-        tell || sleep 0.5 # srun has only begun: Slurm knows no step yet
-      else
-        wait "$step"
-        code=$?
-      fi
-      kill -0 "$step" 2>/dev/null || break
-    done
-    if ((code > worst)); then worst=$code; fi
+  step=$!
+  while true; do # a signal interrupts wait; the supervisors still have to end their processes
+    if [ -n "$stopping" ] && [ -z "$told" ]; then
+      tell || sleep 0.5 # srun has only begun: Slurm knows no step yet
+    else
+      wait "$step"
+      code=$?
+    fi
+    kill -0 "$step" 2>/dev/null || return "$code"
   done
-  begun=()
-  return "$worst"
 }
 aside() { # what only writes a record, on the first node
   srun --overlap --nodes=1 --ntasks=1 "${shape[@]}" "$@"

@@ -49,7 +49,7 @@ module load 'a b'
 
 # Launcher ssh: one supervisor per node; what runs on this node is started directly. Each has a line, its standard input:
 # what it is to do, and in which environment, comes down that line, and its end tells a supervisor to end.
-stopping='' supervisors=() ranks=() runs=() lines=() begun=0
+stopping='' supervisors=() lines=()
 here=${SLURMD_NODENAME:-$(uname -n)}
 mapfile -t hosts < <(timeout 20 scontrol show hostnames "$SLURM_JOB_NODELIST")
 if ((${#hosts[@]} < SLURM_JOB_NUM_NODES)); then
@@ -63,24 +63,16 @@ ssh+=(-o ServerAliveInterval=10 -o ServerAliveCountMax=3)
 # shellcheck disable=SC2016 # for the shell at the other end
 follow='exec bash -c '\''IFS= read -r -d "" job && eval "$job"'\'
 launch() {
-  begin "$@"
-  await
-}
-begin() {
-  local rank
-  begun=$((begun + 1))
+  local rank pid code deadline=0 worst=0
   for ((rank = 0; rank < ${#hosts[@]}; rank++)); do
     start "$rank" "$@"
   done
   if [ -n "$stopping" ]; then forward; fi # a signal between the start of a supervisor and the line that remembers it
-}
-await() {
-  local at pid code deadline=0 worst=0
-  for at in "${!supervisors[@]}"; do
-    pid=${supervisors[at]}
-    if ((ranks[at] == 1)); then deadline=$(($(now) + patience[${#stopping}])); fi
-    while ((ranks[at] > 0)) && kill -0 "$pid" 2>/dev/null; do # rank 0 has ended: nothing is measured any more
-      if (($(now) > deadline)); then hang_up "${runs[at]}"; fi
+  for rank in "${!supervisors[@]}"; do
+    pid=${supervisors[rank]}
+    if ((rank == 1)); then deadline=$(($(now) + patience[${#stopping}])); fi
+    while ((rank > 0)) && kill -0 "$pid" 2>/dev/null; do # rank 0 has ended: nothing is measured any more
+      if (($(now) > deadline)); then hang_up; fi
       sleep 0.1
     done
     while true; do # a signal interrupts wait; the supervisor still has to end its processes
@@ -88,11 +80,11 @@ await() {
       code=$?
       kill -0 "$pid" 2>/dev/null || break
     done
-    if ((code != 0)); then echo "rank ${ranks[at]} on ${hosts[ranks[at]]} ended with $code" >&2; fi
+    if ((code != 0)); then echo "rank $rank on ${hosts[rank]} ended with $code" >&2; fi
     if ((code > worst)); then worst=$code; fi
   done
   hang_up
-  supervisors=() ranks=() runs=()
+  supervisors=()
   return "$worst"
 }
 start() { # RANK COMMAND...
@@ -102,16 +94,13 @@ start() { # RANK COMMAND...
   exec {line}<> <(:) # a pipe: the reading end is opened anew, so that nobody but this script holds the writing one
   (
     exec <"/proc/self/fd/$line"
-    hang_up
-    exec {line}>&-
+    hang_up "$line"
     # The scheduler may signal every process of the job; the end of ssh would cut off what its supervisor has to say.
     if [ -z "$become" ]; then trap '' TERM INT HUP; fi
     exec "${program[@]}"
   ) &
   supervisors+=("$!")
-  ranks+=("$rank")
-  runs+=("$begun")
-  lines[${#supervisors[@]} - 1]=$line
+  lines+=("$line")
   {
     export -p
     printf 'export GPUBENCH_RANK=%q GPUBENCH_STOP_AT_EOF=1\ncd %q || exit 40\n%s' "$rank" "$PWD" "$become"
@@ -119,26 +108,19 @@ start() { # RANK COMMAND...
     printf '\nexit\n\0'
   } >&"$line" & # a host that doesn't answer never reads
 }
-hang_up() { # [RUN]: close the lines of its supervisors; without RUN, all lines
-  local at line
-  for at in "${!lines[@]}"; do
-    if [ "${1:-${runs[at]}}" = "${runs[at]}" ]; then
-      line=${lines[at]}
-      exec {line}>&-
-      unset "lines[at]"
-    fi
-  done
+hang_up() { # [LINE]: close it and all others
+  local line
+  for line in ${lines[@]+"${lines[@]}"} "$@"; do exec {line}>&-; done
+  lines=()
 }
-forward() { # rank 0 of a run tells the others
-  local at
+forward() { # rank 0 tells the others
   stopping=1
-  for at in "${!supervisors[@]}"; do
-    if [ "${hosts[0]}" != "$here" ]; then
-      hang_up
-    elif ((ranks[at] == 0)); then
-      kill -TERM "${supervisors[at]}" 2>/dev/null
-    fi
-  done
+  if ((${#supervisors[@]} == 0)); then return; fi
+  if [ "${hosts[0]}" = "$here" ]; then
+    kill -TERM "${supervisors[0]}" 2>/dev/null
+  else
+    hang_up
+  fi
 }
 trap forward TERM INT HUP
 aside() { "$@"; } # what only writes a record
