@@ -26,7 +26,6 @@ STANDARD = sys.stdlib_module_names - NEWER_THAN_39
 # The libraries of the image that each file of the node half imports, exactly; every other file imports none.
 LIBRARIES: dict[str, set[str]] = {
     "gpubench/node/admission.py": {"distributed"},
-    "gpubench/node/attach.py": {"distributed"},
     "gpubench/node/client.py": {"dask", "distributed"},
     "gpubench/node/cluster_state.py": {"distributed"},
     "gpubench/node/gpu.py": {"dask_cuda"},

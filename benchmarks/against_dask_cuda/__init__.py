@@ -1,1 +1,1 @@
-"""Our workloads and ``dask_cuda.benchmarks`` on one and the same CPU cluster, in turns."""
+"""A campaign of suite ``upstream``, and dask-cuda's own scripts by hand in the same image."""

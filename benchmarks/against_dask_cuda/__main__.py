@@ -1,75 +1,71 @@
-"""``python -m benchmarks.against_dask_cuda``: wall times of ours over dask-cuda's own, workload by workload."""
+"""``python -m benchmarks.against_dask_cuda``: suite ``upstream``, beside dask-cuda's scripts started by hand.
+
+The campaign holds each script beside our workload of the same sizes. By hand, the script runs on a plain Dask cluster
+of the campaign's image.
+"""
 
 from __future__ import annotations
 
 import argparse
-import os
-import random
+import itertools
+import json
+import shlex
 import statistics
+import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from benchmarks.against_dask_cuda.peer import Cluster, cluster, install
+from benchmarks.against_dask_cuda.by_hand import cluster
 from benchmarks.rounds import machine
-from benchmarks.task_rate.ratios import Way, interleaved, ratio
 
-PAIRS: dict[str, tuple[Sequence[str], str, Sequence[str]]] = {
-    "merge": (["rows_per_worker=500000"], "local_cudf_merge", ["-c", "500000"]),
-    "shuffle": (
-        ["in_parts=8", "partition_size=16MiB", "method=tasks"],
-        "local_cudf_shuffle",
-        ["--in-parts", "8", "--partition-size", "16 MiB"],
-    ),
-    "groupby": (
-        ["in_parts=4", "rows_per_chunk=500000", "generate=true"],
-        "local_cudf_groupby",
-        ["--in-parts", "4", "-c", "500000"],
-    ),
-    "transpose-sum": (
-        ["size=6000", "chunk=1000"],
-        "local_cupy",
-        ["-o", "transpose_sum", "-s", "6000", "-c", "1000"],
-    ),
-    "sum": (["size=6000", "chunk=1000"], "local_cupy", ["-o", "sum", "-s", "6000", "-c", "1000"]),
-}
-"""Workload: our settings, the peer's module and its words; the same sizes."""
+GPUBENCH = Path(sys.executable).with_name("gpubench")
 
 
-def _ways(shared: Cluster, name: str, reps: int) -> tuple[Way, Way]:
-    settings, module, words = PAIRS[name]
-    gpubench = Path(sys.executable).with_name("gpubench")
+def _campaign(asked: argparse.Namespace, outputs: Path) -> Path:
+    words = ["--suite", "upstream", "--variants", asked.variants, "--protocol", "tcp"]
+    shape = ["--blocks", str(asked.blocks), "--workers", str(asked.workers), "--set", "layout.arrangement=sequential"]
+    subprocess.run([GPUBENCH, "bench", *words, *shape, "--outputs", outputs], stdout=sys.stderr, check=False)
+    return next(outputs.glob("*/plan.json")).parent
 
-    def ours() -> float:
-        return statistics.fmean(shared.ours(gpubench, name, settings, reps))
 
-    def theirs() -> float:
-        return statistics.fmean(shared.theirs(module, words, reps))
+def _seconds(campaign: Path) -> dict[str, list[float]]:
+    """Every timed repetition, by ``params_id``."""
+    found: dict[str, list[float]] = {}
+    for path in campaign.glob("runs/*/samples.jsonl"):
+        for line in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+            if not line["warmup"]:
+                found.setdefault(line["params_id"], []).append(line["wall_s"])
+    return found
 
-    return ours, theirs
+
+def _median(seconds: list[float]) -> str:
+    return f"{statistics.median(seconds):.4f}" if seconds else "none"
 
 
 def main() -> None:
-    """Print one line per workload."""
+    """Print one line per script."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.against_dask_cuda", description=__doc__)
-    parser.add_argument("--blocks", type=int, default=12)
-    parser.add_argument("--reps", type=int, default=5)
+    parser.add_argument("--variants", default="a=1.22.0,stack=ucxx-0.52.0 b=1.22.0,stack=ucxx-0.52.0")
+    parser.add_argument("--blocks", type=int, default=6)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--workloads", nargs="+", choices=PAIRS, default=list(PAIRS))
-    parser.add_argument("--seed", type=int, default=20261121)
     asked = parser.parse_args()
-    python = install(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpubench-benchmarks")
-    print("workload | ours, s | dask-cuda, s | ratio of wall times [95 %] | machine")
-    for name in asked.workloads:
-        with tempfile.TemporaryDirectory() as folder, cluster(python, asked.workers, Path(folder)) as shared:
-            ways = _ways(shared, name, asked.reps)
-            found = ratio(interleaved(*ways, asked.blocks, random.Random(asked.seed)))
-        print(
-            f"{name} | {found.ours:.4f} | {found.theirs:.4f} | {found.ratio:.3f} [{found.low:.3f}, {found.high:.3f}] "
-            f"| {machine()}",
-            flush=True,
-        )
+    with tempfile.TemporaryDirectory() as folder:
+        campaign = _campaign(asked, Path(folder))
+        plan: dict[str, Any] = json.loads((campaign / "plan.json").read_text(encoding="utf-8"))
+        seconds, workloads = _seconds(campaign), plan["workloads"]
+        python = Path(plan["variants"][0]["image"]["python"])
+        print("script | in the campaign, s | our workload | its s | by hand, s | machine")
+        with cluster(python, asked.workers, Path(folder)) as shared:
+            for script, ours in itertools.pairwise(workloads):
+                if script["name"] != "upstream" or ours["name"] == "upstream" or script["params_id"] not in seconds:
+                    continue
+                options = shlex.split(script["params"]["options"])
+                by_hand = shared.run(script["params"]["benchmark"], options, asked.blocks * script["reps"])
+                row = [f"{script['params']['benchmark']} {shlex.join(options)}", _median(seconds[script["params_id"]])]
+                row += [ours["name"], _median(seconds.get(ours["params_id"], [])), _median(by_hand), machine()]
+                print(" | ".join(row), flush=True)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.against_dask_cuda.peer import cluster
 from benchmarks.against_field import peers
 from benchmarks.rounds import machine
 from benchmarks.task_rate.ratios import Way, interleaved, ratio
@@ -28,11 +27,10 @@ def _links(asked: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Way, 
 def _queries(asked: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Way, Way]]:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpubench-benchmarks"
     python = peers.install_cudf_polars(cache)
-    with cluster(python, 2, folder) as shared:
-        for backend in asked.backends:
-            for query in asked.queries:
-                tables = peers.Query(query, backend, asked.scale, asked.files, asked.reps, shared)
-                yield f"pdsh {query} {backend}", tables.ours, tables.theirs
+    for backend in asked.backends:
+        for query in asked.queries:
+            tables = peers.Query(query, backend, asked.scale, asked.files, asked.reps, asked.ucx, python, folder)
+            yield f"pdsh {query} {backend}", tables.ours, tables.theirs
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -19,12 +19,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.against_dask_cuda.peer import UV, Cluster, environment
+from benchmarks.against_dask_cuda.by_hand import environment
 from gpubench.workloads.link import is_listening
 
-GPUBENCH = Path(sys.executable).with_name("gpubench")
+GPUBENCH, UV = (Path(sys.executable).with_name(name) for name in ("gpubench", "uv"))
 CUDF_POLARS = "26.10.2"
-PACKAGES = (f"cudf-polars-cu12=={CUDF_POLARS}", "dask", "distributed", "pandas", "pyarrow", "tpchgen-cli")
+PACKAGES = (f"cudf-polars-cu12=={CUDF_POLARS}", "pandas", "pyarrow")
 _FINAL = re.compile(r"^Final:\s+(\d+)\s+\S+\s+\S+\s+(\S+)", re.MULTILINE)
 _LATENCY = re.compile(r"^Latency \(average\) +\| (\d+) ns$", re.MULTILINE)
 _S = 600.0
@@ -148,7 +148,7 @@ def _printing(words: Sequence[str | Path], env: dict[str, str], last: str) -> It
 
 
 def install_cudf_polars(cache: Path) -> Path:
-    """The Python of an environment with cudf-polars and what our cluster needs, below ``cache``; made once."""
+    """The Python of an environment with cudf-polars, below ``cache``; made once."""
     home = cache / f"cudf-polars-{CUDF_POLARS}"
     python = home / "bin" / "python"
     if not (home / "complete").exists():
@@ -160,24 +160,26 @@ def install_cudf_polars(cache: Path) -> Path:
 
 @dataclasses.dataclass
 class Query:
-    """One query on one set of tables: ``gpubench measure pdsh`` on a cluster, and cudf-polars' benchmark on a CPU."""
+    """One query on one set of tables: ``gpubench measure pdsh``, and cudf-polars' benchmark on a CPU."""
 
     number: int
     backend: str
     scale: float
     files: int
     reps: int
-    shared: Cluster
+    ucx: str
+    python: Path
+    folder: Path
 
     @property
     def _tables(self) -> Path:
-        return self.shared.directory / "tables"
+        return self.folder / "tables"
 
     def ours(self) -> float:
         """Mean seconds of the timed repetitions; the answer is checked. The first call makes the tables."""
         settings = [f"query={self.number}", f"scale={self.scale}", f"files={self.files}", f"directory={self._tables}"]
-        where: list[str | Path] = ["--scheduler-file", self.shared.file, "--python", self.shared.python]
-        asked = ["--json", "--outputs", str(self.shared.directory), "--reps", str(self.reps), "--warmup", "1"]
+        where = ["--ucx", self.ucx, "--protocol", "tcp", "--workers", "2"]
+        asked = ["--json", "--outputs", str(self.folder), "--reps", str(self.reps), "--warmup", "1"]
         more = [w for one in settings for w in ("--set", one)]
         said = run([GPUBENCH, "measure", "pdsh", "--backend", self.backend, *where, *asked, *more], environment())
         return statistics.fmean(float(each) for each in json.loads(said)["wall_s"])
@@ -187,7 +189,7 @@ class Query:
         (tables,) = self._tables.glob("pdsh-*")
         with tempfile.TemporaryDirectory() as folder:
             words: list[str | Path] = [
-                self.shared.python,
+                self.python,
                 "-m",
                 "cudf_polars.streaming.benchmarks.pdsh",
                 str(self.number),

@@ -1,16 +1,13 @@
-"""A cluster that another program started: its description, and our code in its processes while we measure."""
+"""A cluster that another program started: its description, and our code in its processes while we look."""
 
 import contextlib
-import os
 import pkgutil
 import signal
 import time
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping
+from typing import Any, Dict, Iterator, List
 
-from gpubench.node import gpu
 from gpubench.node.stop import StoppedError
-from gpubench.workloads import dask_compat
 from gpubench.workloads.clock import poll_until
 
 PACKAGE = "gpubench.node"
@@ -20,35 +17,6 @@ SETTLE_S = 5.0
 POLL_S = 0.02
 MUST_AGREE = ("python", "dask", "distributed")
 SHOULD_AGREE = ("numpy", "pandas", "cloudpickle", "msgpack", "tornado")
-
-
-class RefusedError(Exception):
-    """This cluster can't be measured; one line for the user."""
-
-
-class VersionsError(RefusedError):
-    """It could be from another Python."""
-
-
-def check_versions(client: Any) -> Dict[str, str]:
-    """The versions that client, scheduler and all workers share. Asked through Dask's own messages, without our code.
-
-    Raises:
-        RefusedError: there is no worker.
-        VersionsError: they differ, so messages between them can't be read.
-    """
-    said = client.get_versions(check=False)
-    own = versions(said["client"])
-    others = [("the scheduler", said["scheduler"]), *((f"worker {name}", one) for name, one in said["workers"].items())]
-    if not said["workers"]:
-        raise RefusedError("the cluster has no worker")
-    for who, one in others:
-        found = versions(one)
-        differ = [name for name in MUST_AGREE if found.get(name) != own.get(name)]
-        if differ:
-            words = [f"{name} {found.get(name)} and here {own.get(name)}" for name in differ]
-            raise VersionsError(f"{who} has {', '.join(words)}")
-    return own
 
 
 def versions(said: Any) -> Dict[str, str]:
@@ -62,24 +30,20 @@ def versions(said: Any) -> Dict[str, str]:
 
 @contextlib.contextmanager
 def code_installed(client: Any, archive: Path) -> Iterator[None]:
-    """Inside, our code can be imported in scheduler and workers; afterwards it can't, and their logs are as before."""
+    """Inside, our code can be imported in scheduler and workers; afterwards it can't."""
     source = (pkgutil.get_data(PACKAGE, "zip_importer.py") or b"").decode("utf-8")
     names = {"__name__": "gpubench_zip_importer", "ARCHIVE": archive.read_bytes()}
     # `exec` because any Python has it: a function of ours is sent by its name, which those processes can't import yet.
     everywhere = (client.run, client.run_on_scheduler)
-    bounds: Dict[str, Any] = {}
     try:
         for run in everywhere:
             run(exec, f"{source}\ninstall(ARCHIVE)\n", names)
-        bounds = client.run(dask_compat.log_bound)
         yield
     finally:
         # A signal has no effect any more: we are ending, and still have to remove our code.
         with contextlib.suppress(StoppedError):
             signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
         _await_tasks(client)
-        if bounds:
-            client.run(dask_compat.bound_log, bounds)
         for run in everywhere:
             run(exec, f"{source}\nremove()\n", {"__name__": "gpubench_zip_importer"})
 
@@ -106,31 +70,3 @@ def workers_of(dask_scheduler: Any) -> List[Dict[str, Any]]:
         }
         for _, worker in sorted(dask_scheduler.workers.items())
     ]
-
-
-def tasks_of(dask_scheduler: Any) -> int:
-    """How many tasks the scheduler knows: other people's work, or results that they keep."""
-    return len(dask_scheduler.tasks)
-
-
-def has_gpu() -> bool:
-    """Whether this worker was given a GPU that it can use: its own variable names one."""
-    return bool(os.environ.get("CUDA_VISIBLE_DEVICES", "")) and gpu.resolve("auto") == "gpu"
-
-
-def device_of(client: Any, asked: str) -> str:
-    """``cpu`` or ``gpu``; raises RefusedError where some workers have one and some don't."""
-    if asked != "auto":
-        return asked
-    answers: Mapping[str, bool] = client.run(has_gpu)
-    if any(answers.values()) and not all(answers.values()):
-        raise RefusedError(f"{sum(answers.values())} of {len(answers)} workers have a GPU")
-    return "gpu" if all(answers.values()) else "cpu"
-
-
-def common_protocol(addresses: List[str]) -> str:
-    """``tcp``, ``ucx``, ...: what all of them speak; raises RefusedError."""
-    schemes = sorted({address.partition("://")[0] for address in addresses})
-    if len(schemes) > 1:
-        raise RefusedError(f"its processes speak {' and '.join(schemes)}")
-    return schemes[0]

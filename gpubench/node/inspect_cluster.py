@@ -4,12 +4,15 @@ import asyncio
 import contextlib
 import os
 import re
+import signal
 from pathlib import Path
+from types import FrameType
 from typing import Any, Dict, List, Optional
 
 from gpubench.node import external_cluster, gpu, process
 from gpubench.node.probe import describe_scheduler, describe_worker
-from gpubench.spec.attach_record import INSPECT_FILE, INSPECT_RECORD, InspectRecord, InspectSpec
+from gpubench.node.stop import StoppedError
+from gpubench.spec.inspect_record import INSPECT_FILE, INSPECT_RECORD, InspectRecord, InspectSpec
 from gpubench.writer.atomic import write_atomic
 
 CPUS = Path("/sys/devices/system/cpu")
@@ -18,7 +21,7 @@ NUMA = Path("/sys/devices/system/node")
 
 def look(spec: InspectSpec, directory: Path, parent: Optional[int]) -> int:
     """Inspect the cluster, and write the record into ``directory``; returns the process's exit code."""
-    process.die_with_parent(parent)
+    _end_in_order(parent)
     from distributed import Client
 
     record = InspectRecord(schema=INSPECT_RECORD)
@@ -31,6 +34,19 @@ def look(spec: InspectSpec, directory: Path, parent: Optional[int]) -> int:
             _look(client, spec, record)
     write_atomic(directory / INSPECT_FILE, record.dump().encode("utf-8"))
     return 0
+
+
+def _end_in_order(parent: Optional[int]) -> None:
+    """Turn signals and the front end's death into an exception, so that our code is removed from the cluster."""
+
+    def stop(number: int, _frame: Optional[FrameType]) -> None:
+        for other in external_cluster.ENDING:
+            signal.signal(other, signal.SIG_IGN)
+        raise StoppedError(f"interrupted by {signal.Signals(number).name}")
+
+    for number in external_cluster.ENDING:
+        signal.signal(number, stop)
+    process.die_with_parent(parent, signal.SIGTERM)
 
 
 def _look(client: Any, spec: InspectSpec, record: InspectRecord) -> None:

@@ -56,14 +56,6 @@ def main(arguments: Optional[List[str]] = None) -> int:
         return EXIT_NODE if isinstance(error, OSError) else EXIT_USAGE
 
 
-def _attach(options: argparse.Namespace) -> int:
-    from gpubench.node.attach import attach
-    from gpubench.spec.attach_record import AttachSpec
-
-    path = Path(options.spec)
-    return attach(AttachSpec.parse(path.read_text(encoding="utf-8")), path.parent, options.parent)
-
-
 def _cluster(options: argparse.Namespace) -> int:
     from gpubench.node import cluster_main
 
@@ -78,7 +70,7 @@ def _cluster(options: argparse.Namespace) -> int:
 
 def _look(options: argparse.Namespace) -> int:
     from gpubench.node.inspect_cluster import look
-    from gpubench.spec.attach_record import InspectSpec
+    from gpubench.spec.inspect_record import InspectSpec
 
     path = Path(options.spec)
     return look(InspectSpec.parse(path.read_text(encoding="utf-8")), path.parent, options.parent)
@@ -111,7 +103,7 @@ def _conduct(options: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-OTHERS = {"attach": _attach, "cluster": _cluster, "conduct": _conduct, "look": _look, "pod": _pod, "retire": _retire}
+OTHERS = {"cluster": _cluster, "conduct": _conduct, "look": _look, "pod": _pod, "retire": _retire}
 """Commands beside ``run``."""
 
 
@@ -214,9 +206,6 @@ def _parser() -> argparse.ArgumentParser:
     steps.add_argument("--rank", type=int, help=argparse.SUPPRESS)
     steps.add_argument("--deadline", type=float, help="seconds that arrive waits for the last node")
     steps.add_argument("--skip", metavar="REASON", help="rank 0 writes a record that says why the run was skipped")
-    attach = commands.add_parser("attach", help="one workload on a cluster that somebody else started")
-    attach.add_argument("--spec", required=True, help="what to do; the record is written beside it")
-    attach.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     cluster = commands.add_parser("cluster", help="this node's part of a standing cluster")
     cluster.add_argument("--spec", required=True, help="the job's cluster.json")
     cluster.add_argument("--rank", type=int, help="rank of this node in its job, from 0; default: as the launcher says")

@@ -113,8 +113,6 @@ class Document:
     """A dataclass that is a JSON file of its own, with a field ``schema``."""
 
     SCHEMA: ClassVar[str] = ""
-    INNER: ClassVar[Mapping[str, Any]] = {}
-    """Fields that hold another dataclass, or None."""
 
     def dump(self) -> str:
         """JSON text, for a file that a person can read."""
@@ -123,9 +121,7 @@ class Document:
     @classmethod
     def parse(cls: Type[D], text: str) -> D:
         """Read it. Raises SpecError: not JSON, another schema, a missing or an unknown field."""
-        plain = parse_object(text, cls.SCHEMA)
-        inner = {name: from_plain(kind, plain[name]) for name, kind in cls.INNER.items() if plain.get(name) is not None}
-        return from_plain(cls, {**plain, **inner})
+        return from_plain(cls, parse_object(text, cls.SCHEMA))
 
 
 def canonical(value: Any) -> bytes:

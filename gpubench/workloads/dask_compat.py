@@ -9,7 +9,7 @@ import contextlib
 import gc
 import inspect
 import time
-from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, Deque, Dict, Iterator, List, Set, Tuple
 
 _LOG_NAMES = ("transfer_incoming_log", "incoming_transfer_log")
 """The second in early 2022; both, the old one deprecated, in 2023.3 and 2025.7; only the first in 2026.8."""
@@ -78,18 +78,6 @@ def registrations(scheduler: Any) -> List[float]:
         if isinstance(event, dict) and event.get("action") == "add-worker" and event["worker"] in scheduler.workers:
             first.setdefault(event["worker"], float(at))
     return sorted(first.values())
-
-
-def log_bound(dask_worker: Any) -> Optional[int]:
-    """How many entries the worker's transfer log keeps, None: all; for ``client.run``, before anybody counts."""
-    bound: Optional[int] = getattr(dask_worker, _log_name(dask_worker)).maxlen
-    return bound
-
-
-def bound_log(bounds: Dict[str, Optional[int]], dask_worker: Any) -> None:
-    """Give the log the bound back that it had (by worker's address): the cluster belongs to somebody else."""
-    name = _log_name(dask_worker)
-    setattr(dask_worker, name, collections.deque(getattr(dask_worker, name), bounds.get(dask_worker.address)))
 
 
 def _log_name(worker: Any) -> str:

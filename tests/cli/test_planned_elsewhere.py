@@ -137,14 +137,6 @@ def test_a_campaign_and_options_that_plan_another_exclude_each_other(
         (["plan", "--blocks", "+2"], "--blocks +2 needs a campaign"),
         (["plan", "--out", "d", "--json"], "--json prints a plan, and --out writes it: d/plan.json; leave --json out"),
         (["bench", "--dry-run", "--gate"], "--gate needs verdicts, and --dry-run makes none"),
-        (
-            ["measure", "merge", "--scheduler-file", "f", "--seed", "1"],
-            "--seed: this can't be changed on a cluster that runs already",
-        ),
-        (
-            ["measure", "merge", "--scheduler-file", "f", "--runtime", "conda"],
-            "--runtime: this can't be changed on a cluster that runs already",
-        ),
         (["plan", "--blocks", "0"], "--blocks '0' is no count from 1 to "),
         (["plan", "--blocks", "two"], "--blocks 'two' is no count from 1 to "),
     ],

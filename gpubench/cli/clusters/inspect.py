@@ -5,18 +5,18 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gpubench.cli.campaign.options import CampaignOptions
+from gpubench.cli.clusters.inspect_client import SubprocessClient, address_in, image_python, named_python
 from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import default_variant, load_site
-from gpubench.cli.workloads.attach import CONNECT_S, SubprocessClient, address_in, image_python, named_python
 from gpubench.errors import GpubenchError, IncompleteError, MissingToolError, PlanRefusedError
 from gpubench.files import temporary_directory
 from gpubench.plan.cluster_checks import check_count, check_processes, check_versions, host_lines
 from gpubench.plan.cpu_affinity import WorkerAffinity, judge_affinity
 from gpubench.report.sections import TextTable, table_lines
-from gpubench.spec.attach_record import INSPECT_FILE, INSPECT_SPEC, InspectRecord, InspectSpec
+from gpubench.spec.inspect_record import INSPECT_SPEC, InspectRecord, InspectSpec
 from gpubench.store.clusters import Cluster
 
+CONNECT_S = 30.0
 ANSWER_S = 60.0
 COLUMNS = ("worker", "host", "CPUs allowed", "expected", "NUMA", "GPU", "verdict")
 
@@ -93,8 +93,7 @@ def _look(asked: InspectOptions, about: dict[str, Any], *, places: bool) -> Insp
     address = address_in(asked.scheduler_file)
     spec = InspectSpec(INSPECT_SPEC, address, CONNECT_S, places, ANSWER_S)
     with temporary_directory("inspect") as temporary:
-        asker = SubprocessClient(temporary, python, env, "look")
-        found = asker.ask(spec.dump(), INSPECT_FILE, 3 * CONNECT_S + ANSWER_S, InspectRecord.parse)
+        found = SubprocessClient(temporary, python, env).ask(spec, 3 * CONNECT_S + ANSWER_S)
     if found.unreachable:
         raise MissingToolError(
             f"no Dask scheduler answers at {address} within {CONNECT_S:g} s ({found.unreachable})",
@@ -111,7 +110,7 @@ def _python(asked: InspectOptions, about: dict[str, Any]) -> tuple[Path, dict[st
         return Path(str(about["python"])), variables
     site = load_site(asked.site)
     spec = default_variant(site, None, then="--python PYTHON").ucx
-    python, env = image_python(site, spec, CampaignOptions())
+    python, env = image_python(site, spec)
     return python, {**env, **variables}
 
 

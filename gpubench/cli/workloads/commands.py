@@ -71,14 +71,13 @@ def new(
 
 
 def measure(asked: "MeasureOptions") -> None:
-    """Measure one workload, here or on a running cluster. With every check that a campaign makes.
+    """Measure one workload. With every check that a campaign makes.
 
-    Exits 4 if it failed or its answer was wrong. On a cluster that gpubench didn't start, nothing is changed, and what
-    isn't controlled is said: don't use such numbers in a comparison.
+    Exits 4 if it failed or its answer was wrong.
     """
     from gpubench.cli.workloads import measure
 
-    measure.main(asked)
+    measure.measure(asked)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,18 +121,6 @@ class MeasureOptions:
     ] = None
     reps: options.Reps = None
     warmup: Annotated[int | None, typer.Option(min=0, help="Repetitions before the first that counts.")] = None
-    scheduler_file: Annotated[
-        Path | None, typer.Option(help="On the running cluster whose scheduler wrote this file; it is left as it was.")
-    ] = None
-    scheduler_address: Annotated[
-        str | None, typer.Option(help="On the running cluster with this scheduler, like tcp://10.0.0.1:8786.")
-    ] = None
-    python: Annotated[
-        Path | None,
-        typer.Option(
-            help="For a running cluster: a Python with its versions; default: the Python of the site's image."
-        ),
-    ] = None
     site: options.Site = "local"
     ucx: options.OneVariant = None
     protocol: options.Protocol = None

@@ -44,7 +44,7 @@ AS_TYPED = ("choice", "name", "path")
 """Kinds of parameters whose text is the value, also where it looks like a number."""
 
 
-def measure(asked: MeasureOptions, own: OwnWorkload | None) -> None:
+def measure(asked: MeasureOptions) -> None:
     """Plan, run, and print the result.
 
     Raises:
@@ -52,6 +52,7 @@ def measure(asked: MeasureOptions, own: OwnWorkload | None) -> None:
         PlanRefusedError: it doesn't fit the site.
         IncompleteError: it was measured, and failed, or wasn't.
     """
+    own = find_own(asked.workload)
     workload = known(asked, own)
     parameters, settings = parted(asked, workload)
     site = _site(asked, settings)
@@ -208,20 +209,6 @@ def _workers(asked: MeasureOptions) -> int | None:
     return asked.cpus // threads
 
 
-def main(asked: MeasureOptions) -> None:
-    """On a cluster of ours, or on one that runs already."""
-    own = find_own(asked.workload)
-    known(asked, own)  # a mistyped name first
-    if asked.scheduler_file is not None or asked.scheduler_address is not None:
-        from gpubench.cli.workloads.attach import measure_attached
-
-        measure_attached(asked, own)
-    elif asked.python is not None:
-        raise UsageError("--python is for a cluster that runs already", then="name its --scheduler-file")
-    else:
-        measure(asked, own)
-
-
 def require_cpus(asked: int, site: Site) -> None:
     """Raise UsageError unless a node of the site, or this machine where it is the site, has so many CPUs."""
     if site.layout.one_machine:
@@ -310,7 +297,6 @@ def result(
     cluster: Mapping[str, Any],
     campaign: str,
     warnings: Sequence[str] = (),
-    not_controlled: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The object that ``--json`` prints: seconds and bytes; ``status`` is ``ok failed skipped lost``.
 
@@ -350,7 +336,6 @@ def result(
         "check": {name: value for name, value in details.items() if name not in _BYTES},
         "moved": {**{name: details.get(name, 0) for name in _BYTES}, "links": _lines(directory, LINKS_FILE)},
         "warnings": list(warnings),
-        "not_controlled": list(not_controlled),
         "campaign": campaign,
         "directory": str(directory) if directory else "",
     }
@@ -385,8 +370,6 @@ def result_lines(result: Mapping[str, Any]) -> Iterator[str]:
         )
     for warning in result["warnings"]:
         yield _line("warning", warning)
-    for what in result["not_controlled"]:
-        yield _line("unknown", what)
     yield _line("files", result["directory"] or result["campaign"])
 
 
@@ -404,7 +387,7 @@ def _cluster(cluster: Mapping[str, Any]) -> str:
     ucx = f", UCX {cluster['ucx_version']}" if cluster["protocol"] != "tcp" and cluster["ucx_version"] else ""
     counts = [counted(cluster["nodes"], "node"), counted(cluster["workers"], "worker")]
     return (
-        f"{cluster['site'] or 'not ours'}: {', '.join(counts)} of {counted(cluster['threads_per_worker'], 'thread')}, "
+        f"{cluster['site']}: {', '.join(counts)} of {counted(cluster['threads_per_worker'], 'thread')}, "
         f"{cluster['device']}, {cluster['protocol']}{transport}{ucx}"
     )
 

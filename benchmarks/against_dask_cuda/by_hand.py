@@ -1,4 +1,4 @@
-"""dask-cuda in a virtual environment of its own, and a plain Dask cluster that both sides measure on."""
+"""A plain Dask cluster, and dask-cuda's scripts started on it by hand."""
 
 from __future__ import annotations
 
@@ -7,29 +7,10 @@ import dataclasses
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-
-UV = Path(sys.executable).with_name("uv")
-LOCK = Path(__file__).parents[2] / "docker" / "locks" / "ucxx-0.52.0.txt"
-"""The stack of our images: dask-cuda alone lacks cuda.bindings and nvtx, which it imports and doesn't require."""
-
-
-def install(cache: Path) -> Path:
-    """The environment's Python, below ``cache``; installed from PyPI if it isn't there."""
-    home = cache / f"dask-cuda-{LOCK.stem}"
-    python = home / "bin" / "python"
-    if not (home / "complete").exists():
-        subprocess.run([UV, "venv", "--quiet", "--clear", home], check=True)
-        subprocess.run(
-            [UV, "pip", "sync", "--quiet", "--compile-bytecode", "--require-hashes", "--python", python, LOCK],
-            check=True,
-        )
-        (home / "complete").touch()
-    return python
 
 
 def environment() -> dict[str, str]:
@@ -51,7 +32,7 @@ class Cluster:
         """The scheduler file."""
         return self.directory / "scheduler.json"
 
-    def theirs(self, module: str, words: Sequence[str], reps: int) -> list[float]:
+    def run(self, module: str, words: Sequence[str], reps: int) -> list[float]:
         """Seconds of every timed repetition of ``dask_cuda.benchmarks.MODULE``, after one that doesn't count."""
         with tempfile.TemporaryDirectory() as folder:
             command = [str(self.python), "-m", f"dask_cuda.benchmarks.{module}", "--scheduler-file", str(self.file)]
@@ -70,13 +51,6 @@ class Cluster:
             _run([*command, *shared, *words], {**environment(), "EXPECTED_NUM_WORKERS": str(self.workers)})
             found = json.loads((Path(folder) / "out.json").read_text())
         return [float(each) for each in found["wallclock"].values()]
-
-    def ours(self, gpubench: Path, workload: str, settings: Sequence[str], reps: int) -> list[float]:
-        """Seconds of every timed repetition of ``gpubench measure`` on the same cluster; its answers are checked."""
-        command = [str(gpubench), "measure", workload, "--scheduler-file", str(self.file), "--python", str(self.python)]
-        shared = ["--json", "--outputs", str(self.directory), "--reps", str(reps), "--warmup", "1"]
-        said = _run([*command, *shared, *(word for setting in settings for word in ("--set", setting))], environment())
-        return [float(each) for each in json.loads(said)["wall_s"]]
 
 
 @contextlib.contextmanager
