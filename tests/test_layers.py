@@ -44,7 +44,7 @@ LIBRARIES: dict[str, set[str]] = {
     "gpubench/workloads/explicit_comms.py": {"dask", "dask_cuda"},
     "gpubench/workloads/merge.py": {"distributed"},
     "gpubench/workloads/message.py": {"distributed", "numpy"},
-    "gpubench/workloads/noop.py": {"distributed"},
+    "gpubench/workloads/lazy.py": {"distributed"},
     "gpubench/workloads/own.py": {"dask", "distributed"},
     "gpubench/workloads/parquet_files.py": {"numpy", "pyarrow"},
     "gpubench/workloads/parsl_pods.py": {"kubernetes"},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping
@@ -20,16 +19,11 @@ PASSES: Mapping[str, float] = {
 
 
 class Share(NamedTuple):
-    """Of one workload under one variant: medians over the runs. Bandwidths in bytes a second.
-
-    ``graph`` are the seconds of the same graph without work (dask-noop); not a number where they
-    weren't measured.
-    """
+    """Of one workload under one variant: medians over the runs. Bandwidths in bytes a second."""
 
     variant: str
     workload: str
     seconds: float
-    graph: float
     bandwidth: float
     copy: float
     share: float
@@ -50,22 +44,18 @@ def shares(samples: pl.DataFrame) -> list[Share]:
         pl.col("wall_s").mean(), pl.col("bytes").first()
     )
     copies: dict[str, float] = {}
-    graphs: dict[tuple[str, str, str], float] = {}
-    for _, run, workload, backend, params, seconds, size in means.iter_rows():
+    for _, run, workload, _, _, seconds, size in means.iter_rows():
         if workload == "copy":
             copies[run] = size / seconds
-        if backend == "dask-noop":
-            graphs[run, workload, params] = seconds
-    found: dict[tuple[str, str], list[tuple[float, float, float, float]]] = defaultdict(list)
+    found: dict[tuple[str, str], list[tuple[float, float, float]]] = defaultdict(list)
     worked = means.filter(pl.col("backend") == "dask").sort("variant", "workload", "run")
     for variant, run, workload, _, params, seconds, _ in worked.iter_rows():
         size = allowed_bytes(workload, json.loads(params))
         if size and run in copies:
-            graph = graphs.get((run, workload, params), math.nan)
-            found[variant, workload].append((seconds, graph, size / seconds, copies[run]))
+            found[variant, workload].append((seconds, size / seconds, copies[run]))
     rows = []
     for (variant, workload), runs in found.items():
-        seconds, graph, bandwidth, copy = (statistics.median(column) for column in zip(*runs, strict=True))
-        share = statistics.median(one / bound for _, _, one, bound in runs)
-        rows.append(Share(variant, workload, seconds, graph, bandwidth, copy, share))
+        seconds, bandwidth, copy = (statistics.median(column) for column in zip(*runs, strict=True))
+        share = statistics.median(one / bound for _, one, bound in runs)
+        rows.append(Share(variant, workload, seconds, bandwidth, copy, share))
     return rows

@@ -2,19 +2,15 @@
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from gpubench.merge.family import Cell
 from gpubench.model.plan import Place, Plan, PlannedWorkload
-from gpubench.spec.plain import content_id
 from gpubench.stats.runs import number_runs
-from gpubench.stats.scaling import Interval, Rule, ScalingPoint, time_share
+from gpubench.stats.scaling import Rule, ScalingPoint
 from gpubench.workloads.catalogue import CATALOGUE
-
-IDLE = "dask-noop"
-"""The back-end that leaves only the scheduler's part of a graph."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,18 +21,6 @@ class ScalingCurve:
     variant: str
     rule: Rule
     measured: list[ScalingPoint]
-
-
-@dataclasses.dataclass(frozen=True)
-class SchedulerShare:
-    """The scheduler's share of a workload's time under one variant at one place; ``runs`` had both."""
-
-    workload: str
-    params: dict[str, Any]
-    variant: str
-    place: Place
-    share: Interval
-    runs: int
 
 
 def curves(plan: Plan, table: Iterable[Cell]) -> list[ScalingCurve]:
@@ -59,29 +43,6 @@ def curves(plan: Plan, table: Iterable[Cell]) -> list[ScalingCurve]:
         for workload in plan.workloads
         for variant in plan.variants
     ]
-
-
-def scheduler_shares(plan: Plan, table: Iterable[Cell]) -> list[SchedulerShare]:
-    """Of every workload that the suite measures with ``dask`` and with IDLE, paired by run."""
-    idle = {_question(one): one for one in plan.workloads if one.backend == IDLE}
-    logs = _logs(plan, table) if idle else {}
-    found = []
-    for workload in plan.workloads:
-        other = idle.get(_question(workload)) if workload.backend == "dask" else None
-        for variant in plan.variants if other else ():
-            for place in plan.places:
-                wholes, parts = (
-                    logs.get((each.params_id, variant.label, place), {}) for each in (workload, other) if each
-                )
-                both = sorted(wholes.keys() & parts.keys())
-                ratio = time_share([parts[run] for run in both], [wholes[run] for run in both])
-                if ratio is not None:
-                    found.append(SchedulerShare(workload.name, workload.params, variant.label, place, ratio, len(both)))
-    return found
-
-
-def _question(workload: PlannedWorkload) -> str:
-    return content_id({"name": workload.name, "params": workload.params})
 
 
 def _logs(plan: Plan, table: Iterable[Cell]) -> dict[tuple[str, str, Place], dict[str, float]]:

@@ -7,7 +7,7 @@ import dataclasses
 import datetime as dt
 from collections.abc import Mapping, Sequence
 
-from gpubench.merge.curves import ScalingCurve, curves, scheduler_shares
+from gpubench.merge.curves import ScalingCurve, curves
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.text import counted
 from gpubench.report import labels, links, provenance
@@ -16,7 +16,7 @@ from gpubench.report.next_steps import next_steps
 from gpubench.report.page import Page, tiles
 from gpubench.report.plots import effect_plot, efficiency_plot
 from gpubench.report.runs import run_counts, runs_section, samples_section
-from gpubench.report.scaling import is_scaled, overhead_section, scaling_section
+from gpubench.report.scaling import is_scaled, scaling_section
 from gpubench.report.sections import On, Section, SectionPart, Styled, TextTable, Words
 from gpubench.report.verdicts import verdict_section
 from gpubench.spec.turns import INTERLEAVED, SEQUENTIAL
@@ -256,13 +256,11 @@ def _verdicts(inputs: ReportInputs) -> Section:
 
 
 def _scaling(inputs: ReportInputs, measured: Sequence[ScalingCurve], anchors: list[str]) -> list[Section]:
-    """The scaling of workloads with runs at two sizes or more, and the scheduler's share if it was measured."""
+    """The scaling of workloads with runs at two sizes or more."""
     ids = {one.workload.params_id for one in measured}
     scaled = {name for name in ids if is_scaled([one for one in measured if one.workload.params_id == name])}
     shown = [one for one in measured if one.workload.params_id in scaled]
-    shares = scheduler_shares(inputs.plan, inputs.cells)
-    found = [_page_only(scaling_section(inputs.plan.campaign, shown, [], anchors=anchors))] if shown else []
-    return found + ([overhead_section(inputs.plan, shares, anchors)] if shares else [])
+    return [_page_only(scaling_section(inputs.plan.campaign, shown, anchors=anchors))] if shown else []
 
 
 def _first_cautions(inputs: ReportInputs) -> list[Styled]:

@@ -21,7 +21,7 @@ import vl_convert
 from altair.utils import schemapi
 
 from gpubench.errors import DataError
-from gpubench.merge.curves import ScalingCurve, SchedulerShare
+from gpubench.merge.curves import ScalingCurve
 from gpubench.merge.family import Cell
 from gpubench.merge.links import LinkTable
 from gpubench.model.text import all_visible
@@ -645,7 +645,6 @@ def _figures_domain(rows: Sequence[Mapping[str, Any]]) -> list[float]:
 
 
 _PERCENT = "format(datum.value, '~r') + ' %'"
-_BAR_ROW, _BAR = 38, 18
 _CURVE_CLIP = 400.0
 """Percent: one very wide interval must not compress the others; its bounds are in the table."""
 
@@ -692,55 +691,6 @@ def efficiency(curves: Sequence[ScalingCurve], variants: Sequence[str], title: s
         height=240,
     )
     return dress(whole, title, {"sizes": rows, "bands": bands, "ideal": [{"at": 100}]})
-
-
-def overhead(shares: Sequence[SchedulerShare], names: Sequence[str]) -> dict[str, Any]:
-    """The scheduler's share of each workload's time with its interval, out of the whole.
-
-    There is one bar for each of ``shares``; its name has two lines where parted by `` · ``.
-    """
-    rows = [
-        {
-            "row": name,
-            "share": round(100 * one.share.value, 3),
-            "low": _percent(one.share.low),
-            "high": _percent(one.share.high),
-            "whole": 100,
-            "text": percent(one.share),
-        }
-        for one, name in zip(shares, names, strict=True)
-    ]
-    most = max([100.0, *(100 * (one.share.high or one.share.value) for one in shares)])
-    domain = alt.Scale(domain=[0, min(most, _CURVE_CLIP)], nice=False)
-    lines = alt.Axis(
-        labelExpr="split(datum.value, ' · ')",
-        labelLineHeight=15,
-        labelOffset=-7.5,
-        labelLimit=200,
-        labelPadding=8,
-        ticks=False,
-        domain=False,
-    )
-    y = alt.Y("row:N", sort=[str(row["row"]) for row in rows], title=None, axis=lines)
-    x = alt.X(
-        "share:Q", scale=domain, title="scheduler’s share of the time, %", axis=alt.Axis(tickCount=5, format="~r")
-    )
-    tip = tips(row="workload", text="scheduler’s share")
-    data = alt.Chart(alt.NamedData("shares"))
-    certain = data.transform_filter("isValid(datum.low) && isValid(datum.high)")
-    whole = layered(
-        data.mark_bar(color="var(--band)", clip=True, height=_BAR).encode(
-            x=alt.X("whole:Q", scale=domain, stack=None), y=y, tooltip=tip
-        ),
-        data.mark_bar(color="var(--series1)", clip=True, height=_BAR).encode(x=x, y=y, tooltip=tip),
-        certain.mark_rule(color="var(--ink)", strokeWidth=2.5, clip=True).encode(
-            x=alt.X("low:Q", scale=domain), x2=alt.X2("high:Q"), y=y, tooltip=tip
-        ),
-        width="container",
-        height=_BAR_ROW * len(rows),
-    )
-    title = "The scheduler's share of the time, with 95 % intervals"
-    return dress(whole, title, {"shares": rows})
 
 
 def _curve_rows(label: str, sizes: Sequence[SpeedupAtSize]) -> list[dict[str, Any]]:

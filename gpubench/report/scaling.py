@@ -1,15 +1,14 @@
-"""Scaling of a campaign or an import: speed-up, efficiency, the law behind them, and the scheduler's share."""
+"""Scaling of a campaign or an import: speed-up, efficiency and the law behind them."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.importers.pairing import ImportedCurve
-from gpubench.merge.curves import ScalingCurve, SchedulerShare
-from gpubench.model.plan import Place, Plan
+from gpubench.merge.curves import ScalingCurve
+from gpubench.model.plan import Place
 from gpubench.report import labels
 from gpubench.report.sections import Chart, Column, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
-from gpubench.spec.plain import canonical
 from gpubench.stats.scaling import (
     LEAST_SIZES,
     REACH,
@@ -30,10 +29,6 @@ _INTRODUCTION = (
     "ideal. Bands are 95 % intervals over runs, separately for each size. An error of the smallest size shifts all "
     "sizes together. Sizes were measured in different allocations."
 )
-_OF_SHARES = (
-    "Time of the same graph with empty tasks, divided by the time of the real graph: the share that scheduler, graph "
-    "and messages about tasks take. Paired by run; intervals are 95 %."
-)
 _PLACE = ("nodes", "workers_per_node", "threads_per_worker")
 RULES = {
     "weak": "weak: the work grows with the workers",
@@ -45,11 +40,10 @@ RULES = {
 def scaling_section(
     campaign: str,
     curves: Sequence[ScalingCurve],
-    shares: Sequence[SchedulerShare],
     remarks: Sequence[str] = (),
     anchors: Sequence[str] = (),
 ) -> Section:
-    """A table per workload and variant, with the law behind it, and the scheduler's share; numbers are seconds.
+    """A table per workload and variant, with the law behind it; numbers are seconds.
 
     ``anchors`` are parts of the page that a size may lead to, for its runs and raw files.
     """
@@ -76,15 +70,10 @@ def scaling_section(
             known = None if law is None else {**dataclasses.asdict(law), "peak": law.peak}
             plain.append({**_plain(key, curve, sizes, places), "law": known})
         parts.append(_workload_part(several, name, inner))
-    said = [
-        f"the scheduler's share of {one.workload}, {one.variant}, {one.place[0]} x {one.place[1]}: "
-        f"{percent(one.share)} ({one.runs} runs)"
-        for one in shares
-    ]
-    parts.append(SectionPart(lines=[*said, *remarks], on=On.PRINTED))
+    parts.append(SectionPart(lines=remarks, on=On.PRINTED))
     return Section(
         parts,
-        _document(campaign, plain, [dataclasses.asdict(one) for one in shares]),
+        _document(campaign, plain),
         title="Scaling",
         anchor="scaling",
         text=[Styled(_INTRODUCTION, "quiet")],
@@ -121,49 +110,6 @@ def is_scaled(several: Sequence[ScalingCurve]) -> bool:
     return any(sum(bool(one.logs) for one in curve.measured) > 1 for curve in several)
 
 
-def overhead_section(plan: Plan, shares: Sequence[SchedulerShare], anchors: Sequence[str]) -> Section:
-    """The scheduler's share of every workload that was also measured with tasks that do nothing."""
-    order = [(one.name, canonical(one.params)) for one in plan.workloads]
-    # The variants of one workload at one place stand together: they are what is compared.
-    shares = sorted(shares, key=lambda one: (order.index((one.workload, canonical(one.params))), one.place))
-    names = labels.cell_names([_share_key(one) for one in shares])
-    several = len(plan.variants) > 1
-    bars = [f"{name} · {one.variant}" if several else name for one, name in zip(shares, names, strict=True)]
-    ids = {(one.name, canonical(one.params)): one.params_id for one in plan.workloads if one.backend == "dask"}
-
-    def draw() -> Spec:
-        from gpubench.report import charts
-
-        return charts.overhead(shares, bars)
-
-    rows: list[list[Words]] = [
-        [
-            Styled(name, link=_link(ids[one.workload, canonical(one.params)], one.place, anchors)),
-            one.variant,
-            f"{one.place[0]} x {one.place[1]}",
-            percent(one.share),
-            str(one.runs),
-        ]
-        for one, name in zip(shares, names, strict=True)
-    ]
-    numbers = [Column(name, Look.NUMBER) for name in ("nodes x workers", "scheduler’s share", "runs")]
-    caption = "The scheduler’s share of each workload’s time by variant, with 95 % intervals"
-    pale = "Solid is the scheduler’s share, pale the rest: computation and transfers."
-    return Section(
-        [
-            SectionPart(
-                table=TextTable(["workload", "variant", *numbers], rows, caption),
-                charts=[Chart("overhead", "scheduler", draw, pale)],
-            )
-        ],
-        title="The scheduler’s share",
-        anchor="overhead",
-        text=[Styled(_OF_SHARES, "quiet")],
-        brief="of the time of each workload",
-        on=On.PAGE,
-    )
-
-
 def imported_scaling_section(name: str, curves: Sequence[ImportedCurve]) -> Section:
     """A table per workload and version; ``workers`` are all of the cluster."""
     parts, plain = [], []
@@ -172,11 +118,11 @@ def imported_scaling_section(name: str, curves: Sequence[ImportedCurve]) -> Sect
         parts.append(_curve_part(title, curve, sizes, "workers", places=[str(one.at.units) for one in sizes]))
         plain.append(_plain(dict(curve.key), curve, sizes, [{"workers": one.at.units} for one in sizes]))
     note = "sizes are compared over all their dates; changes between the dates widen the intervals"
-    return Section(parts, _document(name, plain, []), [note])
+    return Section(parts, _document(name, plain), [note])
 
 
-def _document(name: str, curves: list[dict[str, Any]], shares: list[Any]) -> dict[str, Any]:
-    return {"schema": SCHEMA, "campaign": name, "curves": curves, "scheduler_shares": shares}
+def _document(name: str, curves: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"schema": SCHEMA, "campaign": name, "curves": curves}
 
 
 def _plain(
@@ -262,12 +208,6 @@ def _bounds(interval: Interval) -> str:
         return ""
     high = "..." if interval.high is None else f"{interval.high:.3g}"
     return f" [{interval.low:.3g}, {high}]"
-
-
-def _share_key(one: SchedulerShare) -> dict[str, object]:
-    nodes, workers = one.place
-    params = canonical(one.params).decode()
-    return {"workload": one.workload, "params": params, "nodes": nodes, "workers_per_node": workers}
 
 
 def _link(params_id: str, place: Place, anchors: Sequence[str]) -> str:

@@ -123,22 +123,6 @@ def _own(logs: Sequence[float]) -> float | None:
     return float(-special.stdtrit(len(logs) - 1, _ALPHA / 2) * np.std(logs, ddof=1) / math.sqrt(len(logs)))
 
 
-def time_share(parts: Sequence[float], wholes: Sequence[float]) -> Interval | None:
-    """Which share of the whole a part takes: the scheduler's, say, that of a graph whose tasks do nothing.
-
-    Args:
-        parts: log of each run's seconds of the part.
-        wholes: of the whole, of the same runs in the same order; the two are paired.
-
-    Returns:
-        The ratio with Student's interval on the logs; None without runs.
-    """
-    if not parts:
-        return None
-    differences = np.subtract(parts, wholes)
-    return _exponential(float(np.mean(differences)), _own([float(each) for each in differences]))
-
-
 LEAST_SIZES = 3
 REACH = 2.0
 """Nothing is said about clusters more than this times as large as the largest measured one."""

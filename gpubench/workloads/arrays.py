@@ -13,7 +13,7 @@ import numpy as np
 
 from gpubench.workloads import dask_compat, device
 from gpubench.workloads.base import Answer, WorkloadContext, judged
-from gpubench.workloads.noop import LazyMeasurement
+from gpubench.workloads.lazy import LazyMeasurement
 
 ITEM_BYTES = 8
 SIGMAS = 6.0

@@ -9,7 +9,7 @@ import contextlib
 import gc
 import inspect
 import time
-from typing import Any, Callable, Deque, Dict, Iterator, List, Set, Tuple
+from typing import Any, Deque, Dict, Iterator, List, Set, Tuple
 
 _LOG_NAMES = ("transfer_incoming_log", "incoming_transfer_log")
 """The second in early 2022; both, the old one deprecated, in 2023.3 and 2025.7; only the first in 2026.8."""
@@ -151,32 +151,6 @@ def materialised(client: Any, collection: Any) -> Tuple[Dict[Any, Any], List[Any
         return dict(graph), list(flatten(collection.__dask_keys__()))
     expression = collections_to_expr([collection], True).optimize()
     return dict(expression.__dask_graph__()), list(flatten(expression.__dask_keys__()))
-
-
-def with_tasks_replaced(graph: Dict[Any, Any], function: Callable[..., Any]) -> Dict[Any, Any]:
-    """The same keys and dependencies, every task calls ``function``; data, futures and aliases stay as they are.
-
-    Tasks are objects since 2024.12, and were tuples before.
-    """
-    try:
-        from dask._task_spec import Alias, DataNode, Task, TaskRef, convert_legacy_graph
-    except ImportError:
-        return {key: _replaced(graph, task, function) for key, task in graph.items()}
-    return {
-        key: node
-        if isinstance(node, (Alias, DataNode))
-        else Task(key, function, *(TaskRef(other) for other in node.dependencies), _data_producer=node.data_producer)
-        for key, node in convert_legacy_graph(graph).items()
-    }
-
-
-def _replaced(graph: Dict[Any, Any], task: Any, function: Callable[..., Any]) -> Any:
-    from dask.core import get_dependencies, istask
-    from distributed.utils_comm import unpack_remotedata
-
-    if not istask(task) and not isinstance(task, list):
-        return task
-    return (function, *get_dependencies(graph, task=task), *unpack_remotedata(task)[1])
 
 
 BY_TASKS = {"dataframe.shuffle.method": "tasks"}

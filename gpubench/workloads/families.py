@@ -48,11 +48,5 @@ def create(name: str, context: WorkloadContext, backend: str, params: Mapping[st
         raise ValueError(f"{name} takes {sorted(known.params)}, not {sorted(params)}")
     file, _, kind = known.factory.partition(":")
     measurement: Measurement = getattr(importlib.import_module("gpubench.workloads." + file), kind)(context, params)
-    if backend == "dask-noop":
-        from gpubench.workloads.noop import LazyMeasurement, NoOp
-
-        if not isinstance(measurement, LazyMeasurement):
-            raise ValueError(f"{name} has no graph of its own to run empty")
-        return NoOp(measurement)
     measurement.backend = backend
     return measurement

@@ -6,7 +6,7 @@ from typing import Any, Callable, List
 
 from gpubench.workloads import dask_compat, device, frames
 from gpubench.workloads.base import Answer, UnavailableError, WorkloadContext, judged
-from gpubench.workloads.noop import LazyMeasurement
+from gpubench.workloads.lazy import LazyMeasurement
 
 ITEM_BYTES = 8
 

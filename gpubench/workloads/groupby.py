@@ -9,7 +9,7 @@ from typing import Any, Callable, List, Tuple
 from gpubench.workloads import dask_compat, frames
 from gpubench.workloads.base import WRAP, Answer, WorkloadContext, added_up, judged
 from gpubench.workloads.device import array_module, frame_module
-from gpubench.workloads.noop import LazyMeasurement
+from gpubench.workloads.lazy import LazyMeasurement
 
 Figures = List[int]
 """Groups, rows, and modulo 2⁶⁴ the sums over groups of key × rows, key × maximum and key × sum, keys counted from 1: a

@@ -18,7 +18,7 @@ import distributed
 from gpubench.workloads import dask_compat, device, explicit_comms, frames
 from gpubench.workloads.base import WRAP, Answer, WorkloadContext, added_up, judged
 from gpubench.workloads.device import array_module, frame_module
-from gpubench.workloads.noop import LazyMeasurement
+from gpubench.workloads.lazy import LazyMeasurement
 
 SEED = 2**32 - 1
 

@@ -8,7 +8,7 @@ from typing import Any, Callable, List, Tuple
 
 from gpubench.workloads import device
 from gpubench.workloads.base import Answer, UnavailableError, WorkloadContext, judged
-from gpubench.workloads.noop import LazyMeasurement
+from gpubench.workloads.lazy import LazyMeasurement
 
 ROUNDING = 1e-9
 """Between two orders of adding up one column of floats."""

@@ -54,7 +54,7 @@ def test_commands_and_options_are_completed(gpubench: Run) -> None:
         (("images", "build", "1.16"), ["1.16.0"]),
         (("bench", "--ucx", "1.22.0,1.16"), ["1.22.0,1.16.0"]),
         (("measure", "transp"), ["transpose-sum"]),
-        (("measure", "merge", "--backend", "dask-"), ["dask-noop"]),
+        (("measure", "merge", "--backend", "expl"), ["explicit-comms"]),
         (("compare", str(CAMPAIGN), "--baseline", ""), ["a", "b"]),
     ],
 )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
-from campaign_builder import begin, finish, make_plan, with_idle
+from campaign_builder import begin, finish, make_plan
 
-from gpubench.merge.curves import curves, scheduler_shares
+from gpubench.merge.curves import curves
 from gpubench.merge.family import Cell, cells
-from gpubench.model.plan import PlannedWorkload
 from gpubench.report.scaling import scaling_section
 from gpubench.report.sections import text_lines
 from gpubench.store.accounting import account
@@ -38,7 +36,7 @@ def test_a_curve_per_workload_and_variant_with_the_runs_of_every_place(tmp_path:
             (2, 2, 6),
             (4, 2, 6),
         ]
-    lines = list(text_lines(scaling_section("c", found, [])))
+    lines = list(text_lines(scaling_section("c", found)))
     merge_ = lines.index("merge, 1.17.0 (weak: the work grows with the workers)")
     assert lines[merge_ + 1].split() == ["nodes", "x", "workers", "seconds", "speed-up", "efficiency", "runs"]
     assert lines[merge_ + 2].split()[:3] == ["1", "x", "2"]
@@ -47,7 +45,7 @@ def test_a_curve_per_workload_and_variant_with_the_runs_of_every_place(tmp_path:
     assert lines[message].startswith("message ")
     assert [line.split()[4:7] for line in lines[message + 2 : message + 5]] == [["µs", "-", "-"]] * 3
     assert not lines[message + 5].startswith("  ")
-    plain = scaling_section("c", found, []).data
+    plain = scaling_section("c", found).data
     assert [size["nodes"] for size in plain["curves"][0]["sizes"]] == [1, 2, 4]
     for curve in plain["curves"]:
         ratios = [size[name] for size in curve["sizes"] for name in ("speedup", "efficiency")]
@@ -55,26 +53,8 @@ def test_a_curve_per_workload_and_variant_with_the_runs_of_every_place(tmp_path:
     assert next(curve for curve in plain["curves"] if curve["rule"] != "none")["law"]["largest"] == 8
 
 
-def test_the_schedulers_share_is_that_of_tasks_that_do_nothing(tmp_path: Path) -> None:
-    campaign = begin(tmp_path / "c", with_idle(make_plan(blocks=6)))
-
-    def quarter(_label: str, workload: PlannedWorkload) -> float:
-        return 4.1 if workload.backend == "dask" and workload.name == "merge" else 1.0
-
-    finish(campaign, quarter)
-    found = scheduler_shares(campaign.plan, table(campaign))
-    assert [(one.workload, one.variant, one.place, one.runs) for one in found] == [
-        ("merge", "1.17.0", (1, 2), 6),
-        ("merge", "1.19.0", (1, 2), 6),
-    ]
-    # The builder's merge takes 0.41 s times the effect, what it doesn't know 0.1 s.
-    assert math.isclose(found[0].share.value, 0.1 / (0.41 * 4.1), rel_tol=0.1)
-    (line, _) = text_lines(scaling_section("c", [], found))
-    assert line.startswith("the scheduler's share of merge, 1.17.0, 1 x 2: ")
-
-
 def test_a_campaign_without_a_single_run_has_empty_curves(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c")
     found = curves(campaign.plan, table(campaign))
     assert all(not one.logs for curve in found for one in curve.measured)
-    assert "  no run of it is ok" in list(text_lines(scaling_section("c", found, [])))
+    assert "  no run of it is ok" in list(text_lines(scaling_section("c", found)))

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from campaign_builder import Writer, begin, finish, make_block, make_plan, variant, with_idle
+from campaign_builder import Writer, begin, finish, make_block, make_plan, variant
 
 from gpubench.merge.environment import Changes, PlannedEnvironment, facts, find_changes
 from gpubench.merge.family import cells, family
@@ -133,8 +133,8 @@ SHARES = {1: 1.0, 2: 1.12, 4: 1.45}
 
 
 def scaled(directory: Path, blocks: int = 4) -> Campaign:
-    """One, two and four nodes; merge also with tasks that do nothing; one slow link between eight workers."""
-    plan = with_idle(make_plan(THREE, nodes=tuple(SHARES), blocks=blocks))
+    """One, two and four nodes; one slow link between eight workers."""
+    plan = make_plan(THREE, nodes=tuple(SHARES), blocks=blocks)
     campaign = begin(directory, plan)
     writer = Writer(campaign)
     message = plan.workloads[1].params_id

@@ -29,7 +29,7 @@ def valid(spec: Spec) -> None:
 
 def test_charts_of_a_campaign(tmp_path: Path) -> None:
     found = kinds(campaign_page(reports.collect(reports.scaled(tmp_path / "scaled", blocks=2))))
-    assert set(found) == {"forest", "samples", "scaling", "overhead", "links"}
+    assert set(found) == {"forest", "samples", "scaling", "links"}
     for spec in found.values():
         valid(spec)
     with pytest.raises(ValidationError):

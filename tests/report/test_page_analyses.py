@@ -1,4 +1,4 @@
-"""The page's sections on scaling, the scheduler's share and links: there with their numbers, or not there at all."""
+"""The page's sections on scaling and links: there with their numbers, or not there at all."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_chart_has_its_place(made: tuple[Campaign, ReportInputs, str]) -> 
 
 def test_efficiency_of_every_variant_at_every_size_with_its_interval(made: tuple[Campaign, ReportInputs, str]) -> None:
     _, inputs, page = made
-    merge = next(one for one in inputs.plan.workloads if one.name == "merge" and one.backend == "dask")
+    merge = next(one for one in inputs.plan.workloads if one.name == "merge")
     spec = specs(page)[f"scaling-{merge.params_id}"]
     rows = [row for row in spec["datasets"]["sizes"] if row["variant"] == "1.17.0"]
     assert [row["units"] for row in rows] == [2, 4, 8]
@@ -59,15 +59,6 @@ def test_efficiency_of_every_variant_at_every_size_with_its_interval(made: tuple
     assert f"scaling-{message}" not in specs(page)
     of_message = text[text.index(f'id="scaling-{message}"') :].partition("</table>")[0]
     assert of_message.count('<td class="number">-</td><td class="number">-</td>') == of_message.count('scope="row"') > 0
-
-
-def test_the_schedulers_share_with_its_interval(made: tuple[Campaign, ReportInputs, str]) -> None:
-    page = made[2]
-    rows = specs(page)["overhead"]["datasets"]["shares"]
-    assert [row["row"] for row in rows[:3]] == [f"merge 1 node · {one.label}" for one in reports.THREE]
-    assert all(row["low"] < row["share"] < row["high"] for row in rows)
-    assert rows[0]["share"] == pytest.approx(100 * 0.1 / 0.41, rel=0.1)
-    assert all(row["text"] in section(page, "overhead") for row in rows)
 
 
 def test_the_link_table_marks_the_slow_link_and_leads_to_the_raw_files(
@@ -90,7 +81,7 @@ def test_the_link_table_marks_the_slow_link_and_leads_to_the_raw_files(
 def test_a_campaign_without_the_data_has_none_of_the_sections(tmp_path: Path) -> None:
     for build in (reports.story, reports.empty):
         page = reports.page_html(reports.collect(build(tmp_path / build.__name__))).decode()
-        for name in ("scaling", "overhead", "links"):
+        for name in ("scaling", "links"):
             assert section(page, name) == ""
             assert f'href="#{name}"' not in page
 
@@ -154,4 +145,3 @@ def test_one_run_at_each_size_has_no_band_and_no_zero(tmp_path: Path) -> None:
     for spec in drawn:
         assert {row["units"] for row in spec["datasets"]["bands"]} == {2}
         assert {row["units"] for row in spec["datasets"]["sizes"]} == {2, 4, 8}
-    assert all(row["low"] is None for row in specs(page)["overhead"]["datasets"]["shares"])

@@ -159,13 +159,13 @@ def test_what_is_folded_opens_by_its_link_and_draws_its_charts_then(page: browse
     campaign = reports.scaled(tmp_path / "c", blocks=2)
     campaign.report.write_bytes(reports.page_html(reports.collect(campaign)))
     page.open(campaign.report.as_uri())
-    embedded = "document.querySelector('#chart-overhead').classList.contains('vega-embed')"
+    embedded = "document.querySelector('#chart-links-0').classList.contains('vega-embed')"
     assert not page.evaluate(embedded)
     assert page.evaluate(
         "new Promise((done) => { addEventListener('hashchange', () => setTimeout(done, 0)); "
-        "location.hash = 'overhead' }).then(() => window.chartsDone).then(() => 1)"
+        "location.hash = 'links' }).then(() => window.chartsDone).then(() => 1)"
     )
-    assert page.evaluate("document.querySelector('#overhead > details').open")
+    assert page.evaluate("document.querySelector('#links > details').open")
     assert page.evaluate(f"window.chartsDone.then(() => {embedded})")
 
 
@@ -178,7 +178,7 @@ def test_a_campaign_without_a_sample(page: browser.Page, tmp_path: Path) -> None
     assert "No sample of this workload was taken." in page.evaluate("document.body.innerText")
 
 
-def test_scaling_scheduler_and_links_are_drawn(page: browser.Page, tmp_path: Path) -> None:
+def test_scaling_and_links_are_drawn(page: browser.Page, tmp_path: Path) -> None:
     campaign = reports.scaled(tmp_path / "c")
     campaign.report.write_bytes(reports.page_html(reports.collect(campaign)))
     for options in ({}, {"dark": True}, {"width": 375, "mobile": True}):
@@ -193,5 +193,4 @@ def test_scaling_scheduler_and_links_are_drawn(page: browser.Page, tmp_path: Pat
         assert page.evaluate("document.querySelectorAll('#chart-links-0 .mark-symbol.role-mark path').length") == 2
         colours = "new Set([...document.querySelectorAll('#chart-links-0 .mark-rect.role-mark path')].map((one) => {}))"
         assert page.evaluate(f"{colours.format('getComputedStyle(one).fill')}.size") == 3
-        assert page.evaluate("document.querySelectorAll('#overhead .mark-rule.role-mark line').length") == 9
     assert page.evaluate("document.documentElement.scrollWidth") == 375

@@ -103,7 +103,7 @@ def test_names_tell_cells_apart_and_no_more() -> None:
     assert cell_names([message, large, merge]) == ["message 1 KiB", "message 10 MB", "merge"]
     assert cell_names([merge, merge | {"nodes": 4}]) == ["merge 1 node", "merge 4 nodes"]
     assert cell_names([merge, merge | {"params": '{"rows_per_worker":5}'}])[1] == "merge rows_per_worker=5"
-    assert cell_names([merge, merge | {"backend": "dask-noop"}]) == ["merge dask", "merge dask-noop"]
+    assert cell_names([merge, merge | {"backend": "parsl"}]) == ["merge dask", "merge parsl"]
 
 
 def test_numbers_carry_units() -> None:

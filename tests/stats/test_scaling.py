@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy
 
-from gpubench.stats.scaling import Interval, Rule, ScalingPoint, Usl, capacity, fit_usl, speedups, time_share
+from gpubench.stats.scaling import Interval, Rule, ScalingPoint, Usl, capacity, fit_usl, speedups
 
 SIZES = (1, 2, 4, 8, 16)
 
@@ -119,11 +119,3 @@ def test_two_sizes_or_no_run_to_spare_give_no_law() -> None:
     assert fit_usl(law(0.05, 0.001, seed=1)[:2], "strong") is None
     assert fit_usl(law(0.05, 0.001, seed=1, runs=1)[:4], "strong") is None
     assert fit_usl([], "weak") is None
-
-
-def test_a_share_is_paired_by_run() -> None:
-    wholes = [0.0, 1.0, 2.0]
-    found = time_share([each + math.log(0.25) for each in wholes], wholes)
-    assert found is not None
-    assert (found.value, found.low, found.high) == (pytest.approx(0.25),) * 3
-    assert time_share([], []) is None

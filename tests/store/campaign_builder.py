@@ -145,32 +145,6 @@ def make_plan(
     )
 
 
-def with_idle(plan: Plan) -> Plan:
-    """The same plan, every merge measured with tasks that do nothing, too."""
-    merge_ = next(one for one in plan.workloads if one.name == "merge")
-    idle = merge_.model_copy(update={"backend": "dask-noop", "params_id": "0" * 12})
-
-    def more(ids: Sequence[str]) -> list[str]:
-        return [*ids, idle.params_id]
-
-    jobs = [
-        job.model_copy(
-            update={
-                "blocks": [
-                    block.model_copy(
-                        update={
-                            "runs": [run.model_copy(update={"workloads": more(run.workloads)}) for run in block.runs]
-                        }
-                    )
-                    for block in job.blocks
-                ]
-            }
-        )
-        for job in plan.jobs
-    ]
-    return plan.model_copy(update={"workloads": [*plan.workloads, idle], "jobs": jobs})
-
-
 def no_effect(_variant: str, _workload: PlannedWorkload) -> float:
     return 1.0
 

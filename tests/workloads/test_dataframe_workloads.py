@@ -40,11 +40,6 @@ def test_a_dataframe_workload_answers_rightly_and_what_it_must_move_is_seen(
     measured_rightly(cluster, name, params, moves=moves)
 
 
-@pytest.mark.parametrize(("name", "params"), [("shuffle", SHUFFLE), ("groupby", GROUPBY | {"generate": True})], ids=str)
-def test_a_dataframe_workload_also_runs_empty(cluster: WorkloadContext, name: str, params: dict[str, Any]) -> None:
-    measured_rightly(cluster, name, params, backend="dask-noop", moves=False)
-
-
 def changed(parts: list[list[int]], place: int, by: int) -> list[list[int]]:
     first = [value + by * (position == place) for position, value in enumerate(parts[0])]
     return [first, *parts[1:]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import polars as pl
@@ -33,13 +32,6 @@ def test_an_array_workload_is_held_against_the_copies_of_its_own_run() -> None:
     (row,) = found
     assert (row.variant, row.workload, row.share) == ("a", "transpose-sum", pytest.approx(0.8))
     assert row.seconds == pytest.approx(0.6)
-    assert math.isnan(row.graph)
-
-
-def test_the_graph_without_work_stands_beside_the_workload_of_its_own_run() -> None:
-    measured = samples(("1", TWO_COPIES, 0.001), ("1", ARRAY, 0.4))
-    (row,) = shares(pl.concat([measured, samples(("1", ARRAY, 0.1), backend="dask-noop")]))
-    assert (row.seconds, row.graph) == (pytest.approx(0.4), pytest.approx(0.1))
 
 
 def test_what_nobody_has_counted_and_runs_without_copies_have_no_share() -> None:

@@ -194,7 +194,7 @@ class CampaignResults(OneSide):
         return self._links(workload) if content is Content.LINKS else super().section(content, question, workload)
 
     def _scaling(self) -> Section:
-        from gpubench.merge.curves import curves, scheduler_shares
+        from gpubench.merge.curves import curves
         from gpubench.report.scaling import scaling_section
 
         judged = judge_campaign(self.campaign)
@@ -205,7 +205,7 @@ class CampaignResults(OneSide):
         remarks = ['there is only one size: plan several, like --nodes "1 2 4" or --workers "1 2 4"'] * (
             len(plan.places) == 1
         )
-        return scaling_section(plan.campaign, found, scheduler_shares(plan, judged.cells), remarks)
+        return scaling_section(plan.campaign, found, remarks)
 
     def _links(self, workload: str | None) -> Section:
         from gpubench.report.links import links_section

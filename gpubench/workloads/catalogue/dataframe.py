@@ -47,7 +47,7 @@ WORKLOADS = (
         family="dataframe",
         source="dask_cuda.benchmarks.local_cudf_merge",
         scaling="weak",
-        backends=("dask", "dask-noop", "explicit-comms"),
+        backends=("dask", "explicit-comms"),
         params={
             "rows_per_worker": Param(
                 "count",
@@ -82,7 +82,7 @@ WORKLOADS = (
         timed="building the graph of the inner join on `key`, persisting it, waiting",
         counted="rows × item sizes of both input frames (two int64 columns each)",
         oracle="exact row count, and exact sums over keys, both payloads and their products, from the generator alone; "
-        "sorted partitions that don't overlap; dask-noop: one result per partition, none computed",
+        "sorted partitions that don't overlap",
         held=_merge_held,
         held_text="rows_per_worker × 16 B × chunks of both sides per worker × 3 (as they are, shuffled, the result), "
         "× 4 with set_index",
@@ -95,7 +95,6 @@ WORKLOADS = (
         family="dataframe",
         source="dask_cuda.benchmarks.local_cudf_shuffle",
         scaling="strong",
-        backends=("dask", "dask-noop"),
         params={
             "in_parts": Param("count", 16, "partitions, before and after", original="--in-parts 100"),
             "partition_size": Param("size", 1 << 20, "bytes of one partition", original="--partition-size 1 MiB"),
@@ -111,8 +110,7 @@ WORKLOADS = (
         timed="persisting the shuffle of a frame of one float64 column by that column, waiting",
         graph="before the clock",
         counted="in_parts × partition_size, twice that (the index) without ignore_index",
-        oracle="exact rows, number of keys and sum; all rows of each key in one partition; "
-        "dask-noop: one result per partition, none computed",
+        oracle="exact rows, number of keys and sum; all rows of each key in one partition",
         held=lambda params, shape: 6 * int(params["partition_size"]) * _per_worker(int(params["in_parts"]), shape),
         held_text="2 × partition_size × partitions per worker × 3 (as they are, grouped, the result): data and index",
         grows=(("partition_size", 1.0),),
@@ -123,7 +121,6 @@ WORKLOADS = (
         family="dataframe",
         source="dask_cuda.benchmarks.local_cudf_groupby",
         scaling="strong",
-        backends=("dask", "dask-noop"),
         params={
             "in_parts": Param("count", 8, "partitions of the input", original="--in-parts 100"),
             "rows_per_chunk": Param("count", 100_000, "rows of one partition", original="-c 1_000_000"),
@@ -136,7 +133,7 @@ WORKLOADS = (
         timed="building the graph of max and count of one column and mean of another by key, persisting it, waiting",
         counted="rows × 24 (int64 key, int64, float64)",
         oracle="exact number of groups, and exact sums of rows, maxima and sums weighted by key, counted without "
-        "grouping; dask-noop: one result per partition, none computed",
+        "grouping",
         held=_groupby_held,
         held_text="24 B × rows_per_chunk × (chunks per worker, unless drawn inside the clock, and one per thread), "
         "32 B × groups × (2 + split_every)",
