@@ -6,8 +6,6 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 GPUBENCH := $(BIN)/gpubench
-# Then messages name a target as the way on, not a command.
-BY_MAKE := GPUBENCH_BY_MAKE=1
 # Bytecode is kept whatever the shell says: else every test process compiles all tests anew.
 TESTS := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest
 # More test processes than cores, because tests wait. What shares a cluster or an engine stays together (tests/conftest.py).
@@ -15,51 +13,82 @@ SIDE_BY_SIDE := --dist loadgroup --no-loadscope-reorder --numprocesses
 
 # These count only when given on the command line (make bench NODES=2), never from the environment: a login shell
 # that happens to export SITE or NODES must not change a benchmark.
-given = $(if $(filter command line,$(origin $(1))),$(2) '$($(1))')
-given_each = $(if $(filter command line,$(origin $(1))),$(foreach word,$(value $(1)),$(2) '$(word)'))
-given_flag = $(if $(filter command line,$(origin $(1))),$(if $(filter 0,$($(1))),$(3),$(2)))
-include options.mk
+#:
+#: variables, and the targets that take them:
+#:   SITE      bench, plan, render, submit, images, import: site in sites/, or a .toml file; default: local
+#:   UCX       bench, plan, render, submit, images, import: versions; the first is the baseline, e.g. UCX="1.16.0 1.22.0"
+#:   VARIANTS  bench, plan, render, submit: [LABEL=]VERSION[,PACKAGE==VERSION...][,KEY=VALUE...], separated by blanks
+#:   NODES     bench, plan, render, submit: node counts, e.g. NODES="1 2"
+#:   SUITE     bench, plan, render, submit: suite in suites/, or a .toml file; default: the site's
+#:   BLOCKS    bench, plan, render, submit: number of blocks; with CAMPAIGN (bench, resume), BLOCKS=+N: N more
+#:   BUDGET    bench, plan, render, submit: time, like 10m: as many blocks as fit
+#:   OUT       plan, render, images, import: directory for scripts, Dockerfiles or import.sh
+#:   CAMPAIGN  bench, plan, render, submit, status, cancel, resume, report: directory of a campaign
+#:   PUSH      images: push to the site's registry; PUSH=0: don't
+#:   ARGS      all of these targets: any other option, quoted as for the shell, e.g. ARGS='--reps 20 --workers "1 2"'
+#: They count only on the command line: the environment of the shell never changes a benchmark.
+planning := SITE UCX VARIANTS NODES SUITE BLOCKS BUDGET
+takes_bench := $(planning) CAMPAIGN
+takes_plan := $(planning) CAMPAIGN OUT
+takes_render := $(takes_plan)
+takes_submit := $(planning) CAMPAIGN
+takes_resume := CAMPAIGN BLOCKS
+takes_status := CAMPAIGN
+takes_cancel := CAMPAIGN
+takes_report := CAMPAIGN
+takes_images := SITE UCX OUT PUSH
+takes_import := SITE UCX OUT
+variables := $(sort $(takes_plan) $(takes_images)) ARGS
 
+given := $(foreach name,$(.VARIABLES),$(if $(filter command line,$(origin $(name))),$(name)))
 # Make ignores a variable that nothing reads: a misspelt one would measure the default.
-unknown = $(strip $(foreach name,$(.VARIABLES),$(if $(filter command line,$(origin $(name))),\
-	$(filter-out $(VARIABLES) PYTEST VENV GPUBENCH PYTHON,$(name)))))
+unknown := $(filter-out $(variables) PYTEST VENV GPUBENCH PYTHON,$(given))
 $(if $(unknown),$(error there is no variable $(unknown): `make help` lists the variables, `gpubench --help` all options))
+$(foreach goal,$(MAKECMDGOALS),$(if $(takes_$(goal)),$(foreach name,$(filter $(filter-out $(takes_$(goal)) ARGS,$(variables)),$(given)),\
+	$(error make $(goal) takes no $(name); it takes $(takes_$(goal)) ARGS))))
+# The value as it was typed: make expands no $ in it, and the shell gets it in quotes. ARGS is quoted by the user.
+option = $(if $(filter $(1),$(given)),$(2) '$(subst ','\'',$(value $(1)))')
+PLANNING = $(call option,SITE,--site) $(call option,UCX,--ucx) $(call option,VARIANTS,--variants) \
+	$(call option,NODES,--nodes) $(call option,SUITE,--suite) $(call option,BLOCKS,--blocks) $(call option,BUDGET,--budget)
+IMAGES = $(call option,SITE,--site) $(call option,UCX,--ucx) $(call option,OUT,--out)
+MORE = $(if $(filter ARGS,$(given)),$(value ARGS))
+unexport $(variables)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@awk '/^#:/{sub(/^#: ?/, ""); print}' $(MAKEFILE_LIST)
 
 bench: $(VENV)/.tool ## compare real UCX versions on this machine; the variables are below
-	@$(BY_MAKE) $(GPUBENCH) bench $(BENCH_OPTIONS)
+	@$(GPUBENCH) bench $(PLANNING) $(call option,CAMPAIGN,--campaign) $(MORE)
 
 plan: $(VENV)/.tool ## jobs, blocks, runs, what is skipped and why, time, node-hours; runs and writes nothing
-	@$(BY_MAKE) $(GPUBENCH) plan $(PLAN_OPTIONS)
+	@$(GPUBENCH) plan $(PLANNING) $(call option,CAMPAIGN) $(call option,OUT,--out) $(MORE)
 
 render: $(VENV)/.tool ## write scripts into OUT=dir, offline; the same command gives the same bytes
-	@$(if $(call given,OUT)$(call given,CAMPAIGN),,echo "type: make render OUT=dir" >&2; exit 2;) \
-	$(BY_MAKE) $(GPUBENCH) plan $(PLANNING) $(call given,OUT,--out) $(call given,CAMPAIGN,--out)
+	@$(if $(filter OUT CAMPAIGN,$(given)),,echo "type: make render OUT=dir" >&2; exit 2;) \
+	$(GPUBENCH) plan $(PLANNING) $(call option,OUT,--out) $(call option,CAMPAIGN,--out) $(MORE)
 
 submit: $(VENV)/.tool ## plan, and submit the jobs to the scheduler of SITE
-	@$(BY_MAKE) $(GPUBENCH) submit $(SUBMIT_OPTIONS)
+	@$(GPUBENCH) submit $(PLANNING) $(call option,CAMPAIGN) $(MORE)
 
 status: $(VENV)/.tool ## status of the jobs and runs of CAMPAIGN (default: the newest)
-	@$(BY_MAKE) $(GPUBENCH) status $(STATUS_OPTIONS)
+	@$(GPUBENCH) status $(call option,CAMPAIGN) $(MORE)
 
 cancel: $(VENV)/.tool ## end the jobs of CAMPAIGN that wait or run
-	@$(BY_MAKE) $(GPUBENCH) cancel $(CANCEL_OPTIONS)
+	@$(GPUBENCH) cancel $(call option,CAMPAIGN) $(MORE)
 
 resume: $(VENV)/.tool ## the same as make bench CAMPAIGN=dir
-	@$(if $(call given,CAMPAIGN),,echo "type: make resume CAMPAIGN=dir" >&2; exit 2;) \
-	$(BY_MAKE) $(GPUBENCH) bench $(BENCH_OPTIONS)
+	@$(if $(filter CAMPAIGN,$(given)),,echo "type: make resume CAMPAIGN=dir" >&2; exit 2;) \
+	$(GPUBENCH) bench $(PLANNING) $(call option,CAMPAIGN,--campaign) $(MORE)
 
 images: $(VENV)/.tool ## a container image per UCX version: Dockerfile, build, push
-	@$(BY_MAKE) $(GPUBENCH) images build $(IMAGES_OPTIONS)
+	@$(GPUBENCH) images build $(IMAGES) $(if $(filter PUSH,$(given)),$(if $(filter 0,$(value PUSH)),--no-push,--push)) $(MORE)
 
 import: $(VENV)/.tool ## import pushed images into squashfs files (by enroot or Apptainer), here or as the site file says
-	@$(BY_MAKE) $(GPUBENCH) images import $(IMPORT_OPTIONS)
+	@$(GPUBENCH) images import $(IMAGES) $(MORE)
 
 report: $(VENV)/.tool ## verdicts and report.html of CAMPAIGN (default: the newest with results)
-	@$(BY_MAKE) $(GPUBENCH) report $(REPORT_OPTIONS)
+	@$(GPUBENCH) report $(call option,CAMPAIGN) $(MORE)
 
 test: $(VENV)/.dev ## unit, golden, property and integration tests
 	@$(TESTS) $(SIDE_BY_SIDE) 3 -m 'not system and not testbed and not long' $(PYTEST)
@@ -95,9 +124,6 @@ install: $(VENV)/.tool ## .venv with gpubench, from the hashed lock
 lock: $(VENV)/.dev ## compile requirements/*.txt anew from pyproject.toml
 	@bash requirements/lock.sh
 
-options: $(VENV)/.dev ## write options.mk anew: what make knows of the commands' options
-	@$(BIN)/python docs/make_options.py >$(VENV)/options.mk && mv $(VENV)/options.mk options.mk
-
 clean: ## remove .venv and caches; outputs/ stays
 	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
@@ -107,4 +133,4 @@ $(VENV)/.tool: requirements/tool.txt requirements/uv.txt pyproject.toml
 $(VENV)/.dev: $(VENV)/.tool requirements/dev.txt
 	@bash requirements/install.sh $(VENV) dev
 
-.PHONY: help bench plan render submit status cancel resume images import report test test-system test-long test-testbed lint docs format install lock options clean
+.PHONY: help bench plan render submit status cancel resume images import report test test-system test-long test-testbed lint docs format install lock clean

@@ -1,4 +1,4 @@
-"""An option is declared once, as a field of a dataclass: typer's parameters and make's variables come from it.
+"""An option is declared once, as a field of a dataclass: typer's parameters come from it.
 
 Options that several groups of commands share are here, too; those of one group are in its dataclass."""
 
@@ -12,13 +12,6 @@ import typer
 
 from gpubench.cli import completion
 from gpubench.model.bounds import MOST_REPS
-
-
-@dataclasses.dataclass(frozen=True)
-class Make:
-    """Marks an option that is also a variable of make, which has its name in capitals; ``example`` is a value."""
-
-    example: str = ""
 
 
 def command_group(text: str) -> typer.Typer:
@@ -74,32 +67,27 @@ def parameters_of(group: type) -> list[inspect.Parameter]:
 NamedSite = Annotated[
     str, typer.Argument(help="Profile in sites/, or a .toml file.", show_default=False, autocompletion=completion.sites)
 ]
-Site = Annotated[
-    str, typer.Option(help="Profile in sites/, or a .toml file.", autocompletion=completion.sites), Make("mine.toml")
-]
+Site = Annotated[str, typer.Option(help="Profile in sites/, or a .toml file.", autocompletion=completion.sites)]
 OneVariant = Annotated[
     str | None,
     typer.Option(
         help="VERSION[,KEY=VALUE...]; default: the first variant of the site.", autocompletion=completion.versions
     ),
 ]
-Reps = Annotated[int | None, typer.Option(min=1, max=MOST_REPS, help="Timed repetitions of every workload."), Make()]
-Protocol = Annotated[str | None, typer.Option(help="tcp or ucx.", autocompletion=completion.protocols), Make()]
+Reps = Annotated[int | None, typer.Option(min=1, max=MOST_REPS, help="Timed repetitions of every workload.")]
+Protocol = Annotated[str | None, typer.Option(help="tcp or ucx.", autocompletion=completion.protocols)]
 Runtime = Annotated[
     str | None,
     typer.Option(
         help="How runs enter their image: venv, conda, modules, docker, pyxis, enroot, apptainer or charliecloud.",
         autocompletion=completion.runtimes,
     ),
-    Make(),
 ]
-Base = Annotated[
-    str | None, typer.Option(help="Image that container builds start from; default: the profile's."), Make()
-]
+Base = Annotated[str | None, typer.Option(help="Image that container builds start from; default: the profile's.")]
 Date = Annotated[
-    str | None, typer.Option(help="YYYYMMDD: images of that day; default: the newest in images.lock.toml."), Make()
+    str | None, typer.Option(help="YYYYMMDD: images of that day; default: the newest in images.lock.toml.")
 ]
-Seed = Annotated[int | None, typer.Option(help="Seed of the order; the same seed gives the same order."), Make()]
+Seed = Annotated[int | None, typer.Option(help="Seed of the order; the same seed gives the same order.")]
 Margin = Annotated[str | None, typer.Option(help="Margin: differences up to this do not matter, like 3%.")]
 Allow = Annotated[
     list[str] | None,
@@ -108,7 +96,6 @@ Allow = Annotated[
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", help="KEY=VALUE: any key of the site profile, dotted, like launcher=ssh."),
-    Make(),
 ]
 AllowUnknownEnv = Annotated[
     bool, typer.Option("--allow-unknown-env", help="Also set variables that no known library reads.")
@@ -122,7 +109,6 @@ Planned = Annotated[
         show_default=False,
         autocompletion=completion.campaigns,
     ),
-    Make(),
 ]
 DeclaredEnded = Annotated[
     str | None,
@@ -132,7 +118,6 @@ DeclaredEnded = Annotated[
         help="End nothing: keep with the job that you say that it has ended. For one whose scheduler can't tell.",
         show_default=False,
     ),
-    Make(),
 ]
 MaybeCampaign = Annotated[
     Path | None,
@@ -141,6 +126,5 @@ MaybeCampaign = Annotated[
         show_default=False,
         autocompletion=completion.campaigns,
     ),
-    Make(),
 ]
 Outputs = Annotated[Path | None, typer.Option(help="Where campaigns live; default: as the profile says (outputs/).")]

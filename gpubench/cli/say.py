@@ -28,8 +28,6 @@ def warn(line: str) -> None:
 
 def complain(error: GpubenchError | str) -> None:
     """The line of each failure, on standard error: what is wrong, then what to do next, long ones cut inside."""
-    from gpubench.cli.ways import advice
-
     for one in error.every if isinstance(error, GpubenchError) else [GpubenchError(error)]:
-        parts = (f"gpubench: {one.what}", f"; {advice(one.then)}" if one.then else "")
+        parts = (f"gpubench: {one.what}", f"; {one.then}" if one.then else "")
         typer.echo("".join(cut_inside(visible(part), LONGEST_ERROR) for part in parts), err=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 import typer.main
 
 from gpubench.cli.app import RETIRED, application
-from tests.conftest import ROOT, Run, need, own_queue, plain_environment
+from tests.conftest import Run, need
 
 DRACO = ["--site", "draco", "--ucx", "v1.12.x master", "--suite", "quick"]
 
@@ -155,50 +154,6 @@ def test_here_means_nothing_on_a_site_without_allocations(gpubench: Run, tmp_pat
     done = gpubench("submit", "--here", "--site", "draco", *site, "--set", "launcher=fork", "--set", "runtime=conda")
     assert done.returncode == 2, done.stderr
     assert "runs its jobs on this machine, without an allocation; leave --here out" in done.stderr
-
-
-def test_make_hands_on_what_stands_on_its_command_line(tmp_path: Path) -> None:
-    """Make's own variables become options, one to one; the shell's environment does not."""
-    need(shutil.which("make") is not None, "make")
-    said = tmp_path / "said"
-    stub = tmp_path / "gpubench"
-    stub.write_text(f'#!/usr/bin/env bash\nprintf "%s|" "$@" >>"{said}"; echo >>"{said}"\n')
-    stub.chmod(0o755)
-    common = ["make", "-s", "-C", ROOT, f"GPUBENCH={stub}", "-o", ".venv/.tool"]
-    env = plain_environment({**own_queue(tmp_path), "NODES": "9", "SITE": "elsewhere", "PATH": os.environ["PATH"]})
-    for words in (
-        ["plan", "SITE=draco", "NODES=1 2 4 8 16", "UCX=v1.12.x master"],
-        ["render", "SITE=draco", "NODES=1 8", "OUT=dir"],
-        ["submit", "SITE=draco", "NODES=8", "SUITE=draco", "DATE=20221107"],
-        ["submit", "CAMPAIGN=outputs/a b"],
-        ["status"],
-        ["cancel", "CAMPAIGN=c"],
-        ["resume", "CAMPAIGN=c"],
-        ["render", "CAMPAIGN=c"],
-        ["bench", "CAMPAIGN=c", "BLOCKS=+2"],
-    ):
-        subprocess.run([*common, *words], check=True, env=env)
-    assert said.read_text().splitlines() == [
-        "plan|--site|draco|--ucx|v1.12.x master|--nodes|1 2 4 8 16|",
-        "plan|--site|draco|--nodes|1 8|--out|dir|",
-        "submit|--site|draco|--nodes|8|--suite|draco|--date|20221107|",
-        "submit|outputs/a b|",
-        "status|",
-        "cancel|c|",
-        "bench|--campaign|c|",
-        "plan|--out|c|",
-        "bench|--blocks|+2|--campaign|c|",
-    ]
-
-
-@pytest.mark.parametrize("target", ["render", "resume"])
-def test_make_asks_for_the_directory_that_a_target_needs(tmp_path: Path, target: str) -> None:
-    need(shutil.which("make") is not None, "make")
-    words = ["make", "-s", "-C", ROOT, "GPUBENCH=false", "-o", ".venv/.tool", target]
-    done = subprocess.run(
-        words, env=plain_environment(own_queue(tmp_path)), capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, f"make {target} " in done.stderr) == (2, True)
 
 
 def test_old_names_of_commands_name_the_new_ones(gpubench: Run) -> None:

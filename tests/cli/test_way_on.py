@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from docs.make_options import TARGETS
 from gpubench.cli.campaign.display import job_lines, require_complete
 from gpubench.cli.sites.profiles import to_type
-from gpubench.cli.ways import as_typed
 from gpubench.errors import IncompleteError
 from gpubench.schedulers import JobState, submitted
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
-from tests.cli.test_options import COMMANDS
-from tests.conftest import ROOT, Run, need, plain_environment
+from tests.cli.test_makefile import TARGETS
+from tests.conftest import ROOT, Run
 from tests.store.campaign_builder import Writer, begin, finish, make_plan
 
 
@@ -44,25 +41,15 @@ def test_runs_of_submitted_jobs_are_waited_for_and_others_are_run(tmp_path: Path
     assert way_on(campaign, alive={job}) == f"{watch}; when they have ended: {repair}"
 
 
-def test_who_typed_make_is_told_what_to_type_for_make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_campaign_whose_path_has_a_blank_is_quoted(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "a campaign", make_plan(blocks=1))
     assert way_on(campaign) == f"to run what is missing: gpubench bench --campaign '{campaign.directory}'"
-    monkeypatch.setenv("GPUBENCH_BY_MAKE", "1")
-    assert way_on(campaign) == f"to run what is missing: make bench CAMPAIGN='{campaign.directory}'"
 
 
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
-        ({}, "gpubench images build --site draco --ucx 9.9.9"),
-        ({"GPUBENCH_BY_MAKE": "1"}, "make images SITE=draco UCX=9.9.9"),
-    ],
-)
-def test_an_image_that_is_missing_is_built_by_the_command_or_by_make(
-    gpubench: Run, environment: dict[str, str], expected: str
-) -> None:
-    done = gpubench("images", "show", "9.9.9", "--site", "draco", "--set", "runtime=docker", env=environment)
-    assert (done.returncode, done.stderr.rstrip().endswith(f"; {expected}")) == (2, True), done.stderr
+def test_an_image_that_is_missing_is_built_by_the_command(gpubench: Run) -> None:
+    done = gpubench("images", "show", "9.9.9", "--site", "draco", "--set", "runtime=docker")
+    expected = "; gpubench images build --site draco --ucx 9.9.9"
+    assert (done.returncode, done.stderr.rstrip().endswith(expected)) == (2, True), done.stderr
 
 
 def test_who_named_a_profile_by_its_path_is_told_that_path(gpubench: Run, tmp_path: Path) -> None:
@@ -77,32 +64,14 @@ def test_who_named_a_profile_by_its_path_is_told_that_path(gpubench: Run, tmp_pa
     assert (to_type("a-site-of-a-plan"), to_type("deepops")) == ("a-site-of-a-plan.toml", "deepops")
 
 
-def test_advice_names_options_or_for_who_typed_make_its_variables(gpubench: Run) -> None:
-    small = ("plan", "--budget", "1s")
+def test_advice_names_options(gpubench: Run) -> None:
     advice = r"; give --budget \d+m, fewer variants, fewer counts in --nodes or --workers, "
-    assert re.search(advice, gpubench(*small).stderr)
-    by_make = gpubench(*small, env={"GPUBENCH_BY_MAKE": "1"})
-    advice = r"; give BUDGET=\d+m, fewer variants, fewer counts in NODES or WORKERS, or a smaller SUITE$"
-    assert re.search(advice, by_make.stderr)
-    twice = gpubench("plan", "--ucx", "1.19.0 1.19.0", env={"GPUBENCH_BY_MAKE": "1"})
-    assert twice.stderr.endswith('label the two: VARIANTS="a=1.22.0 b=1.22.0"\n')
-
-
-def test_make_says_that_it_typed_the_command(tmp_path: Path) -> None:
-    need(shutil.which("make") is not None, "make")
-    stub = tmp_path / "gpubench"
-    stub.write_text('#!/usr/bin/env bash\necho "$GPUBENCH_BY_MAKE $1"\n')
-    stub.chmod(0o755)
-    for target in TARGETS:
-        words = ["make", "-s", "-C", ROOT, f"GPUBENCH={stub}", "-o", ".venv/.tool", target]
-        done = subprocess.run(words, env=plain_environment(), capture_output=True, text=True, check=True)
-        assert done.stdout == f"1 {COMMANDS.get(target, (target,))[0]}\n"
+    assert re.search(advice, gpubench("plan", "--budget", "1s").stderr)
 
 
 def test_no_message_but_those_of_make_itself_tells_anybody_to_type_make() -> None:
-    """The front end spells such commands in one place (``typed``), and other packages name commands."""
     target = re.compile(rf"(?<![.\w])make ({'|'.join(TARGETS)}|install)\b")
-    sources = [path for path in (ROOT / "gpubench").rglob("*.py") if path.name != "ways.py"]
+    sources = (ROOT / "gpubench").rglob("*.py")
     assert [str(path) for path in sources if target.search(path.read_text())] == []
 
 
@@ -143,13 +112,6 @@ def test_a_campaign_that_runs_on_this_machine_is_waited_for_not_started_once_mor
     watch = f"jobs still wait or run: gpubench status --watch {campaign.directory}"
     assert way_on(campaign, alive={job}, running=True) == watch
     assert way_on(campaign, alive={job}) == f"to run what is missing: gpubench bench --campaign {campaign.directory}"
-
-
-def test_commands_of_bench_are_spelled_for_who_typed_make_and_others_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    more, other = "gpubench bench --campaign 'a b' --blocks +3", "gpubench diff a b outputs/c"
-    assert (as_typed(more), as_typed(other), as_typed("")) == (more, other, "")
-    monkeypatch.setenv("GPUBENCH_BY_MAKE", "1")
-    assert (as_typed(more), as_typed(other), as_typed("")) == ("make bench CAMPAIGN='a b' BLOCKS=+3", other, "")
 
 
 def test_a_report_ends_with_what_to_type_next_and_its_price_and_that_of_a_pack_does_not(

@@ -27,8 +27,6 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 OWN_TEST = ("gallery.md",)
 """Pages whose commands another test runs."""
 PLANNING = ("bench", "plan", "submit")
-BY_MAKE = "GPUBENCH_BY_MAKE=1 "
-"""So the Makefile begins its own calls."""
 OTHERS = {"bsub", "cd", "kubectl", "pip", "python", "salloc", "source", "unzip"}
 """Programs that aren't ours."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -92,7 +90,7 @@ def ours(text: str) -> list[list[str]]:
         words = words[: words.index(">>")]
     program = Path(words[0]).name
     if program == "make":
-        lines = (line.removeprefix(BY_MAKE) for line in _made(tuple(words[1:])))
+        lines = _made(tuple(words[1:]))
         return [shlex.split(line)[1:] for line in lines if line.startswith(".venv/bin/gpubench ")]
     if "gpubench" in words[1:] and program in OTHERS:  # salloc -N8 gpubench ...
         return [words[words.index("gpubench") + 1 :]]

@@ -9,7 +9,7 @@ import typer
 from gpubench.cli import completion, options
 from gpubench.cli.campaign.options import CalibrateOptions, CampaignOptions
 from gpubench.cli.notify import Notify
-from gpubench.cli.options import Make, with_options
+from gpubench.cli.options import with_options
 from gpubench.errors import UsageError
 
 
@@ -27,7 +27,6 @@ def bench(
             help="Continue this campaign: run what is missing; with --blocks +N, run N more blocks.",
             autocompletion=completion.campaigns,
         ),
-        Make(),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan; build, write and run nothing.")] = False,
     gate: Annotated[
@@ -72,7 +71,6 @@ def plan(
         typer.Option(
             help="Directory for plan, scripts and run specs. Alone, for an existing plan: write its scripts again."
         ),
-        Make(),
     ] = None,
     images: Annotated[
         bool,

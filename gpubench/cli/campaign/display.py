@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from gpubench import resources
 from gpubench.cli.campaign.running import account_now, doubts
 from gpubench.cli.say import say
-from gpubench.cli.ways import as_typed, typed
 from gpubench.errors import DataError, IncompleteError, UsageError
 from gpubench.files import write_atomically
 from gpubench.model.base import nearest
@@ -21,6 +20,7 @@ from gpubench.model.image import ImageSpec
 from gpubench.model.plan import Plan
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
+from gpubench.render.environment import words
 from gpubench.schedulers import JobState, submitted
 from gpubench.schedulers.batch import OVER_BUDGET
 from gpubench.spec.records import LOGS_FILE
@@ -226,7 +226,7 @@ def _way_on(campaign: Campaign, missing: Sequence[RunOutcome], states: Mapping[s
     if not running:
         for _, way in doubts(campaign, states):
             return way
-    repair = typed("bench", campaign=campaign.directory)
+    repair = words(["gpubench", "bench", "--campaign", str(campaign.directory)])
     coming = {one.job.job for one in missing if one.status == PENDING}
     if coming and (running or any(submitted.read(campaign.job_dir(job)) for job in coming)):
         after = "" if all(one.status == PENDING for one in missing) else f"; when they have ended: {repair}"
@@ -265,11 +265,10 @@ def show_next_steps(found: Sequence[NextStep]) -> None:
     """Print commands to type next, each with its cost and its benefit."""
     if not found:
         return
-    steps = [(as_typed(one.command), one.why) for one in found]
     say("")
-    width = max(len(command) for command, _ in steps)
-    for command, why in steps:
-        say(f"{command:{width}}   # {why}" if command else why)
+    width = max(len(one.command) for one in found)
+    for one in found:
+        say(f"{one.command:{width}}   # {one.why}" if one.command else one.why)
 
 
 def write_report(judged: JudgedCampaign, inputs: ReportInputs | None = None) -> Page:

@@ -51,7 +51,6 @@ from gpubench.cli.images.obtain import obtain_images
 from gpubench.cli.notify import notify as tell
 from gpubench.cli.results.open_target import root_of
 from gpubench.cli.say import say
-from gpubench.cli.ways import typed
 from gpubench.errors import InterruptedByUserError, UsageError
 from gpubench.files import locked
 from gpubench.model.plan import PlanAddition
@@ -70,6 +69,7 @@ from gpubench.plan.budget import (
 )
 from gpubench.plan.feasibility import SEQUENTIAL
 from gpubench.plan.make import DEFAULT_POWER
+from gpubench.render.environment import words
 from gpubench.schedulers import BATCH, SCHEDULERS
 from gpubench.spec.plain import parse_lines
 from gpubench.spec.records import SAMPLES_FILE
@@ -152,7 +152,7 @@ def submit(campaign: Campaign, *, here: bool, budget: Budget | None = None) -> N
         if any(campaign.runs_dir.glob("*-*")):
             raise UsageError(
                 f"{campaign.directory} has been run already",
-                then=f"to run what is missing: {typed('bench', campaign=campaign.directory)}",
+                then=f"to run what is missing: {words(['gpubench', 'bench', '--campaign', str(campaign.directory)])}",
             )
         write_scripts(campaign)
         if here:
@@ -210,7 +210,8 @@ def _way_on_after_ctrl_c(campaign: Campaign) -> Iterator[None]:
         yield
     except InterruptedByUserError as stopped:
         raise InterruptedByUserError(
-            f"{stopped}; {missing_words(campaign)}", then=f"to go on: {typed('bench', campaign=campaign.directory)}"
+            f"{stopped}; {missing_words(campaign)}",
+            then=f"to go on: {words(['gpubench', 'bench', '--campaign', str(campaign.directory)])}",
         ) from None
 
 
@@ -233,7 +234,7 @@ def _conclude(campaign: Campaign, *, gate: bool, notify: str | None) -> None:
         say("")
         say(
             f"{late} block{'s were' if late > 1 else ' was'} not begun, because the budget left no time; to run "
-            f"{'them' if late > 1 else 'it'}: {typed('bench', campaign=campaign.directory)}"
+            f"{'them' if late > 1 else 'it'}: {words(['gpubench', 'bench', '--campaign', str(campaign.directory)])}"
             f"   # about {format_seconds(late * campaign.plan.time.block_s)}"
         )
     show_next_steps(page.steps)

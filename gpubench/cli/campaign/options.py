@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 import typer
 
 from gpubench.cli import completion, options
-from gpubench.cli.options import Make
 from gpubench.errors import UsageError
 from gpubench.model.bounds import MOST_BLOCKS
 from gpubench.model.text import shortened
@@ -33,14 +32,12 @@ class CampaignOptions:
             help="UCX versions, separated by commas or blanks; the first is the baseline.",
             autocompletion=completion.several(completion.versions),
         ),
-        Make('"1.16.0 1.22.0"'),
     ] = None
     variants: Annotated[
         str | None,
         typer.Option(
             help="[LABEL=]VERSION[,PACKAGE==VERSION...][,KEY=VALUE...], separated by blanks; the first is the baseline."
         ),
-        Make(),
     ] = None
     packages: Annotated[
         list[str] | None,
@@ -48,24 +45,22 @@ class CampaignOptions:
             "--with", help="PACKAGE==VERSION: of a Python package, in every variant that names none of it; repeatable."
         ),
     ] = None
-    nodes: Annotated[str | None, typer.Option(help="Node counts, separated by commas or blanks."), Make('"1 2"')] = None
+    nodes: Annotated[str | None, typer.Option(help="Node counts, separated by commas or blanks.")] = None
     suite: Annotated[
         str | None,
         typer.Option(
             help="Suite in suites/, or a .toml file; default: the profile's.", autocompletion=completion.suites
         ),
-        Make(),
     ] = None
     blocks: Annotated[
         str | None,
         typer.Option(help="This many blocks, fixed; +N with bench --campaign: N more blocks."),
-        Make(),
     ] = None
     budget: Annotated[
-        str | None, typer.Option(help="Time budget, like 10m: plan the largest number of blocks that fits."), Make()
+        str | None, typer.Option(help="Time budget, like 10m: plan the largest number of blocks that fits.")
     ] = None
     reps: options.Reps = None
-    workers: Annotated[str | None, typer.Option(help='Workers per node: "2", or a sweep: "1 2 4".'), Make()] = None
+    workers: Annotated[str | None, typer.Option(help='Workers per node: "2", or a sweep: "1 2 4".')] = None
     protocol: options.Protocol = None
     runtime: options.Runtime = None
     arrangement: Annotated[
@@ -74,7 +69,6 @@ class CampaignOptions:
             help="How a block runs its variants: sequential (one cluster after the other), interleaved (all alive, "
             "repetitions in turns), or auto (interleaved where that is possible)."
         ),
-        Make(),
     ] = None
     base: options.Base = None
     date: options.Date = None

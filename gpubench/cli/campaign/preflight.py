@@ -11,13 +11,13 @@ from pathlib import Path
 
 from gpubench.cli.images.obtain import make_ready, not_imported
 from gpubench.cli.sites.profiles import to_type
-from gpubench.cli.ways import typed
 from gpubench.errors import MissingToolError, PlanRefusedError, UsageError
 from gpubench.files import write_atomically
 from gpubench.images.kinds.base import images_root
 from gpubench.model.image import Image
 from gpubench.model.site import Site
 from gpubench.plan.shared_paths import Resolved, require_shared
+from gpubench.render.environment import words
 from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import BATCH
 from gpubench.store.campaign import Campaign
@@ -147,5 +147,8 @@ def unbuilt(campaign: Campaign) -> tuple[str, str]:
     built = not_imported(site, specs)
     missing = [spec for spec in specs if spec not in built]
     imported = bool(specs) and RUNTIMES[site.runtime].KIND == "squashfs"
-    build = typed("images build", site=to_type(site.name), ucx=" ".join(missing)) if missing else ""
-    return build, typed("images import", site=to_type(site.name), ucx=" ".join(specs)) if imported else ""
+    build, import_ = (
+        words(["gpubench", "images", command, "--site", to_type(site.name), "--ucx", " ".join(some)])
+        for command, some in (("build", missing), ("import", specs))
+    )
+    return build if missing else "", import_ if imported else ""

@@ -14,7 +14,6 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from gpubench.cli.say import say
-from gpubench.cli.ways import typed
 from gpubench.errors import (
     GpubenchError,
     InterruptedByUserError,
@@ -24,6 +23,7 @@ from gpubench.errors import (
 )
 from gpubench.model.plan import Plan, PlannedJob
 from gpubench.polling import poll_until
+from gpubench.render.environment import words
 from gpubench.schedulers import BATCH, LOCAL, POLLED, SCHEDULERS, Allocation, JobState, QueuedScheduler, Scheduler
 from gpubench.schedulers import submitted as jobs_known
 from gpubench.schedulers.batch import STOPPED, inherited
@@ -364,7 +364,7 @@ def doubts(campaign: Campaign, states: Mapping[str, JobState]) -> Iterator[tuple
 
 def _insist(campaign: Campaign, job: str, job_id: str) -> str:
     """What a user can do who knows more of a job than its scheduler says."""
-    way = typed("cancel", campaign.directory, ended=job_id or job)
+    way = words(["gpubench", "cancel", str(campaign.directory), "--ended", job_id or job])
     return f"if you know that job {job_id or job} has ended: {way}"
 
 
@@ -489,7 +489,7 @@ def _run_script(
     if interrupted:
         raise InterruptedByUserError(
             f"interrupted by {interrupted[0]}; {missing_words(campaign)}",
-            then=f"to run what is missing: {typed('bench', campaign=campaign.directory)}",
+            then=f"to run what is missing: {words(['gpubench', 'bench', '--campaign', str(campaign.directory)])}",
         )
 
 

@@ -16,7 +16,6 @@ from gpubench.cli.clusters.jobs import job_state, submit_job, sweep, wait_for
 from gpubench.cli.images.obtain import make_ready, obtain_images
 from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import default_variant, expanded, known_issues, load_site, to_type
-from gpubench.cli.ways import typed
 from gpubench.errors import IncompleteError, MissingToolError, PlanRefusedError, UsageError
 from gpubench.files import temporary_directory, write_atomically, writing
 from gpubench.images.compatibility import with_waiting
@@ -42,6 +41,7 @@ from gpubench.render.cluster import (
     client_script,
     in_pods,
 )
+from gpubench.render.environment import words
 from gpubench.render.planned import NODE_HALF, pack
 from gpubench.schedulers import BATCH, LOCAL
 from gpubench.spec.cluster import READY, SCHEDULER_FILE, TOKEN_FILE, ClusterState
@@ -206,7 +206,8 @@ def _image(asked: ClusterOptions, site: Site, variant: Variant, directory: Path)
     if found is None:
         raise PlanRefusedError(
             f"no image yet for {variant.ucx}",
-            then=f"build it: {typed('images build', site=to_type(site.name), ucx=variant.ucx)}",
+            then="build it: "
+            + words(["gpubench", "images", "build", "--site", to_type(site.name), "--ucx", variant.ucx]),
         )
     image, manifest = found
     if site.scheduler in LOCAL:

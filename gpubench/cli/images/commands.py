@@ -9,7 +9,6 @@ import typer
 
 from gpubench.cli import completion, options
 from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.options import Make
 from gpubench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ MoreSpecs = Annotated[
         help="UCX versions, separated by commas or blanks.",
         autocompletion=completion.several(completion.versions),
     ),
-    Make('"1.16.0 1.22.0"'),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -60,11 +58,8 @@ def build(
     push: Annotated[
         bool | None,
         typer.Option("--push/--no-push", help="Push to the site's registry; default: push if the site names one."),
-        Make(),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Where to write Dockerfiles; default: outputs/images."), Make()
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write Dockerfiles; default: outputs/images.")] = None,
     at_once: Annotated[int, typer.Option("--at-once", min=1, help="Number of builds at the same time.")] = 2,
     settings: options.Set = None,
 ) -> None:
@@ -108,7 +103,7 @@ def import_(
     ucx: MoreSpecs = None,
     site: options.Site = "local",
     date: options.Date = None,
-    out: Annotated[Path | None, typer.Option(help="Only write import.sh there; don't run it."), Make()] = None,
+    out: Annotated[Path | None, typer.Option(help="Only write import.sh there; don't run it.")] = None,
     settings: options.Set = None,
 ) -> None:
     """Import locked images into squashfs files. By enroot or Apptainer, here or as a job, as the profile says.
@@ -198,9 +193,7 @@ def _words(specs: list[str] | None, ucx: str | None) -> list[str]:
 def _required(specs: list[str] | None, ucx: str | None) -> list[str]:
     words = _words(specs, ucx)
     if not words:
-        from gpubench.cli.ways import typed
-
-        raise UsageError("no version is named", then=f"for example: {typed('images build', ucx='1.16.0')}")
+        raise UsageError("no version is named", then="for example: gpubench images build --ucx 1.16.0")
     return words
 
 

@@ -14,7 +14,6 @@ from gpubench.cli.images.obtain import kind_of, locked_rows
 from gpubench.cli.say import say, say_text
 from gpubench.cli.sites.profiles import load_site, site_names, to_type
 from gpubench.cli.terminal import Terminal
-from gpubench.cli.ways import typed
 from gpubench.errors import UsageError
 from gpubench.images import manifests
 from gpubench.images.kinds import KINDS
@@ -42,7 +41,7 @@ def list_images(site: str | None, *, as_json: bool) -> None:
         say_text(json.dumps({"images": [entry.plain() for entry in entries]}, indent=1))
         return
     if not entries:
-        say(f"no image yet; for example: {typed('images build', ucx='1.16.0')}, or {typed('bench')}, which builds them")
+        say("no image yet; for example: gpubench images build --ucx 1.16.0, or gpubench bench, which builds them")
         return
     Terminal(width=WIDTH).print(_table(entries))
 
@@ -65,7 +64,7 @@ def show_image(site: Site, spec: str, asked: CampaignOptions) -> None:
         if entry is None:
             raise UsageError(
                 f"there is no image {spec} for site {site.name}",
-                then=typed("images build", site=to_type(site.name), ucx=spec),
+                then=words(["gpubench", "images", "build", "--site", to_type(site.name), "--ucx", spec]),
             )
         image, document = entry
         head = image.model_dump(exclude={"env"}) | {"env": image.env}

@@ -12,7 +12,6 @@ from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.images.lock import add_rows, read_lock
 from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import to_type
-from gpubench.cli.ways import typed
 from gpubench.errors import (
     DataError,
     GpubenchError,
@@ -104,7 +103,7 @@ def locked_rows(site: Site, specs: Sequence[str], date: str) -> list[LockRow]:
             on = f" of {date}" if date else ""
             raise UsageError(
                 f"images.lock.toml has no image {spec}{on} for site {site.name}",
-                then=f"build it: {typed('images build', site=to_type(site.name), ucx=spec)}",
+                then=f"build it: {words(['gpubench', 'images', 'build', '--site', to_type(site.name), '--ucx', spec])}",
             )
     return [row for row in rows.values() if row]
 

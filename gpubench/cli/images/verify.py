@@ -15,7 +15,6 @@ from gpubench.cli.images.lock import read_lock
 from gpubench.cli.images.obtain import kind_of, obtain_images
 from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import load_site, load_suite, to_type
-from gpubench.cli.ways import typed
 from gpubench.errors import DataError, MissingToolError, PlanRefusedError, UsageError
 from gpubench.files import temporary_directory
 from gpubench.images.kinds import KINDS
@@ -25,6 +24,7 @@ from gpubench.model.image import Image, Variant
 from gpubench.model.site import Site
 from gpubench.plan.adapter_combinations import VALID
 from gpubench.plan.make import Request, make_plan
+from gpubench.render.environment import words
 from gpubench.runtimes import RUNTIMES
 from gpubench.spec.plain import content_id
 from gpubench.store.accounting import account
@@ -69,10 +69,10 @@ def _find(site: Site, spec: str, asked: CampaignOptions) -> Found:
         say(f"{spec}: not imported on this machine, so the container that was built for it is verified")
         found = obtain_images(container, [spec], asked, build=False)[spec]
     if found is None:
-        way_on = "images import" if locked else "images build"
+        command = "import" if locked else "build"
         raise UsageError(
             f"there is no image {spec} of kind {kind} for site {site.name} on this machine",
-            then=typed(way_on, site=to_type(site.name), ucx=spec),
+            then=words(["gpubench", "images", command, "--site", to_type(site.name), "--ucx", spec]),
         )
     return found
 

@@ -9,7 +9,6 @@ import typer
 
 from gpubench.cli import completion, options
 from gpubench.cli.notify import Notify
-from gpubench.cli.options import Make
 from gpubench.errors import UsageError
 from gpubench.stats.settings import Metric
 
@@ -26,7 +25,6 @@ Target = Annotated[
         "TARGET",
         "A campaign (any path inside of it), a pack or an import; default: the newest with results in outputs/.",
     ),
-    Make(),
 ]
 Other = Annotated[Path | None, _of_results("B", "A second campaign, pack or import, which is compared with the first.")]
 Directories = Annotated[list[Path], _of_results("DIR", f"{_SEVERAL}.")]
