@@ -24,22 +24,18 @@ QUESTION = ("workload", "backend", "params")
 class SideLayout:
     """How the workers of a cluster stood: what isn't recorded is None. ``memory`` is bytes of all workers of a node."""
 
-    workers: int | None
+    workers: int
     processes: int | None
     threads: int | None
     memory: int | None
 
     def __str__(self) -> str:
-        if self.processes is None and self.workers is None:
-            return "processes and threads not recorded"
         first = f"{self.workers} in all" if self.processes is None else str(self.processes)
         memory = "memory not recorded" if self.memory is None else format_bytes(self.memory)
         return f"{first} x {'?' if self.threads is None else self.threads} x {memory}"
 
     def unlike(self, other: "SideLayout") -> bool:
-        """Whether anything that both recorded differs, or nobody recorded how many processes there were."""
-        if self.workers is None or other.workers is None:
-            return True
+        """Whether anything that both recorded differs."""
         both = zip(dataclasses.astuple(self), dataclasses.astuple(other), strict=True)
         return any(None not in pair and pair[0] != pair[1] for pair in both)
 

@@ -5,7 +5,7 @@ import dataclasses
 import datetime as dt
 import math
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,41 +111,6 @@ class Format:
     by_place: bool = False
     has_others: bool = False
     map_columns: Callable[[str], Reader] | None = None
-
-
-PRINTED = ("*.out", "*.txt", "*.log")
-"""Names of files that hold what a program printed."""
-Lines = Sequence[tuple[int, str]]
-Rows = Generator[Row | Refused, None, bool]
-"""What a file holds; returns whether it is output of this benchmark at all."""
-
-
-_TAGGED = re.compile(r"^\[\d+,\d+\]<std(?:out|err)>:\s?", re.ASCII)
-"""What ``mpirun --tag-output`` of Open MPI writes before each line of a process."""
-
-
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a text from 1 on; bytes that are no UTF-8 are replaced."""
-    return enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1)
-
-
-def printed(
-    what: str, rows: Callable[[str, str, Lines], Rows], nothing: str, *, lacks: Sequence[str], caution: str = ""
-) -> Format:
-    """A format of printed lines.
-
-    Args:
-        what: as for ``Format``, like ``lacks`` and ``caution``.
-        rows: of a file's stem, its name and its numbered lines.
-        nothing: words for the refusal of another kind of file: what it isn't, and what it lacks.
-    """
-
-    def read(path: Path, name: str) -> Iterator[Row | Refused]:
-        lines = [(number, _TAGGED.sub("", line)) for number, line in numbered_lines(path)]
-        if not (yield from rows(path.stem, name, lines)):
-            yield Refused(name, 1, f"no output of {nothing}")
-
-    return Format(what=what, patterns=PRINTED, read=read, lacks=lacks, caution=caution)
 
 
 def positive(value: Any) -> float | None:

@@ -151,7 +151,7 @@ def _as_number(value: Any) -> tuple[int, float, str]:
 
 
 UNKNOWN = "version not recorded"
-GROWS = ("threads", "base_chunks", "other_chunks")
+GROWS = ("base_chunks", "other_chunks")
 """Parameters that follow the size of the cluster."""
 
 _SIZE = ("nodes", "workers", "workers_per_node", "threads_per_worker", "params")
@@ -191,10 +191,7 @@ def curves(table: pl.DataFrame) -> list[ImportedCurve]:
 
 def units_of(row: dict[str, Any]) -> int | None:
     """Worker threads of the whole cluster; None if they weren't recorded."""
-    if row["workers"] is not None:
-        return int(row["workers"]) * int(row["threads_per_worker"] or 1)
-    threads = json.loads(row["params"]).get("threads")
-    return int(threads) if isinstance(threads, int) else None
+    return None if row["workers"] is None else int(row["workers"]) * int(row["threads_per_worker"] or 1)
 
 
 def _key(row: dict[str, Any]) -> Key:
@@ -204,8 +201,6 @@ def _key(row: dict[str, Any]) -> Key:
 
 
 def rule_of(workload: str) -> Rule:
-    """How its work grows; dask-bench's names are known too."""
-    if workload.startswith(("array: ", "dataframe: ")):
-        return "weak"  # dask-bench sizes every task by the threads
+    """How its work grows; of names that gpubench doesn't know, nothing is known."""
     known = CATALOGUE.get(workload)
     return "weak" if known and known.scaling == "weak" else "strong" if known and known.scaling == "strong" else "none"

@@ -14,18 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gpubench.importers.base import (
-    Format,
-    Lines,
-    Refused,
-    Row,
-    Rows,
-    contradiction,
-    plain_number,
-    positive,
-    printed,
-    whole,
-)
+from gpubench.importers.base import Format, Refused, Row, contradiction, plain_number, positive, whole
 
 WORKLOAD = "parsl-task"
 """Seconds per task that does nothing."""
@@ -51,11 +40,12 @@ class _Batch:
     figures: dict[str, float]
 
 
-def _read(_stem: str, name: str, lines: Lines) -> Rows:
+def _read(path: Path, name: str) -> Iterator[Row | Refused]:
     """A row per batch, of one run or of several whose output went to one file."""
     batches: list[_Batch] = []
     run, version = 0, None
-    for number, line in lines:
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    for number, line in enumerate(lines, start=1):
         if begin := _BEGIN.match(line):
             if int(begin[1]) == 1 and batches:
                 yield from _rows(name, batches, version, ended=False)
@@ -73,7 +63,8 @@ def _read(_stem: str, name: str, lines: Lines) -> Rows:
             version = found[1]  # the configurations of parsl-perf-runs print it first
     if batches:
         yield from _rows(name, batches, version, ended=False)
-    return bool(run or batches)
+    if not run:
+        yield Refused(name, 1, "no output of parsl-perf: no line '==== Iteration 1 ===='")
 
 
 def _rows(name: str, batches: list[_Batch], version: str | None, *, ended: bool) -> Iterator[Row | Refused]:
@@ -105,10 +96,10 @@ def _rows(name: str, batches: list[_Batch], version: str | None, *, ended: bool)
         )
 
 
-PARSL_PERF = printed(
-    "what parsl-perf printed",
-    _read,
-    "parsl-perf: no line '==== Iteration 1 ===='",
+PARSL_PERF = Format(
+    what="what parsl-perf printed",
+    patterns=("*.out", "*.txt", "*.log"),
+    read=_read,
     lacks=(
         "date",
         "executor",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -27,7 +29,6 @@ from gpubench.stats.flags import raise_flags
 from tests.conftest import ROOT, need, own_queue, plain_environment, run_gpubench
 from tests.docs import manual
 from tests.docs.manual import Command
-from tests.importers.test_other_formats import BENCH
 
 GOLDEN = ROOT / "tests" / "golden" / "schemas" / "1"
 FOREIGN = ROOT / "tests" / "importers" / "fixtures"
@@ -66,11 +67,6 @@ def provide(words: Sequence[str], folder: Path) -> None:
     copies = {
         "outputs-2022": FOREIGN / "dask_cuda",
         "parsl-perf-archive": FOREIGN / "mlflow",
-        "nccl": FOREIGN / "nccl_tests",
-        "rapidsmpf": FOREIGN / "rapidsmpf",
-        **{f"osu-{age}": FOREIGN / "osu" for age in ("old", "new")},
-        **{f"perftest-{age}": FOREIGN / "ucx_perftest" for age in ("old", "new")},
-        **{f"send-recv-{age}": FOREIGN / "ucxx" for age in ("old", "new")},
         "imports/tiny": GOLDEN / "import",
         "outputs/tiny": GOLDEN / "campaign",
     }
@@ -82,9 +78,6 @@ def provide(words: Sequence[str], folder: Path) -> None:
     published = folder / "contributed" / "contributions" / "local"
     published.mkdir(parents=True, exist_ok=True)
     shutil.copy(next(GOLDEN.glob("*.gpubench.zip")), published)
-    (folder / "out").mkdir(exist_ok=True)
-    (folder / "out" / "slurm_arrays.csv").write_text(f"{BENCH}\narray,create,4,MB/s,1.0,1.1,0.9,1.4,0.1,700\n")
-    shutil.copy(FOREIGN / "cudf_polars" / "pdsh_results.jsonl", folder)
     (folder / "joins.csv").write_text("seconds,build,day,n\n1.5,1.18.0,20261107,1000\n1.4,1.19.0,20261107,1000\n")
     archive = next((up / "shared" / "data" / "draco-multi-node-merge.csv" for up in ROOT.parents), None)
     if archive and archive.is_file():
@@ -106,10 +99,40 @@ def samples(folder: Path) -> None:
     (folder / "samples.csv").write_text("\n".join([head, *rows, ""]))
 
 
+def of_hyperfine(folder: Path) -> None:
+    """What the manual's calls of hyperfine leave, as far as ``table.py`` reads it, and its table."""
+    (program,) = [block for block in manual.blocks(ROOT / "docs" / "ci.md", "python") if "# table.py" in block.text]
+    (folder / "table.py").write_text(program.text)
+    for block in range(1, 7):
+        results = [
+            {
+                "command": f"./{build} -t {threads}",
+                "mean": slower * (8 + block / 50) / threads,
+                "times": [slower * (8 + block / 50) / threads] * 10,
+                "parameters": {"build": build, "threads": str(threads)},
+            }
+            for threads in (1, 8)
+            for build, slower in ((("old", 1), ("new", 1.05 + block / 1000))[:: 1 if block % 2 else -1])
+        ]
+        (folder / f"{block}.json").write_text(json.dumps({"results": results}))
+    (made,) = [one.text for one in manual.commands(ROOT / "docs" / "ci.md") if "> hyperfine.csv" in one.text]
+    subprocess.run(["bash", "-c", made.replace("python", sys.executable, 1)], cwd=folder, check=True)
+
+
+def test_results_of_hyperfine_become_a_table_that_is_judged(folder: Path) -> None:
+    (judge,) = [one.text for one in manual.commands(ROOT / "docs" / "ci.md") if "compare hyperfine.csv" in one.text]
+    done = run_gpubench(shlex.split(judge)[1:], folder, {})
+    assert (done.returncode, done.stderr) == (20, "")
+    rows = [line for line in done.stdout.splitlines() if line.startswith("hyperfine threads=")]
+    assert [" | 6 blocks | regression" in row for row in rows] == [True, True]
+    assert "order-unknown" not in done.stdout
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     manual.write_files(tmp_path)
     samples(tmp_path)
+    of_hyperfine(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -179,7 +202,12 @@ def run(command: Command, words: list[str], folder: Path) -> bool:
     if {"multi-node-merge.csv", "imports/draco"} & {*words} and not (folder / "multi-node-merge.csv").exists():
         return False  # this project has no copy of that history
     environment = {"HOME": str(folder), **own_queue(folder), "XDG_CACHE_HOME": str(Path.home() / ".cache")}
-    if words[0] in ("compare", "diff", "report") and not {"imports/draco", "samples.csv", "mine.csv"} & {*words}:
+    if words[0] in ("compare", "diff", "report") and not {
+        "imports/draco",
+        "samples.csv",
+        "mine.csv",
+        "hyperfine.csv",
+    } & {*words}:
         words = [LABELS.get(word, word) for word in words]
     done = run_gpubench(words, folder, environment)
     assert done.returncode in FINDINGS, f"{command}: {done.returncode} {done.stderr}"

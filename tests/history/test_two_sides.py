@@ -1,4 +1,4 @@
-"""Two campaigns or imports side by side: the same suite on Slurm and on Kubernetes, as dask-bench asked."""
+"""Two campaigns or imports side by side: the same suite on Slurm and on Kubernetes."""
 
 from __future__ import annotations
 
@@ -126,26 +126,10 @@ def test_compare_judges_every_variant_that_both_have_in_one_family(gpubench: Run
         (SideLayout(24, 24, 1, 180), SideLayout(1, 1, 24, 180), True),
         (SideLayout(24, 24, 1, 180), SideLayout(24, 24, 1, 200), True),
         (SideLayout(24, 24, 1, 180), SideLayout(24, None, None, None), False),
-        (SideLayout(None, None, None, None), SideLayout(None, None, None, None), True),
     ],
 )
 def test_what_both_recorded_must_be_alike(one: SideLayout, other: SideLayout, unlike: bool) -> None:
     assert one.unlike(other) == other.unlike(one) == unlike
-
-
-HEADING = "collection,name,n,unit,duration_median,duration_mean,duration_min,duration_max,duration_std"
-
-
-def test_dask_benchs_own_files_are_refused_since_they_never_recorded_the_layout(gpubench: Run, tmp_path: Path) -> None:
-    for name, seconds in (("slurm", 1.0), ("kubernetes", 2.0)):
-        rows = [f"array,Sum the transpose,{n},MB/s,{seconds},{seconds},1,2,0.1" for n in (2, 4)]
-        (tmp_path / f"{name}_arrays.csv").write_text("\n".join([HEADING, *rows]))
-        done = gpubench("results", "import", "dask-bench", f"{name}_arrays.csv", "--out", name, "--date", "20261107")
-        assert done.returncode == 0, done.stderr
-    done = gpubench("report", "slurm", "kubernetes")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("layout: processes and threads not recorded against") == 2
-    assert "its Slurm runs are n processes of one thread" in done.stdout
 
 
 DRACO = "date,num_workers,backend,ucx_version,wallclock,data_processed,rows_per_chunk,frac_match,nreps"

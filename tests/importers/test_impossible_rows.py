@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import datetime as dt
 import json
-import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -54,19 +52,6 @@ ODD = [
     "\x1b",
     "9" * 400,
 ]
-
-RUN_KEYS = [
-    "records",
-    "query_set",
-    "scale_factor",
-    "frontend",
-    "engine_name",
-    "io_mode",
-    "n_workers",
-    "run_id",
-    "timestamp",
-]
-RECORD_KEYS = ["query", "iteration", "duration", "status", "traceback", "validation_result"]
 
 
 def draco(tmp_path: Path, *rows: dict[str, str]) -> ImportedResults:
@@ -147,47 +132,6 @@ def test_odd_lines_of_parsl_perf_are_refused_with_their_line(
     found = import_files(form, FORMATS[form], [tmp_path / "odd.out"], tmp_path / "out", Given())
     (one,) = found.note["refused"]
     assert (one["file"], one["line"] > 1) == ("odd.out", True)
-
-
-TEXTS = {
-    "osu": ("osu/latency.out", "osu/allreduce.out"),
-    "ucx-perftest": ("ucx_perftest/tag_lat.out", "ucx_perftest/ucx-3329.txt"),
-    "ucxx": ("ucxx/core.out", "ucxx/ucxx-312.txt"),
-    "nccl-tests": ("nccl_tests/all_reduce.out",),
-    "rapidsmpf": ("rapidsmpf/bench_shuffle.out",),
-}
-
-
-@pytest.mark.parametrize(("form", "name"), [(form, name) for form, names in TEXTS.items() for name in names])
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_odd_words_of_printed_results_never_end_an_import(
-    tmp_path: Path, form: str, name: str, data: st.DataObject
-) -> None:
-    lines = [line.split(" ") for line in (FIXTURES / name).read_text().splitlines()]
-    for _ in range(data.draw(st.integers(1, 4))):
-        line = data.draw(st.sampled_from([one for one in lines if any(one)]))
-        at = data.draw(st.sampled_from([at for at, word in enumerate(line) if word] or [0]))
-        line[at] = data.draw(st.sampled_from(ODD))
-    (tmp_path / "odd.out").write_text("\n".join(map(" ".join, lines)))
-    with contextlib.suppress(DataError):
-        found = import_files(form, FORMATS[form], [tmp_path / "odd.out"], tmp_path / "out", Given())
-        assert found.table.height > 0
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.sampled_from(["run", "record"]),
-    st.sampled_from(RUN_KEYS + RECORD_KEYS),
-    st.sampled_from([*ODD, True, None, -1, 0, 10**400, 1e308, math.nan, [], {}, [math.nan]]),
-)
-def test_odd_values_of_cudf_polars_never_end_an_import(tmp_path: Path, where: str, field: str, value: Any) -> None:
-    run = json.loads((FIXTURES / "cudf_polars" / "pdsh_results.jsonl").read_text())
-    for target in [run] if where == "run" else [one for records in run["records"].values() for one in records]:
-        target[field] = value
-    (tmp_path / "odd.jsonl").write_text(json.dumps(run))
-    with contextlib.suppress(DataError):
-        import_files("cudf-polars", FORMATS["cudf-polars"], [tmp_path / "odd.jsonl"], tmp_path / "out", Given())
 
 
 def test_spellings_of_one_version_are_one(tmp_path: Path) -> None:

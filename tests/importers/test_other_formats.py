@@ -1,4 +1,4 @@
-"""parsl-perf's output and MLflow's file store, both written by the real tools; dask-bench's tables by their columns."""
+"""parsl-perf's output and MLflow's file store, both written by the real tools."""
 
 from __future__ import annotations
 
@@ -99,18 +99,6 @@ def test_a_failed_run_and_a_torn_metric_are_named_and_the_rest_is_kept(tmp_path:
     said = " | ".join(reasons(found))
     assert "not finished (status 4)" in said
     assert "metrics/submission_s:2: no metric" in said
-
-
-BENCH = "collection,name,n,unit,duration_median,duration_mean,duration_min,duration_max,duration_std,rate_mean"
-
-
-def test_a_table_of_dask_bench_is_kept_by_threads_and_its_repetitions_stay_unknown(tmp_path: Path) -> None:
-    rows = ["array,create random 2D-array,4,MB/s,1.0,1.1,0.9,1.4,0.1,700", "array,create random 2D-array,8,MB/s,,,,,,"]
-    (tmp_path / "slurm_arrays.csv").write_text("\n".join([BENCH, *rows]))
-    found = imported("dask-bench", tmp_path, tmp_path, variant="slurm")
-    (row,) = found.table.iter_rows(named=True)
-    assert (row["wall_s"], row["params"], row["reps"], row["workers"]) == (1.1, '{"threads":4}', None, None)
-    assert reasons(found) == ["slurm_arrays.csv:3: unreadable: n '8', duration_mean ''"]
 
 
 @pytest.mark.parametrize("form", sorted(FORMATS))

@@ -142,8 +142,8 @@ def test_where_most_files_are_refused_nothing_is_imported_and_copies_are_no_loss
     found = import_files("draco-csv", FORMATS["draco-csv"], [tmp_path / "copies"], tmp_path / "out", Given())
     assert (found.note["kept"], len(found.note["refused"])) == (1, 4)
     for name in ("a.out", "b.out", "c.out"):
-        shutil.copy(FIXTURES / "osu" / "bw.out", tmp_path / "copies" / name)
-    found = import_files("osu", FORMATS["osu"], [tmp_path / "copies"], tmp_path / "out", Given())
+        shutil.copy(FIXTURES / "parsl_perf" / "estimate.out", tmp_path / "copies" / name)
+    found = import_files("parsl-perf", FORMATS["parsl-perf"], [tmp_path / "copies"], tmp_path / "out", Given())
     assert [one["reason"] for one in found.note["refused"]] == ["the same bytes as a.out"] * 2
 
 

@@ -49,7 +49,9 @@ test = "send_recv"
 size = "64KiB"
 iterations = 10
 """
-FIXTURES = ROOT / "tests" / "importers" / "fixtures"
+SEND_RECV = ROOT / "tests" / "workloads" / "fixtures" / "send_recv.out"
+"""By ucxx 0.45.1 with UCX_TLS=tcp: ``python -m ucxx.benchmarks.send_recv -l ucxx-core --progress-mode blocking -o numpy
+-n 1MB --n-iter 6 --n-warmup-iter 2``; addresses are replaced."""
 
 
 def test_the_overall_figure_counts_and_not_the_last_interval_s_average() -> None:
@@ -63,7 +65,7 @@ def test_what_holds_no_eight_final_figures_is_no_result(text: str) -> None:
 
 
 def test_the_binding_s_latencies_are_half_of_a_round_trip_in_nanoseconds() -> None:
-    printed = (FIXTURES / "ucxx" / "core.out").read_text()
+    printed = SEND_RECV.read_text()
     average = int(re.findall(r"Latency \(average\) +\| (\d+) ns", printed)[0])
     median = int(re.findall(r"Latency \(median\) +\| (\d+) ns", printed)[0])
     assert link.figures_of_binding(printed) == {

@@ -131,8 +131,7 @@ def import_results(
         str,
         typer.Argument(
             metavar="FORMAT",
-            help="dask-cuda, draco-csv, nightly, parsl-perf, mlflow, dask-bench, osu, ucx-perftest, ucxx, nccl-tests, "
-            "cudf-polars, rapidsmpf or table.",
+            help="dask-cuda, draco-csv, nightly, parsl-perf, mlflow or table.",
         ),
     ],
     paths: Annotated[
