@@ -52,11 +52,6 @@ KEPT_TEXT = r"^'('*[=+\-@\t\r])"
 """What has got one."""
 
 
-def as_text(text: str) -> str:
-    """The cell that a spreadsheet shows as ``text``."""
-    return re.sub(FORMULA, r"'\1", text)
-
-
 def from_cell(text: str) -> str:
-    """What was written with ``as_text``."""
+    """The text of a cell that got an apostrophe, so that a spreadsheet shows it as text."""
     return re.sub(KEPT_TEXT, r"\1", text)

@@ -37,7 +37,7 @@ ID = {"ids": lambda page: page.name}
 
 ALWAYS = {
     *("compare", "diff", "images list", "logs", "report", "results export csv"),
-    *("results export draco-csv", "results export parquet", "results fsck", "results import", "results pack"),
+    *("results export parquet", "results fsck", "results import", "results pack"),
     *("sites list", "sites prereqs", "sites show", "suites list", "suites workloads", "trend"),
 }
 """Commands that run anywhere."""

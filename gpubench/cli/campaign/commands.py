@@ -8,7 +8,6 @@ import typer
 
 from gpubench.cli import completion, options
 from gpubench.cli.campaign.options import CalibrateOptions, CampaignOptions
-from gpubench.cli.notify import Notify
 from gpubench.cli.options import with_options
 from gpubench.errors import UsageError
 
@@ -35,7 +34,6 @@ def bench(
     over_budget: Annotated[
         bool, typer.Option("--over-budget", help="Also begin blocks that would end after --budget.")
     ] = False,
-    notify: Notify = None,
     asked: CampaignOptions,
 ) -> None:
     """Compare UCX versions: build images, plan, run, judge. Or continue a campaign, with --campaign DIR.
@@ -50,17 +48,15 @@ def bench(
         raise UsageError("--over-budget needs a budget", then="add --budget, or leave --over-budget out")
     if gate and dry_run:
         raise UsageError("--gate needs verdicts, and --dry-run makes none", then="leave one of them out")
-    if notify is not None and dry_run:
-        raise UsageError("--notify needs verdicts, and --dry-run makes none", then="leave one of them out")
     if campaign is not None:
         only_one(campaign, dataclasses.replace(asked, blocks=None) if more else asked)
         if dry_run:
             raise UsageError("--dry-run shows a new plan", then=f"what is missing: gpubench status {campaign}")
-        lifecycle.go_on(campaign, more=more, gate=gate, notify=notify)
+        lifecycle.go_on(campaign, more=more, gate=gate)
     elif dry_run:
         _show_plan(None, asked)
     else:
-        lifecycle.bench(asked, gate=gate, over_budget=over_budget, notify=notify)
+        lifecycle.bench(asked, gate=gate, over_budget=over_budget)
 
 
 def plan(

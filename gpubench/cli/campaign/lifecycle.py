@@ -48,7 +48,6 @@ from gpubench.cli.campaign.running import (
     watch_jobs,
 )
 from gpubench.cli.images.obtain import obtain_images
-from gpubench.cli.notify import notify as tell
 from gpubench.cli.results.open_target import root_of
 from gpubench.cli.say import say
 from gpubench.errors import InterruptedByUserError, UsageError
@@ -78,7 +77,7 @@ from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import remove_leftovers
 
 
-def bench(asked: CampaignOptions, *, gate: bool, over_budget: bool, notify: str | None = None) -> None:
+def bench(asked: CampaignOptions, *, gate: bool, over_budget: bool) -> None:
     """All steps from options to report; no block ends after a budget that the user gave, unless ``over_budget``."""
     began = time.monotonic()
     wanted = with_repetitions(read_wishes(asked))
@@ -92,10 +91,10 @@ def bench(asked: CampaignOptions, *, gate: bool, over_budget: bool, notify: str 
     with at_work_on(campaign.directory):
         prepare(campaign)
         run_all(campaign, None, budget)
-        _conclude(campaign, gate=gate, notify=notify)
+        _conclude(campaign, gate=gate)
 
 
-def go_on(directory: Path, *, more: int = 0, gate: bool = False, notify: str | None = None) -> None:
+def go_on(directory: Path, *, more: int = 0, gate: bool = False) -> None:
     """Run what is missing and ``more`` blocks, and judge.
 
     Jobs that wait or run in a queue are waited for first.
@@ -114,7 +113,7 @@ def go_on(directory: Path, *, more: int = 0, gate: bool = False, notify: str | N
             run_all(campaign, blocks)
         else:
             say("nothing is missing")
-        _conclude(campaign, gate=gate, notify=notify)
+        _conclude(campaign, gate=gate)
 
 
 def submit_what_is_missing(directory: Path) -> None:
@@ -219,10 +218,9 @@ def _numbers(addition: PlanAddition) -> dict[str, list[int]]:
     return {job.job: [block.block for block in job.blocks] for job in addition.jobs}
 
 
-def _conclude(campaign: Campaign, *, gate: bool, notify: str | None) -> None:
+def _conclude(campaign: Campaign, *, gate: bool) -> None:
     # Late: scipy takes a second, which belongs behind the measurements.
     from gpubench.cli.results.judge import judge_campaign, report_inputs
-    from gpubench.report.verdicts import verdicts_json
     from gpubench.stats.verdict import exit_code
 
     judged = judge_campaign(campaign)
@@ -239,12 +237,8 @@ def _conclude(campaign: Campaign, *, gate: bool, notify: str | None) -> None:
         )
     show_next_steps(page.steps)
     require_complete(campaign, judged.accounting)
-    code = exit_code(judged.verdicts)
-    if notify is not None:
-        name = campaign.plan.campaign
-        document = verdicts_json(name, judged.verdicts, judged.settings, campaign.plan.site.layout.arrangement).decode()
-        tell(notify, document, name=name, verdicts=judged.verdicts, code=code)
     if gate:
+        code = exit_code(judged.verdicts)
         if code:
             say(f"gate: exit {code}")
         raise typer.Exit(code)

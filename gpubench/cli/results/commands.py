@@ -13,7 +13,6 @@ from gpubench.cli.results.options import (
     Directories,
     File,
     Kept,
-    KeptCampaign,
     MaybeDirectories,
     MaybeKept,
     Other,
@@ -31,16 +30,13 @@ def register(app: typer.Typer) -> None:
     group = options.command_group(
         "Import, export, pack, check and publish results. Import reads results of other tools."
     )
-    exports = options.command_group(
-        "Export results for other tools. CSV, Parquet, the Draco tables, MLflow, OpenMetrics."
-    )
+    exports = options.command_group("Export results for other tools. CSV, Parquet, MLflow.")
     group.command("import")(import_results)
     group.add_typer(exports, name="export")
     for kept in (pack, fsck, submit, check):
         group.command()(kept)
-    for form in (csv, parquet, mlflow, openmetrics):
+    for form in (csv, parquet, mlflow):
         exports.command()(form)
-    exports.command("draco-csv")(draco_csv)
     app.add_typer(group, name="results")
 
 
@@ -224,17 +220,6 @@ def parquet(directory: Kept, path: File) -> None:
     export_table(directory, path, as_parquet=True)
 
 
-def draco_csv(
-    campaign: KeptCampaign,
-    merges: Annotated[Path, typer.Argument(metavar="MERGE.csv", help="Table of the joins to write.")],
-    transposes: Annotated[Path, typer.Argument(metavar="TRANSPOSE.csv", help="Table of the transpose sums to write.")],
-) -> None:
-    """The two tables of dask-cuda-benchmarks. Old plots keep working; their errors are corrected."""
-    from gpubench.cli.results.export import export_draco
-
-    export_draco(campaign, merges, transposes)
-
-
 def mlflow(
     campaign: Target = None,
     tracking_uri: Annotated[
@@ -246,10 +231,3 @@ def mlflow(
     from gpubench.cli.results.export import export_mlflow
 
     export_mlflow(campaign, outputs, tracking_uri)
-
-
-def openmetrics(campaign: KeptCampaign, path: File) -> None:
-    """Verdicts for Prometheus' textfile collector. Gauges of effects, intervals, blocks and verdicts, with labels."""
-    from gpubench.cli.results.export import export_openmetrics
-
-    export_openmetrics(campaign, path)

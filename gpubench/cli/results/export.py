@@ -8,8 +8,7 @@ import polars as pl
 from gpubench.cli.results.judge import JudgedCampaign, judge_campaign
 from gpubench.cli.results.open_target import chosen_campaign, opened
 from gpubench.cli.say import say
-from gpubench.errors import DataError
-from gpubench.exporters import draco_csv, tracked
+from gpubench.exporters import tracked
 from gpubench.exporters.tracked import EXPERIMENT, Tracker
 from gpubench.files import write_atomically, writing
 from gpubench.importers.directory import ImportedResults
@@ -22,24 +21,6 @@ from gpubench.store.campaign import require_place
 DATABASE = Path("outputs") / "mlflow.db"
 
 
-def export_draco(directory: Path, merges: Path, transposes: Path) -> None:
-    """Write both tables; raises DataError if the campaign has no sample for either of them."""
-    campaign = chosen_campaign(directory, None)
-    frame = merge_directory(campaign.runs_dir).frame
-    first, second, rest = draco_csv.tables(frame, campaign.plan.created_at)
-    counts = [len(data.splitlines()) - 1 for data in (first, second)]
-    if not any(counts):
-        raise DataError(f"{directory} has no sample of merge or transpose-sum", then="export it as csv or parquet")
-    write_atomically(merges, first)
-    write_atomically(transposes, second)
-    say(f"{counts[0]} rows in {merges}, {counts[1]} in {transposes}")
-    say("wallclock_mean and wallclock_std are seconds here; the original wrote figures of the throughput there")
-    say("throughput_std is a standard error over repetitions, as in the original: without the noise between runs")
-    if rest:
-        others = ", ".join(f"{name} ({count} samples)" for name, count in rest.items())
-        say(f"left out, because the tables have no place for them: {others}")
-
-
 def export_table(directory: Path, path: Path, *, as_parquet: bool) -> None:
     """Every sample of a campaign or an import as one file."""
     kept = opened(directory)
@@ -49,16 +30,6 @@ def export_table(directory: Path, path: Path, *, as_parquet: bool) -> None:
     else:
         write_atomically(path, _csv(table.frame if isinstance(table, Merged) else table))
     say(f"{table.height} samples in {path}")
-
-
-def export_openmetrics(directory: Path, path: Path) -> None:
-    """Write the verdicts of a campaign; the file is replaced as a whole, as the collector requires."""
-    # Late: nobody else needs its library.
-    from gpubench.exporters import openmetrics
-
-    judged = judge_campaign(chosen_campaign(directory, None))
-    write_atomically(path, openmetrics.text(judged.campaign.plan, judged.verdicts))
-    say(f"{len(judged.verdicts)} verdicts in {path}")
 
 
 def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None) -> None:

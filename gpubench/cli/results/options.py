@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 import typer
 
 from gpubench.cli import completion, options
-from gpubench.cli.notify import Notify
 from gpubench.errors import UsageError
 from gpubench.stats.settings import Metric
 
@@ -30,7 +29,6 @@ Other = Annotated[Path | None, _of_results("B", "A second campaign, pack or impo
 Directories = Annotated[list[Path], _of_results("DIR", f"{_SEVERAL}.")]
 MaybeDirectories = Annotated[list[Path] | None, _of_results("DIR", f"{_SEVERAL}; default: outputs/.")]
 Kept = Annotated[Path, _of_results("DIR", "A campaign or an import, also packed.")]
-KeptCampaign = Annotated[Path, _of_results("DIR", "A campaign, also packed; an import has none of this.")]
 MaybeKept = Annotated[
     Path | None,
     _of_results("DIR", "A campaign or an import; default: the newest campaign with results in outputs/."),
@@ -135,7 +133,6 @@ class CompareOptions(QuestionOptions):
     fail_on: Annotated[
         FailOn, typer.Option(help="Exit with a failure for this and worse: with regression, code 21 becomes 0.")
     ] = FailOn.INCONCLUSIVE
-    notify: Notify = None
 
 
 @dataclasses.dataclass(frozen=True)

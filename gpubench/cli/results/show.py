@@ -11,16 +11,14 @@ import typer
 from gpubench import resources
 from gpubench.cli.campaign.display import show_next_steps, show_verdicts
 from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.notify import notify
 from gpubench.cli.results.options import CompareOptions, Content, FailOn, Form, QuestionOptions, ReportOptions
 from gpubench.cli.results.result_sets import ResultSet, TableResults, VerdictAnswer, result_set
-from gpubench.cli.say import say, say_text, warn
+from gpubench.cli.say import say, say_text
 from gpubench.errors import EXIT_INCONCLUSIVE, UsageError
 from gpubench.files import write_atomically
 from gpubench.report.sections import Section, json_text, markdown_text, text_lines
 from gpubench.stats.question import Question
 from gpubench.stats.verdict import exit_code
-from gpubench.store.accounting import PENDING
 
 if TYPE_CHECKING:
     from gpubench.report.charts import Format
@@ -45,12 +43,6 @@ def compare(target: Path | None, other: Path | None, outputs: Path | None, asked
     answer = results.answer(_question(results, asked))
     _show_answer(answer, form)
     code = exit_code(answer.verdicts)
-    pending = answer.accounting.counts().get(PENDING, 0) if answer.accounting else 0
-    if asked.notify is not None and pending:
-        warn(f"--notify needs final verdicts: {pending} planned runs have not ended, so it isn't run")
-    elif asked.notify is not None:
-        document = json_text(answer.section)
-        notify(asked.notify, document, name=results.place.name, verdicts=answer.verdicts, code=code)
     raise typer.Exit(0 if code == EXIT_INCONCLUSIVE and asked.fail_on is FailOn.REGRESSION else code)
 
 
