@@ -1,4 +1,4 @@
-"""Scaling of a campaign or an import: speed-up, efficiency and the law behind them."""
+"""Scaling of a campaign or an import: speed-up and efficiency."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -10,15 +10,11 @@ from gpubench.model.plan import Place
 from gpubench.report import labels
 from gpubench.report.sections import Chart, Column, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
 from gpubench.stats.scaling import (
-    LEAST_SIZES,
-    REACH,
     Interval,
     Rule,
     ScalingPoint,
     SpeedupAtSize,
     TimeAtSize,
-    Usl,
-    fit_usl,
     speedups,
     times_at_sizes,
 )
@@ -43,7 +39,7 @@ def scaling_section(
     remarks: Sequence[str] = (),
     anchors: Sequence[str] = (),
 ) -> Section:
-    """A table per workload and variant, with the law behind it; numbers are seconds.
+    """A table per workload and variant; numbers are seconds.
 
     ``anchors`` are parts of the page that a size may lead to, for its runs and raw files.
     """
@@ -56,19 +52,15 @@ def scaling_section(
         inner = []
         for curve in several:
             sizes = sizes_of(curve.measured, curve.rule)
-            law = None if curve.rule == "none" else fit_usl(curve.measured, curve.rule)
             links = [_link(curve.workload.params_id, (one.at.nodes, one.at.workers_per_node), anchors) for one in sizes]
             inner.append(
                 _curve_part(
                     name, curve, sizes, "nodes x workers", places=[_place_words(one.at) for one in sizes], links=links
                 )
             )
-            if sizes and curve.rule != "none":
-                inner.append(SectionPart(lines=[_law_words(law)], depth=1, look="beside"))
             places = [{name: getattr(one.at, name) for name in _PLACE} for one in sizes]
             key = {"workload": curve.workload.name, "backend": curve.workload.backend, "params": curve.workload.params}
-            known = None if law is None else {**dataclasses.asdict(law), "peak": law.peak}
-            plain.append({**_plain(key, curve, sizes, places), "law": known})
+            plain.append(_plain(key, curve, sizes, places))
         parts.append(_workload_part(several, name, inner))
     parts.append(SectionPart(lines=remarks, on=On.PRINTED))
     return Section(
@@ -183,31 +175,13 @@ def ratio_words(one: TimeAtSize) -> tuple[str, str]:
     return f"{one.speedup.value:.3g}{_bounds(one.speedup)}", percent(one.efficiency)
 
 
-def _law_words(law: Usl | None) -> str:
-    if law is None:
-        return f"no law fitted: a fit needs {LEAST_SIZES} sizes, and more runs than parameters"
-    return f"contention {percent(law.contention)}, coherency {percent(law.coherency)}; {_peak(law)}"
-
-
-def _peak(law: Usl) -> str:
-    reach = int(REACH * law.largest)
-    if law.peak is None:
-        return f"more threads still help up to {reach}, beyond which nothing is predicted"
-    if law.speedup(2) < 1:
-        return "one thread has the highest throughput"
-    return f"beyond {max(2, round(law.peak))} threads, more threads reduce the throughput"
-
-
 def percent(interval: Interval) -> str:
-    """``82.1 % [80.3, 84]``; the value alone without an interval, ``...`` for an unknown bound."""
+    """``82.1 % [80.3, 84]``; the value alone without an interval."""
     return f"{100 * interval.value:.3g} %{_bounds(interval.times(100))}"
 
 
 def _bounds(interval: Interval) -> str:
-    if interval.low is None:
-        return ""
-    high = "..." if interval.high is None else f"{interval.high:.3g}"
-    return f" [{interval.low:.3g}, {high}]"
+    return "" if interval.low is None else f" [{interval.low:.3g}, {interval.high:.3g}]"
 
 
 def _link(params_id: str, place: Place, anchors: Sequence[str]) -> str:

@@ -29,7 +29,6 @@ _found = _functions()
 betaincinv = _found.betaincinv
 chdtrc = _found.chdtrc
 chdtri = _found.chdtri
-fdtri = _found.fdtri
 gammaincinv = _found.gammaincinv
 nctdtr = _found.nctdtr
 nctdtrinc = _found.nctdtrinc

@@ -63,7 +63,7 @@ def report(
 
     With B (the same suite on Slurm and on Kubernetes, say): one page with both curves, and a verdict at every size that
     both have. Sizes with another layout of workers are refused. With --only: verdicts; scaling
-    (speed-up, efficiency, scalability law); links between workers; runs (the outcome of each); coverage (what was
+    (speed-up, efficiency); links between workers; runs (the outcome of each); coverage (what was
     measured when); changes over dates.
     """
     from gpubench.cli.results.show import report as run
