@@ -79,7 +79,7 @@ Protocol = Annotated[str | None, typer.Option(help="tcp or ucx.", autocompletion
 Runtime = Annotated[
     str | None,
     typer.Option(
-        help="How runs enter their image: venv, conda, modules, docker, pyxis, enroot, apptainer or charliecloud.",
+        help="How runs enter their image: venv, conda, modules, docker, pyxis, enroot or apptainer.",
         autocompletion=completion.runtimes,
     ),
 ]

@@ -40,8 +40,6 @@ class StopRequest:
         self._woken, written = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(written, warn_on_full_buffer=False)
         atexit.register(_ignore)
-        # A runtime that has to outlive us blocks it for us too: templates/runtimes/charliecloud.sh.j2
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
 
     def asked(self) -> bool:
         """Whether the process was asked to end."""

@@ -6,10 +6,10 @@ from gpubench.model.site import Site
 
 _RUNTIMES = {
     ("kubernetes", "indexed-job"): ("pod",),
-    ("local", "fork"): ("apptainer", "charliecloud", "conda", "docker", "enroot", "modules", "venv"),
-    ("lsf", "jsrun"): ("apptainer", "charliecloud", "conda", "modules", "venv"),
+    ("local", "fork"): ("apptainer", "conda", "docker", "enroot", "modules", "venv"),
+    ("lsf", "jsrun"): ("apptainer", "conda", "modules", "venv"),
     ("pbs", "ssh"): ("apptainer", "conda", "modules", "venv"),
-    ("slurm", "srun"): ("apptainer", "charliecloud", "conda", "enroot", "modules", "pyxis", "venv"),
+    ("slurm", "srun"): ("apptainer", "conda", "enroot", "modules", "pyxis", "venv"),
     ("slurm", "ssh"): ("apptainer", "conda", "modules", "venv"),
 }
 VALID = {(*pair, runtime) for pair, runtimes in _RUNTIMES.items() for runtime in runtimes}

@@ -2,7 +2,6 @@
 
 from gpubench.runtimes.apptainer import Apptainer
 from gpubench.runtimes.base import Expanded, ImagePlace, Runtime
-from gpubench.runtimes.charliecloud import Charliecloud
 from gpubench.runtimes.docker import Docker
 from gpubench.runtimes.enroot import Enroot
 from gpubench.runtimes.modules import Modules
@@ -10,7 +9,6 @@ from gpubench.runtimes.pyxis import Pyxis
 
 RUNTIMES: dict[str, Runtime] = {
     "apptainer": Apptainer(),
-    "charliecloud": Charliecloud(),
     "conda": Runtime("conda"),  # not activated: hooks of an activation set what no variant names
     "docker": Docker(),
     "enroot": Enroot(),

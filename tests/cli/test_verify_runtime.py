@@ -14,9 +14,8 @@ from gpubench.errors import MissingToolError, PlanRefusedError
     ("programs", "own", "kind", "runtime"),
     [
         (["enroot"], "pyxis", "squashfs", "enroot"),
-        (["ch-run", "enroot"], "pyxis", "squashfs", "charliecloud"),
-        (["apptainer", "ch-run"], "pyxis", "squashfs", "apptainer"),
-        (["ch-run", "enroot"], "enroot", "squashfs", "enroot"),
+        (["apptainer", "enroot"], "pyxis", "squashfs", "apptainer"),
+        (["apptainer", "enroot"], "enroot", "squashfs", "enroot"),
         (["docker"], "pod", "docker", "docker"),
         ([], "conda", "conda", "conda"),
     ],
@@ -32,7 +31,7 @@ def test_a_runtime_whose_program_is_here_starts_the_image(  # noqa: PLR0917 - a 
 
 def test_without_any_of_them_they_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MissingToolError, match="kind squashfs is here: apptainer, ch-run, enroot"):
+    with pytest.raises(MissingToolError, match="kind squashfs is here: apptainer, enroot"):
         runtime_here("pyxis", "squashfs")
     with pytest.raises(PlanRefusedError, match="kind other can't be started"):
         runtime_here("pyxis", "other")

@@ -167,8 +167,8 @@ def test_an_image_imported_into_a_squashfs_file_runs_the_campaign_without_docker
     }
     done = site.run("images", "import", "1.22.0", *site.settings, env=enroot)
     assert done.returncode == 0, done.stdout + done.stderr
-    words = ["bench", "--runtime", "charliecloud", "--suite", "verify", "--variants", "a=1.22.0 b=1.22.0"]
-    nowhere = {"DOCKER_HOST": "unix:///nowhere/docker.sock"}
+    words = ["bench", "--runtime", "enroot", "--suite", "verify", "--variants", "a=1.22.0 b=1.22.0"]
+    nowhere = {**enroot, "DOCKER_HOST": "unix:///nowhere/docker.sock"}
     done = site.run(*words, "--blocks", "1", "--seed", "1", "--outputs", "squashed", env=nowhere)
     assert done.returncode == 0, done.stdout + done.stderr
     (campaign,) = (site.directory / "squashed").iterdir()

@@ -129,7 +129,7 @@ def test_verify_takes_the_locked_container_where_nothing_else_was_asked_for(
     assert (done.returncode, "Docker doesn't answer" in done.stderr) == (5, True), done.stdout + done.stderr
     assert not (tmp_path / "images" / "venv").exists()
     assert ("not imported on this machine" in done.stdout) == (site == "draco")
-    asked = gpubench("images", "verify", "1.22.0", "--site", site, "--runtime", "charliecloud", "--set", root, env=env)
+    asked = gpubench("images", "verify", "1.22.0", "--site", site, "--runtime", "apptainer", "--set", root, env=env)
     assert (asked.returncode, f"images import --site {site} --ucx 1.22.0" in asked.stderr) == (2, True), asked.stderr
 
 

@@ -12,10 +12,10 @@ from tests.plan.requests_by_hand import site
 
 TOGETHER = {
     ("kubernetes", "indexed-job"): "pod",
-    ("local", "fork"): "apptainer charliecloud conda docker enroot modules venv",
-    ("lsf", "jsrun"): "apptainer charliecloud conda modules venv",
+    ("local", "fork"): "apptainer conda docker enroot modules venv",
+    ("lsf", "jsrun"): "apptainer conda modules venv",
     ("pbs", "ssh"): "apptainer conda modules venv",
-    ("slurm", "srun"): "apptainer charliecloud conda enroot modules pyxis venv",
+    ("slurm", "srun"): "apptainer conda enroot modules pyxis venv",
     ("slurm", "ssh"): "apptainer conda modules venv",
 }
 RUNTIMES = sorted({runtime for words in TOGETHER.values() for runtime in words.split()})

@@ -120,12 +120,6 @@ PLANS = {
         blocks=1,
         images=MODULES,
     ),
-    "local-fork-charliecloud": plan(
-        VARIANTS,
-        site=site(runtime="charliecloud", container=ContainerSettings(mounts=["/data sets:/mnt"])),
-        blocks=1,
-        images=SQUASHFS,
-    ),
     "slurm-srun-pyxis": plan(
         VARIANTS,
         site=site(**SLURM, runtime="pyxis", container=ContainerSettings(mounts=["/data:/data:ro"])),
@@ -151,9 +145,6 @@ PLANS = {
         nodes=[2],
         blocks=1,
         images=SQUASHFS,
-    ),
-    "slurm-srun-charliecloud": plan(
-        VARIANTS, site=site(**SLURM, runtime="charliecloud"), nodes=[2], blocks=1, images=SQUASHFS
     ),
     "kubernetes-indexed-job-pod": plan(
         VARIANTS,
@@ -186,7 +177,6 @@ PLANS = {
         images={spec: one.model_copy(update={"kind": "conda"}) for spec, one in VENVS.items()},
     ),
     "lsf-jsrun-apptainer": plan(VARIANTS, site=lsf(runtime="apptainer"), nodes=[2], blocks=1, images=SQUASHFS),
-    "lsf-jsrun-charliecloud": plan(VARIANTS, site=lsf(runtime="charliecloud"), nodes=[2], blocks=1, images=SQUASHFS),
     "slurm-srun-modules": plan(VARIANTS, site=site(**SLURM, runtime="modules"), nodes=[2], blocks=1, images=MODULES),
     "slurm-ssh-apptainer": plan(
         VARIANTS,

@@ -121,7 +121,7 @@ written = st.builds(
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("runtime", ["venv", "pyxis", "apptainer", "charliecloud", "enroot"])
+@pytest.mark.parametrize("runtime", ["venv", "pyxis", "apptainer", "enroot"])
 @settings(max_examples=examples(20), phases=[Phase.generate])  # to shrink one takes minutes
 @given(what=written)
 def test_what_a_jobs_commands_see_is_what_was_written(runtime: str, what: Written) -> None:

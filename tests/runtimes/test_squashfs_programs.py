@@ -1,8 +1,7 @@
-"""Real containers: a squashfs file with a real Python, started by Apptainer or ch-run as a job script starts it."""
+"""Real containers: a squashfs file with a real Python, started by Apptainer as a job script starts it."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
@@ -17,18 +16,16 @@ from gpubench import resources
 from gpubench.errors import UsageError
 from gpubench.model.image import Image
 from gpubench.render.environment import words
-from gpubench.runtimes import RUNTIMES, ImagePlace, Runtime, charliecloud
+from gpubench.runtimes import RUNTIMES, ImagePlace
 from tests.conftest import need
 from tests.importing.nodes import REPOSITORY, Importer, image_files, item
 from tests.importing.registry import Registry
 from tests.slurm.images import add_python
 
 PASSED = ("GPUBENCH_RANK", "OUTDIR", "SCRATCHDIR")
-OF_THE_RUNTIME = {
-    "apptainer": {"HOME", "LANG", "LC_CTYPE", "PROMPT_COMMAND", "PS1", "PWD", "USER"},
-    "ch-run": {"CH_RUNNING", "LC_CTYPE", "USER"},
-}
-"""By program: names of variables that it sets."""
+OF_APPTAINER = {"HOME", "LANG", "LC_CTYPE", "PROMPT_COMMAND", "PS1", "PWD", "USER"}
+"""Names of variables that it sets."""
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 STOPPABLE = """
 import os, signal, sys, time
 from pathlib import Path
@@ -40,7 +37,6 @@ def stop(number, frame):
     sys.exit(int(Path("code").read_text()))
 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
     signal.signal(number, stop)
-signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])  # as the node half does
 Path("ready").touch()
 time.sleep(60)
 """
@@ -49,7 +45,8 @@ time.sleep(60)
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A root file system that holds this interpreter, its standard library and the C libraries that they need."""
-    need(bool(shutil.which("ch-run") and shutil.which("mksquashfs")), "charliecloud-runtime and squashfs-tools")
+    need(shutil.which("apptainer") is not None, "apptainer (bash requirements/apptainer.sh)")
+    need(shutil.which("mksquashfs") is not None, "squashfs-tools")
     need(os.access("/dev/fuse", os.R_OK | os.W_OK), "/dev/fuse")
     root = tmp_path_factory.mktemp("root")
     for name in ("dev", "etc", "mnt", "proc", "sys", "tmp", "var/tmp"):
@@ -73,7 +70,6 @@ def squashfs(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def imported(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """That tree as an image of a registry that sets variables, imported by Apptainer."""
-    need(shutil.which("apptainer") is not None, "apptainer (bash requirements/apptainer.sh)")
     work = tmp_path_factory.mktemp("imported")
     importer = Importer(work / "node", work / "images", "apptainer")
     with Registry() as registry:
@@ -87,9 +83,8 @@ def imported(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Job:
     """A job's directory with the lines of a job script that start a container."""
 
-    def __init__(self, runtime: str, campaign: Path, image: Path, place: ImagePlace) -> None:
-        self.runtime = RUNTIMES[runtime]
-        self.below = charliecloud.HOST if runtime == "charliecloud" else ""
+    def __init__(self, campaign: Path, image: Path, place: ImagePlace) -> None:
+        self.runtime = RUNTIMES["apptainer"]
         self.campaign = campaign
         self.directory = campaign / "jobs" / "j001"
         self.directory.mkdir(parents=True)
@@ -141,29 +136,9 @@ def wait_for(path: Path) -> None:
         time.sleep(0.02)
 
 
-def name_of(pid: str) -> str:
-    """The program of a process; empty when it has ended."""
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text()
-    return ""
-
-
-@pytest.fixture(params=["apptainer", "charliecloud", "apptainer-import"])
-def runtime(request: pytest.FixtureRequest) -> str:
-    if "apptainer" in request.param:
-        need(shutil.which("apptainer") is not None, "apptainer (bash requirements/apptainer.sh)")
-    return str(request.param).partition("-")[0]
-
-
-@pytest.fixture
-def image(request: pytest.FixtureRequest, runtime: str) -> Path:
-    found: Path = request.getfixturevalue("imported" if "apptainer-import" in request.node.name else "squashfs")
-    return found
-
-
-@pytest.fixture
-def job(tmp_path: Path, image: Path, runtime: str) -> Job:
-    return Job(runtime, tmp_path / "a campaign", image, ImagePlace(passed=PASSED))
+@pytest.fixture(params=["squashfs", "imported"])
+def job(request: pytest.FixtureRequest, tmp_path: Path) -> Job:
+    return Job(tmp_path / "a campaign", request.getfixturevalue(request.param), ImagePlace(passed=PASSED))
 
 
 @pytest.mark.system
@@ -183,7 +158,7 @@ def test_campaign_and_scratch_are_seen_by_their_own_paths_and_can_be_written(job
         "    print(os.environ[name])\n    (Path(os.environ[name]) / 'written').write_text('x')\n"
         "print(Path.cwd())"
     )
-    assert said.splitlines() == [f"{job.below}{path}" for path in (job.campaign, job.scratch, job.directory)]
+    assert said.splitlines() == [str(path) for path in (job.campaign, job.scratch, job.directory)]
     assert (code, (job.campaign / "written").read_text(), (job.scratch / "written").read_text()) == (0, "x", "x")
     assert (job.campaign / "written").stat().st_uid == os.getuid()
 
@@ -210,13 +185,13 @@ def test_of_the_hosts_environment_only_the_passed_variables_arrive(job: Job) -> 
         GPUBENCH_RANK="a,b=$HOME 'c'",
     )
     arrived = dict(line.split("=", 1) for line in said.splitlines())
-    assert (arrived["GPUBENCH_RANK"], arrived["PATH"], code) == ("a,b=$HOME 'c'", charliecloud.PATH, 0)
+    assert (arrived["GPUBENCH_RANK"], arrived["PATH"], code) == ("a,b=$HOME 'c'", PATH, 0)
     others = {name for name in arrived if not name.startswith(("APPTAINER_", "SINGULARITY_"))}
     assert ("STACK" in arrived) == ("imported" in job.image.reference)
     if "STACK" in arrived:  # the image's own, where Apptainer imported it; its search path for libraries is kept, too
         assert arrived["LD_LIBRARY_PATH"] == "of the image:/.singularity.d/libs"
         others -= {"STACK", "LD_LIBRARY_PATH"}
-    assert others - OF_THE_RUNTIME[job.runtime.PROGRAM] == {"GPUBENCH_RANK", "OUTDIR", "PATH", "SCRATCHDIR"}
+    assert others - OF_APPTAINER == {"GPUBENCH_RANK", "OUTDIR", "PATH", "SCRATCHDIR"}
 
 
 @pytest.mark.system
@@ -251,24 +226,9 @@ def test_a_signal_reaches_the_program_which_ends_by_itself(job: Job, number: sig
         wait_for(job.campaign / "ready")
         (os.killpg if whole_group else os.kill)(started.pid, number)
         said, _ = started.communicate(timeout=150)
-    # Slurm and Ctrl-C signal everybody, ch-run too: it has to stay until the program inside needs its files no more.
+    # Slurm and Ctrl-C signal everybody, Apptainer too: it stays until the program inside needs its files no more.
     assert (job.campaign / "stopped").exists(), said
     assert started.returncode == 42, said
-
-
-@pytest.mark.system
-@pytest.mark.parametrize("runtime", ["charliecloud"])  # Apptainer hands it on at once: it ends the program
-def test_a_signal_before_python_listens_is_not_lost(job: Job) -> None:
-    (job.campaign / "code").write_text("42")
-    with job.start("import time\ntime.sleep(0.5)\n" + STOPPABLE) as started:
-        children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
-        deadline = time.monotonic() + 150
-        while "ch-run" not in "".join(map(name_of, children.read_text().split())):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        started.terminate()
-        started.communicate(timeout=150)
-    assert started.returncode == 42
 
 
 @pytest.mark.system
@@ -280,24 +240,17 @@ def test_two_containers_at_once_share_a_node_and_an_image(job: Job) -> None:
 
 
 @pytest.mark.system
-def test_a_site_mounts_its_own_directories(tmp_path: Path, squashfs: Path, runtime: str) -> None:
+def test_a_site_mounts_its_own_directories(tmp_path: Path, squashfs: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "file").write_text("of the site")
-    job = Job(runtime, tmp_path / "campaign", squashfs, ImagePlace(passed=PASSED, mounts=[f"{tmp_path / 'data'}:/mnt"]))
+    job = Job(tmp_path / "campaign", squashfs, ImagePlace(passed=PASSED, mounts=[f"{tmp_path / 'data'}:/mnt"]))
     assert job.run("print(open('/mnt/file').read())") == ("of the site\n", 0)
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("runtime", ["apptainer"])
 def test_the_campaigns_own_files_are_read_only(job: Job) -> None:
     said, code = job.run("open('written', 'w')")
     assert (said.splitlines()[-1], code) == ("OSError: [Errno 30] Read-only file system: 'written'", 1)
-
-
-@pytest.mark.parametrize("mount", ["/data:/data:ro", "/data", ":/data", "/data:"])
-def test_a_mount_that_charliecloud_cannot_make_is_refused_in_one_line(mount: str) -> None:
-    with pytest.raises(UsageError, match=f"can't mount '{mount}'; write HOST:INSIDE"):
-        RUNTIMES["charliecloud"].prefix(ImagePlace(mounts=[mount]))
 
 
 @pytest.mark.parametrize("mount", ["/data:/data:rx", "/data", ":/data", "/data:", "/a,b:/c"])
@@ -314,9 +267,8 @@ def test_gpus_are_asked_for_where_the_site_may_have_some() -> None:
     ]
 
 
-@pytest.mark.parametrize("program", [RUNTIMES["apptainer"], RUNTIMES["charliecloud"]])
-def test_the_template_passes_shellcheck(program: Runtime) -> None:
-    text = resources.texts("templates")[program.TEMPLATE]
+def test_the_template_passes_shellcheck() -> None:
+    text = resources.texts("templates")[RUNTIMES["apptainer"].TEMPLATE]
     inner = text.partition("<<'SH'\n")[2].partition("\nSH\n")[0]
     for script in (text, inner):
         checked = subprocess.run(

@@ -1,4 +1,4 @@
-"""Campaigns from squashfs images on two hosts: by the options of pyxis, by enroot, Charliecloud and Apptainer."""
+"""Campaigns from squashfs images on two hosts: by the options of pyxis, by enroot and Apptainer."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tests.slurm.hosts import until
 from tests.slurm.test_campaigns import leave_no_process, running
 
 pytestmark = pytest.mark.system
-RUNTIMES = ["pyxis", "enroot", "charliecloud"]
+RUNTIMES = ["pyxis", "enroot"]
 
 
 @pytest.fixture
 def user(request: pytest.FixtureRequest, imported: LockRow) -> Login:
     """A user other than root, whose images are squashfs files; root where those are mounted and only root may."""
-    mounted = "charliecloud" in request.node.name or "apptainer" in request.node.name
-    if "apptainer" in request.node.name:
+    mounted = "apptainer" in request.node.name
+    if mounted:
         need(shutil.which("apptainer") is not None, "apptainer (bash requirements/apptainer.sh)")
     only_root = mounted and not Path("/dev/fuse").stat().st_mode & 0o002
     login: Login = request.getfixturevalue("login" if only_root else "nobody")
@@ -135,7 +135,7 @@ def test_a_container_whose_unpacking_was_cut_off_is_never_started_and_the_next_j
     assert unpacked(slurm) == []
 
 
-@pytest.mark.parametrize("runtime", ["pyxis", "enroot"])
+@pytest.mark.parametrize("runtime", RUNTIMES)
 def test_what_a_killed_job_left_on_its_nodes_is_listed_and_removed(
     slurm: SlurmCluster, user: Login, runtime: str
 ) -> None:
@@ -192,7 +192,7 @@ def test_a_file_that_is_not_what_was_imported_is_refused_at_submit_or_in_the_job
     assert unpacked(slurm) == []
 
 
-@pytest.mark.parametrize("runtime", ["pyxis", "enroot"])
+@pytest.mark.parametrize("runtime", RUNTIMES)
 def test_why_a_container_did_not_start_is_said_by_status_and_stays_with_the_campaign(
     slurm: SlurmCluster, user: Login, runtime: str
 ) -> None:

@@ -26,7 +26,6 @@ PLACES = {
     "venv": 'o\'dd "name" $(date), `x` a=1: JobState=FAILED ü',
     "pyxis": 'o\'dd "name" $(date) `x` a=1 JobState=FAILED ü',  # its grammar parts mounts by commas and colons
     "enroot": 'o\'dd "name" $(date), `x` a=1 JobState=FAILED ü',  # its grammar parts mounts by colons
-    "charliecloud": 'o\'dd "name" $(date), `x` a=1 JobState=FAILED ü',  # the same
     "apptainer": "o'dd $(date) `x` a=1 JobState=FAILED ü",  # and by commas, as CSV
 }
 
