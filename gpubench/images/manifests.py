@@ -19,7 +19,6 @@ from gpubench.spec.plain import content_id, parse_json
 BUILD_MANIFEST = "/gpubench/manifest.json"
 """Where every container image says what it is."""
 BUILD_ID_LABEL = "io.gpubench.build-id"
-STAGE_LABEL = "io.gpubench.stage"
 SITE_LABEL = "io.gpubench.site"
 
 

@@ -83,3 +83,13 @@ def log_in(docker_home: Path, host: str, user: str = USER, password: str = PASSW
 def sha256(content: bytes) -> str:
     """As registries write it."""
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def remove(engine: Engine, image: str) -> None:
+    """An image with all its tags."""
+    engine._api.remove_image(image, force=True)
+
+
+def layers(engine: Engine, image: str) -> list[str]:
+    """The hashes of the image's layers, from the lowest on."""
+    return list(engine._api.inspect_image(image)["RootFS"]["Layers"])  # type: ignore[no-untyped-call]

@@ -192,35 +192,6 @@ def test_versions_are_built_on_one_image_of_their_stack(site: Site, daemon: Dock
     assert [layers[: len(stack)] for layers in versions] == [stack, stack]
 
 
-def test_prune_lists_what_nobody_names_and_removes_it_only_when_told(site: Site, daemon: DockerDaemon) -> None:
-    stack = "gpubench:stack-ucxx-0.45.1"
-    named = {f"{row['registry']}:{row['tag']}" for row in site.rows.values()}
-    before = site.run("images", "prune")
-    assert "docker image" not in before.stdout, before.stdout  # BuildKit leaves none of its own
-    with contextlib.closing(daemon.client()) as client:
-        made = client.containers.create(min(named), ["-"])
-        leftover = made.commit().id  # ours by its labels, and nobody names it
-        made.remove()
-    listed = site.run("images", "prune")
-    assert listed.returncode == 0, listed.stderr
-    assert re.findall(r"^unused +docker image (sha256:\w+)", listed.stdout, re.MULTILINE) == [leftover]
-    assert not [row for row in site.rows.values() if row["digest"] in listed.stdout]
-    assert stack not in listed.stdout  # the named images are built on it
-    assert site.run("images", "prune", "--yes").returncode == 0
-    assert leftover not in local_images(site, "{{.ID}}")
-    assert {*named, stack} <= local_images(site)
-    # When nobody names the versions any more, they and what they share go, in an order that the engine accepts.
-    (site.directory / "images.lock.toml").rename(site.directory / "images.lock.toml.away")
-    assert site.run("images", "prune", "--yes", "--outputs", "none").returncode == 0
-    assert not {*named, stack} & local_images(site)
-
-
-def local_images(site: Site, form: str = "{{.Repository}}:{{.Tag}}") -> set[str]:
-    words = ["docker", "images", "--no-trunc", "--format", form]
-    listed = subprocess.run(words, env=plain_environment(site.env), capture_output=True, text=True, check=True)
-    return set(listed.stdout.split())
-
-
 def containers(site: Site) -> str:
     listed = subprocess.run(
         ["docker", "ps", "--all", "--quiet"],

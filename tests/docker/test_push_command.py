@@ -11,7 +11,7 @@ from gpubench.images.docker.registry import Registry
 from gpubench.model.images_lock import ImagesLock, LockRow
 from tests.conftest import Run
 from tests.docker.daemon import DockerDaemon, RegistryServer
-from tests.docker.images import built
+from tests.docker.images import built, remove
 
 pytestmark = pytest.mark.system
 
@@ -56,7 +56,7 @@ def test_a_local_image_and_one_of_another_registry_are_pushed_once_each(  # noqa
     assert f"1.22.0: {here}@{digest}" in said
     assert "nothing to push: every image is in" in push(here)
 
-    engine.remove(image)  # the second registry gets it from the first, not from what happens to lie in the engine
+    remove(engine, image)  # the second registry gets it from the first, not from what happens to lie in the engine
     with RegistryServer() as other:
         there = f"{other.host}/team/pushed"
         assert f"1.22.0: {there}@" in push(f"http://{there}")  # however it is asked, runtimes know it by its name

@@ -17,7 +17,7 @@ from gpubench.images.docker.engine import Engine
 from gpubench.images.docker.registry import Registry
 from tests.conftest import free_port
 from tests.docker.daemon import PASSWORD, USER, DockerDaemon, RegistryServer
-from tests.docker.images import Seen, build_one, built, dockerfile, job, log_in, tags
+from tests.docker.images import Seen, build_one, built, dockerfile, job, log_in, remove, tags
 from tests.docker.proxy import Fault, Proxy
 
 pytestmark = pytest.mark.system
@@ -51,7 +51,7 @@ def test_the_digest_of_a_push_is_what_the_registry_says_and_what_is_pulled(
     assert any("layers done" in text for _, text, _ in seen.steps)
     assert seen.ended == {"v1.14.x": "done"}
 
-    engine.remove(outcome.image)
+    remove(engine, outcome.image)
     assert not any(place in tag for tag in tags(daemon))
     assert engine.pull(found.reference) == outcome.image
 
@@ -62,8 +62,8 @@ def test_a_tag_that_moved_leaves_the_digest_where_it_was(engine: Engine, registr
     old, new = push(engine, first, place), push(engine, second, place)
     assert old != new
     assert Registry(place).resolve("v1").digest == new
-    engine.remove(first)
-    engine.remove(second)
+    remove(engine, first)
+    remove(engine, second)
     pulled = engine.pull(f"{place}@{old}")
     assert pulled == first
     assert engine.read_file(pulled, "/gpubench/manifest.json") == b"first"

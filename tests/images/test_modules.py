@@ -136,17 +136,6 @@ def test_a_cluster_runs_on_modules_until_they_change(own: Site) -> None:
     assert (gone.returncode, "can't read" in gone.stderr) == (3, True)
 
 
-@pytest.mark.integration
-def test_load_lines_that_nobody_names_are_pruned(own: Site) -> None:
-    assert own("build", "1.17.0").returncode == 0
-    folder = own.folder / "images" / "modules"
-    kept = [path.name for path in folder.iterdir()]
-    (folder / "local-0123456789ab").mkdir()
-    done = own.gpubench("images", "prune", "--yes", "--set", f"paths.images={own.folder / 'images'}")
-    assert f"removed  load lines {folder / 'local-0123456789ab'}" in done.stdout
-    assert [path.name for path in folder.iterdir()] == kept
-
-
 def test_the_runtimes_words_become_the_modules_python_with_what_they_bring(tmp_path: Path) -> None:
     settings = site().image.model_copy(update={"modules": ["a b/{ucx}"], "prefix": str(tmp_path / "o'neill & {ucx}")})
     text = render_modules("bench", settings, "1.17.0", resources.texts("templates"))

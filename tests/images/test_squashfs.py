@@ -1,18 +1,16 @@
-"""Imported squashfs files: found, checked, listed, removed."""
+"""Imported squashfs files: found, checked, listed."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import time
 from pathlib import Path
 
 import pytest
 
 from gpubench.errors import DataError
 from gpubench.images.kinds import squashfs
-from gpubench.render.importing import SIDECAR, link_name, squashfs_name
+from gpubench.render.importing import SIDECAR, squashfs_name
 
 DATA = b"hsqs and more"
 
@@ -94,37 +92,3 @@ def test_the_list_is_sorted_and_leaves_out_temporary_and_damaged_ones(tmp_path: 
     (tmp_path / f".sha256-{4:064x}.node.1.2.part").mkdir()
     assert [one.spec for one in squashfs.imported(tmp_path)] == ["1.19.0", "1.22.0"]
     assert squashfs.imported(tmp_path / "none") == []
-
-
-def test_removing_takes_the_file_and_its_own_link(tmp_path: Path) -> None:
-    first, second = put(tmp_path, 1), put(tmp_path, 2)
-    link = tmp_path / link_name("1.19.0", "20260101")
-    link.symlink_to(squashfs_name(digest(2)))
-    found = squashfs.at(first)
-    assert found
-    found.remove()
-    assert (first.parent.exists(), link.resolve()) == (False, second)
-    other = squashfs.at(second)
-    assert other
-    other.remove()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_a_dead_import_left_is_found_and_a_living_one_is_left_alone(tmp_path: Path) -> None:
-    names = [f".sha256-{number:064x}.node.{number}.2" for number in range(3)]
-    for name in names:
-        (tmp_path / f"{name}.part").mkdir()
-        (tmp_path / f"{name}.part" / "image.sqsh").write_bytes(DATA)
-        (tmp_path / f"{name}.beat").touch()
-    long_ago = time.time() - 2 * squashfs.ABANDONED_S
-    for path in tmp_path.rglob("*"):
-        os.utime(path, (long_ago, long_ago))
-    os.utime(tmp_path / f"{names[1]}.beat")  # it lives
-    os.utime(tmp_path / f"{names[2]}.part" / "image.sqsh")  # somebody still writes into it
-    left = squashfs.abandoned(tmp_path)
-    assert [path.name for path in left] == [f"{names[0]}.beat", f"{names[0]}.part", f"{names[2]}.beat"]
-    assert squashfs.size_of(left[1]) == len(DATA)
-    for path in left:
-        squashfs.discard(path)
-    assert squashfs.abandoned(tmp_path) == []
-    assert (tmp_path / f"{names[1]}.part").exists()

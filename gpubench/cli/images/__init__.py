@@ -1,1 +1,1 @@
-"""The group ``gpubench images``: build, push, import, list, show, verify, lock, prune."""
+"""The group ``gpubench images``: build, push, import, list, show, verify, lock."""

@@ -36,7 +36,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 def register(app: typer.Typer) -> None:
     """Add the group."""
     group = options.command_group("One image per UCX version. Build, push, import, list and verify images.")
-    for command in (build, push, import_, show, verify, lock, prune):
+    for command in (build, push, import_, show, verify, lock):
         group.command(command.__name__.rstrip("_"))(command)
     group.command("list")(list_)
     app.add_typer(group, name="images")
@@ -170,19 +170,6 @@ def lock(
 
     asked = CampaignOptions(site=site, settings=settings)
     lock.lock(_site(asked), from_registry=from_registry)
-
-
-def prune(
-    site: options.Site = "local",
-    outputs: options.Outputs = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Remove what is listed.")] = False,
-    settings: options.Set = None,
-) -> None:
-    """List what nothing needs any more; --yes removes it. Images in no lock row or campaign, leftovers of builds."""
-    from gpubench.cli.images import list_images
-
-    asked = CampaignOptions(site=site, settings=settings)
-    list_images.prune(_site(asked), outputs, remove=yes)
 
 
 def _words(specs: list[str] | None, ucx: str | None) -> list[str]:

@@ -1,8 +1,7 @@
-"""``gpubench images list`` and ``show``, and ``prune``: images that are no longer needed."""
+"""``gpubench images list`` and ``show``."""
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.table import Table
@@ -17,11 +16,10 @@ from gpubench.cli.terminal import Terminal
 from gpubench.errors import UsageError
 from gpubench.images import manifests
 from gpubench.images.kinds import KINDS
-from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, Leftover, Needed, images_root, of_lock
+from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, images_root, of_lock
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.render.environment import words
-from gpubench.store.campaign import PLAN_FILE, Campaign
 
 COLUMNS = ("version", "UCX", "kind", "site", "date", "stack", "digest or content", "where", "size")
 WIDTH = 200
@@ -99,24 +97,3 @@ def _table(entries: Sequence[Entry]) -> Table:
         words = (one.spec, one.ucx, one.kind, one.site, one.date, one.stack, one.identity, one.where, size)
         table.add_row(*map(Text, words))
     return table
-
-
-def prune(site: Site, outputs: Path | None, *, remove: bool) -> None:
-    """List, and with ``remove`` delete, what neither the lock nor any campaign below ``outputs`` names."""
-    folder = outputs or Path(site.paths.outputs)
-    plans = [Campaign.open(path.parent).plan for path in sorted(folder.glob(f"*/{PLAN_FILE}"))]
-    images = tuple(variant.image for plan in plans for variant in plan.variants if variant.image)
-    needed = Needed(rows=tuple(read_lock().image), images=images)
-    found: list[Leftover] = [one for kind in KINDS.values() for one in kind.leftovers(ImagePaths.of(site), needed)]
-    for one in found:
-        if remove:
-            one.remove()
-        say(f"{'removed' if remove else 'unused'}  {one.what}  {format_bytes(one.size) if one.size else ''}".rstrip())
-    total = sum(one.size for one in found)
-    if not found:
-        say("nothing to remove")
-    elif not remove:
-        say(
-            f"{len(found)} things, {format_bytes(total)}, that neither images.lock.toml nor a campaign in {folder} "
-            "names; to remove them, add --yes"
-        )

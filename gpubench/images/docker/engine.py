@@ -122,7 +122,6 @@ class LocalImage:
     tags: tuple[str, ...]
     labels: Mapping[str, str]
     created: dt.datetime
-    size: int
     digests: tuple[str, ...]
 
 
@@ -239,21 +238,11 @@ class Engine:
                 tags=tuple(tag for tag in row.get("RepoTags") or () if not tag.startswith("<none>")),
                 labels=row.get("Labels") or {},
                 created=dt.datetime.fromtimestamp(row["Created"], dt.UTC),
-                size=row["Size"],
                 digests=tuple(digest for digest in row.get("RepoDigests") or () if not digest.startswith("<none>")),
             )
             for row in rows
         ]
         return sorted(found, key=lambda image: (image.created, image.id), reverse=True)
-
-    def remove(self, image: str) -> None:
-        """Remove an image with all its tags. Raises MissingToolError: a running container uses it, or there is none."""
-        with _failing(f"remove image {image}"):
-            self._api.remove_image(image, force=True)
-
-    def layers(self, image: str) -> tuple[str, ...]:
-        """The hashes of the image's layers, from the lowest on: an image that was built on another begins with its."""
-        return tuple(self._inspect(image)["RootFS"].get("Layers") or ())
 
     def architecture(self, image: str) -> str:
         """As ``uname -m`` says it."""

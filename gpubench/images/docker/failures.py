@@ -71,7 +71,7 @@ def disk_full(what: str, said: str) -> MissingToolError:
     """The engine's own disk."""
     return MissingToolError(
         f"the disk of Docker is full: could not {what} ({said})",
-        then="free some space (gpubench images prune, docker system prune) and run it again",
+        then="free some space (docker system prune) and run it again",
     )
 
 

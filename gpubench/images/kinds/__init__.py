@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from gpubench.images.kinds import conda, containers, modules, squashfs, venvs
-from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, Leftover, Needed, Obtained
+from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, Obtained
 from gpubench.model.image import Image
 
 
@@ -18,9 +18,6 @@ class Kind(Protocol):
 
     def entries(self, paths: ImagePaths) -> list[Entry]:
         """What lies there that ``images.lock.toml`` doesn't name."""
-
-    def leftovers(self, paths: ImagePaths, needed: Needed) -> list[Leftover]:
-        """What may be removed: not needed by anybody, or left by a build or an import that was killed."""
 
     def ready(self, image: Image) -> None:
         """Whether a run can start it on this machine now; raises DataError or MissingToolError."""

@@ -1,4 +1,4 @@
-"""What every kind of images takes and gives: orders, paths, rows of a list, leftovers."""
+"""What every kind of images takes and gives: orders, paths, rows of a list."""
 
 import dataclasses
 import os
@@ -129,38 +129,8 @@ def _where(row: LockRow) -> str:
 
 
 def no_entries(paths: ImagePaths) -> list[Entry]:  # noqa: ARG001 - of every kind
-    """Of a kind whose images are all rows of the lock: what no row names belongs to nobody, see ``images prune``."""
+    """Of a kind whose images are all rows of the lock: what no row names belongs to nobody."""
     return []
-
-
-@dataclasses.dataclass(frozen=True)
-class Needed:
-    """Everything that somebody names: rows of the lock, images of campaigns."""
-
-    rows: tuple[LockRow, ...]
-    images: tuple[Image, ...]
-
-    def digest(self, digest: str) -> bool:
-        """Whether a row or a campaign's image has this digest."""
-        return digest in {row.digest for row in self.rows} | {image.id for image in self.images}
-
-    def path(self, folder: Path) -> bool:
-        """Whether a campaign's image lies in this folder."""
-        inside = f"{folder}/"
-        return any(
-            word.startswith(inside)
-            for image in self.images
-            for word in (image.python, image.reference, *image.env.values())
-        )
-
-
-@dataclasses.dataclass(frozen=True)
-class Leftover:
-    """Something to remove; ``size`` in bytes, 0 where that is unknown."""
-
-    what: str
-    size: int
-    remove: Callable[[], object]
 
 
 def obtain_installed(request: ImageRequest, kind: str, image_of: Callable[[LockRow], Image]) -> Obtained:

@@ -1,9 +1,5 @@
 """Kind ``conda``: a prefix on a file system that every node sees, named by all that went into it."""
 
-import contextlib
-import fcntl
-import functools
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,10 +7,7 @@ from typing import Any
 from gpubench.errors import DataError, GpubenchError, MissingToolError
 from gpubench.images import manifests
 from gpubench.images.kinds.base import (
-    ImagePaths,
     ImageRequest,
-    Leftover,
-    Needed,
     Obtained,
     Step,
     installed_ready,
@@ -109,34 +102,3 @@ def _run_script(script: Path, log: Path, step: Step) -> tuple[str, int]:
 def obtain(request: ImageRequest) -> Obtained:
     """What ``images build`` has locked; a prefix takes too long to make it by the way."""
     return obtain_installed(request, "conda", prefix_image)
-
-
-def leftovers(paths: ImagePaths, needed: Needed) -> list[Leftover]:
-    """Prefixes that no row and no campaign names, finished or not, but for those that somebody is making now."""
-    return [
-        Leftover(f"conda prefix {path}", 0, functools.partial(_remove, path))
-        for path in sorted(lock.with_suffix("") for lock in (paths.root.resolve() / "conda").glob("*-*.lock"))
-        if path.is_dir()
-        and not needed.path(path)
-        and not any(row.python.startswith(f"{path}/") for row in needed.rows)
-        and not _in_the_making(path)
-    ]
-
-
-def _in_the_making(path: Path) -> bool:
-    """Whether ``create.sh`` holds the prefix's lock."""
-    with contextlib.suppress(OSError), _lock_of(path).open("rb") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
-
-
-def _remove(path: Path) -> None:
-    shutil.rmtree(path)
-    _lock_of(path).unlink(missing_ok=True)
-
-
-def _lock_of(path: Path) -> Path:
-    return path.with_name(f"{path.name}.lock")

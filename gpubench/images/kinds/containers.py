@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from gpubench import __version__
 from gpubench.errors import MissingToolError
 from gpubench.images import manifests
-from gpubench.images.kinds.base import Found, ImagePaths, ImageRequest, Leftover, Needed, Obtained, no_entries
-from gpubench.images.manifests import STAGE_LABEL, docker_image
+from gpubench.images.kinds.base import Found, ImageRequest, Obtained, no_entries
+from gpubench.images.manifests import docker_image
 from gpubench.images.recipes import recipes
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
 
 if TYPE_CHECKING:
     from gpubench.images.container_builds import BuiltContainer
-    from gpubench.images.docker.engine import Engine, LocalImage
+    from gpubench.images.docker.engine import Engine
 
 ON_DEMAND = False
 entries = no_entries
@@ -45,38 +45,6 @@ def obtain(request: ImageRequest) -> Obtained:
 def ready(image: Image) -> None:
     """Have the image in this machine's engine, pulled by its digest if need be; raises as ``Engine``."""
     _engine().ensure(image.reference)
-
-
-def leftovers(paths: ImagePaths, needed: Needed) -> list[Leftover]:  # noqa: ARG001 - as above
-    """Images of the local engine that were built by gpubench, and that nobody names; none where no engine runs.
-
-    What a named image was built on is no leftover: the engine refuses to remove it, and it takes no space of its own.
-    """
-    try:
-        engine = _engine()
-    except MissingToolError:
-        return []
-    ours = engine.images(STAGE_LABEL)  # newest first: what was built on another is removed before it
-    named = [
-        image
-        for image in ours
-        if any(needed.digest(name) for name in (image.id, *(one.partition("@")[2] for one in image.digests)))
-    ]
-    kept = [engine.layers(image.id) for image in named]
-
-    def below(image: LocalImage) -> bool:
-        layers = engine.layers(image.id)
-        return any(len(layers) < len(above) and layers == above[: len(layers)] for above in kept)
-
-    return [
-        Leftover(
-            f"docker image {image.id} {' '.join(image.tags)}".rstrip(),
-            image.size,
-            functools.partial(engine.remove, image.id),
-        )
-        for image in ours
-        if image not in named and not below(image)
-    ]
 
 
 def _engine() -> Engine:

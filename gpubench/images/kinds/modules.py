@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import re
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,10 +15,7 @@ from gpubench.errors import DataError, GpubenchError, MissingToolError
 from gpubench.files import write_atomically
 from gpubench.images import manifests
 from gpubench.images.kinds.base import (
-    ImagePaths,
     ImageRequest,
-    Leftover,
-    Needed,
     Obtained,
     Step,
     installed_ready,
@@ -168,13 +164,3 @@ def _bash(load: Path, words: Sequence[str]) -> str:
 def obtain(request: ImageRequest) -> Obtained:
     """What ``images build`` has locked: what is loaded must not be asked anew on every day."""
     return obtain_installed(request, "modules", functools.partial(modules_image, request.root))
-
-
-def leftovers(paths: ImagePaths, needed: Needed) -> list[Leftover]:
-    """Load lines that no row and no campaign names."""
-    kept = {modules_folder(paths.root, row) for row in needed.rows if row.kind == "modules"}
-    return [
-        Leftover(f"load lines {path}", 0, functools.partial(shutil.rmtree, path))
-        for path in sorted((paths.root.resolve() / "modules").glob("*-*"))
-        if path.is_dir() and path not in kept and not needed.path(path)
-    ]

@@ -2,23 +2,17 @@
 
 import contextlib
 import dataclasses
-import functools
 import hashlib
 import json
-import secrets
-import shutil
-import time
 from pathlib import Path
 
 from gpubench.errors import DataError
 from gpubench.images import manifests
-from gpubench.images.kinds.base import Entry, Found, ImagePaths, ImageRequest, Leftover, Needed, Obtained, folder_of
+from gpubench.images.kinds.base import Entry, Found, ImagePaths, ImageRequest, Obtained, folder_of
 from gpubench.images.manifests import docker_image
 from gpubench.model.image import Image
-from gpubench.render.importing import SIDECAR, link_name, squashfs_name
+from gpubench.render.importing import SIDECAR, squashfs_name
 
-ABANDONED_S = 3600.0
-"""An importer touches its mark every few seconds; one that has been silent for an hour is dead, whatever the clocks."""
 _AGAIN = "remove its directory and import it again: gpubench images import"
 
 ON_DEMAND = False
@@ -44,18 +38,6 @@ class ImportedSquashfs:
     architecture: str
     size: int
     sha256: str
-
-    def remove(self) -> None:
-        """Remove the file, its sidecar and the link to it; what runs from it keeps its bytes on a local file system."""
-        home = self.path.parent
-        link = home.parent / link_name(self.spec, self.date)
-        with contextlib.suppress(OSError):
-            if link.readlink() == Path(home.name) / self.path.name:
-                link.unlink()
-        # First out of sight as a whole: a file without its sidecar must never be seen.
-        grave = home.with_name(f".{home.name}.{secrets.token_hex(4)}.damaged")
-        home.rename(grave)
-        shutil.rmtree(grave, ignore_errors=True)
 
 
 def find_import(folder: Path, digest: str) -> ImportedSquashfs | None:
@@ -122,37 +104,6 @@ def imported(folder: Path) -> list[ImportedSquashfs]:
     return sorted(found, key=lambda one: (one.spec, one.date, one.digest))
 
 
-def abandoned(folder: Path) -> list[Path]:
-    """Temporary files and directories below ``folder`` whose importer is dead, sorted."""
-    return [path for path in sorted(folder.glob(".sha256-*")) if time.time() - _last_sign(path) > ABANDONED_S]
-
-
-def _last_sign(path: Path) -> float:
-    """When it, what it holds, or the mark of who makes it was last written, in seconds of the epoch."""
-    stamps = [0.0]
-    for one in (path, *path.glob("*"), path.with_suffix(".beat")):
-        with contextlib.suppress(OSError):
-            stamps.append(one.stat().st_mtime)
-    return max(stamps)
-
-
-def size_of(path: Path) -> int:
-    """Bytes of a file, or of the files in a directory."""
-    found = 0
-    for one in (path, *path.rglob("*")):
-        with contextlib.suppress(OSError):
-            found += one.stat().st_size if one.is_file() else 0
-    return found
-
-
-def discard(path: Path) -> None:
-    """Remove a file or a directory; somebody else may do so at the same time."""
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
-
-
 def obtain(request: ImageRequest) -> Obtained:
     """What ``images build`` has locked and ``images import`` has brought here; nothing is built or imported now."""
     folder = folder_of(request.site, request.root)
@@ -196,16 +147,4 @@ def entries(paths: ImagePaths) -> list[Entry]:
             size=one.size,
         )
         for one in imported(paths.squashfs)
-    ]
-
-
-def leftovers(paths: ImagePaths, needed: Needed) -> list[Leftover]:
-    """Files whose digest nobody names, and what killed imports left."""
-    killed = [
-        Leftover(str(path), size_of(path), functools.partial(discard, path)) for path in abandoned(paths.squashfs)
-    ]
-    return killed + [
-        Leftover(str(one.path), one.size, one.remove)
-        for one in imported(paths.squashfs)
-        if not needed.digest(one.digest)
     ]

@@ -33,7 +33,7 @@ from gpubench.errors import DataError, MissingToolError, PlanRefusedError, Usage
 from gpubench.images import folders
 from gpubench.images.compatibility import Stack, choose, stacks
 from gpubench.images.folders import Folder, Progress
-from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, Leftover, Needed, Obtained
+from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, Obtained
 from gpubench.images.manifests import MANIFEST, manifest_id
 from gpubench.images.process import WHEELS_ONLY, environment, program, run_uv
 from gpubench.images.specs import Wheel, resolve
@@ -442,12 +442,3 @@ def entries(paths: ImagePaths) -> list[Entry]:
             )
         )
     return found
-
-
-def leftovers(paths: ImagePaths, needed: Needed) -> list[Leftover]:
-    """Folders that no campaign runs on."""
-    return [
-        Leftover(one.where, one.size, functools.partial(shutil.rmtree, one.where))
-        for one in entries(paths)
-        if not needed.path(Path(one.where))
-    ]
