@@ -26,7 +26,6 @@ need mariadbd mariadb-server
 need ip iproute2
 [ -e /usr/share/modules/init/bash ] || missing+=(environment-modules)
 need sshd openssh-server
-need rsync rsync
 need strace strace
 need gcc gcc
 need zsh zsh

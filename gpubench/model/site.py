@@ -211,15 +211,6 @@ class Defaults(Settings):
     """Patterns (``network.*``) of what may differ between a block's variants without blocking their comparison."""
 
 
-class FetchSettings(Settings):
-    """Where ``gpubench fetch`` finds campaigns of this site."""
-
-    host: str = ""
-    """Host for ssh. Empty: files of this machine."""
-    path: str = ""
-    """Directory of the campaigns there; below the home directory unless it is absolute."""
-
-
 class Toleration(Settings):
     """One toleration of a taint; the words are those of Kubernetes' own ``tolerations``."""
 
@@ -354,7 +345,6 @@ class Site(Settings):
     limits: Limits = Limits()
     estimates: TimeEstimates = TimeEstimates()
     defaults: Defaults = Defaults()
-    fetch: FetchSettings = FetchSettings()
 
     @property
     def has_gpus(self) -> bool:

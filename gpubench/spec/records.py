@@ -12,7 +12,7 @@ ANSWERS = ("ok", "wrong", "unchecked")
 
 RUN_FILE = "run.json"
 DATA_FOLDER = "data"
-"""Beside ``runs``: files that workloads read, made anew where they are missing; neither packed nor fetched."""
+"""Beside ``runs``: files that workloads read, made anew where they are missing; not packed."""
 SAMPLES_FILE = "samples.jsonl"
 LINKS_FILE = "links.jsonl"
 PROVENANCE_FILE = "provenance.json"

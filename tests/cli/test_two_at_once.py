@@ -10,17 +10,11 @@ import pytest
 
 from gpubench.schedulers import local
 from tests.cli.campaigns import SIGINT, Front, campaign_in, until, words, write_suite
-from tests.conftest import ROOT, Run, need
+from tests.conftest import ROOT, Run
 
 pytestmark = pytest.mark.system
 
 GOLDEN = ROOT / "tests" / "golden" / "schemas" / "1" / "campaign"
-
-HELD = """#!/usr/bin/env bash
-touch "$REACHED"
-until [ -e "$GO" ]; do sleep 0.02; done
-exec {rsync} "$@"
-"""
 
 
 def test_of_two_resumes_the_second_is_refused_while_the_first_waits_for_the_machine(
@@ -60,61 +54,6 @@ def test_benches_in_two_directories_take_turns(tmp_path: Path) -> None:
     fronts = [Front(home, *words(suite, "--blocks", "1"), env=queue) for home, suite in zip(homes, suites, strict=True)]
     assert [front.end() for front in fronts] == [0, 0], [front.output for front in fronts]
     assert any("waiting for this machine" in front.output for front in fronts)
-
-
-@pytest.fixture
-def far(tmp_path: Path) -> Path:
-    need(bool(shutil.which("rsync")), "rsync (requirements/system.sh)")
-    return Path(shutil.copytree(GOLDEN, tmp_path / "far" / "tiny"))
-
-
-def held_rsync(tmp_path: Path) -> dict[str, str]:
-    """Variables under which every rsync says that it was reached, and waits until it may go on."""
-    (tmp_path / "tools").mkdir()
-    (tmp_path / "tools" / "rsync").write_text(HELD.format(rsync=shutil.which("rsync")))
-    (tmp_path / "tools" / "rsync").chmod(0o755)
-    path = f"{tmp_path / 'tools'}:{os.environ['PATH']}"
-    return {"PATH": path, "REACHED": str(tmp_path / "reached"), "GO": str(tmp_path / "go")}
-
-
-def test_a_second_fetch_and_a_resume_of_the_copy_are_refused_while_the_first_fetch_runs(
-    gpubench: Run, tmp_path: Path, far: Path
-) -> None:
-    assert gpubench("fetch", "local", far).returncode == 0
-    copy = tmp_path / "outputs" / "tiny"
-    first = Front(tmp_path, "fetch", "local", str(far), env=held_rsync(tmp_path))
-    until((tmp_path / "reached").exists, "its rsync")
-    done = gpubench("fetch", "local", far)
-    assert (done.returncode, done.stderr.splitlines()) == (
-        2,
-        [f"gpubench: another gpubench fetches into {copy.relative_to(tmp_path)}, or works on it; wait for its end"],
-    )
-    assert gpubench("bench", "--campaign", copy).returncode == 2
-    assert gpubench("report", copy).returncode == 0, "who reads isn't refused"
-    (tmp_path / "go").touch()
-    assert first.end() == 0, first.output
-
-
-def test_the_rsync_of_a_killed_fetch_is_waited_for(gpubench: Run, tmp_path: Path, far: Path) -> None:
-    first = Front(tmp_path, "fetch", "local", str(far), env=held_rsync(tmp_path))
-    until((tmp_path / "reached").exists, "its rsync")
-    first.process.kill()
-    first.end()
-    done = gpubench("fetch", "local", far)
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
-    (tmp_path / "go").touch()
-    until(lambda: gpubench("fetch", "local", far).returncode == 0, "the next fetch")
-    assert gpubench("results", "fsck", tmp_path / "outputs" / "tiny").returncode == 0
-
-
-def test_a_campaign_that_is_fetched_while_its_report_is_made_again_comes_whole(
-    gpubench: Run, tmp_path: Path, far: Path
-) -> None:
-    reporting = Front(tmp_path, "report", str(far))
-    fetched = gpubench("fetch", "local", far)
-    assert fetched.returncode == 0, fetched.stderr
-    assert reporting.end() == 0, reporting.output
-    assert gpubench("results", "fsck", tmp_path / "outputs" / "tiny").returncode == 0
 
 
 @pytest.mark.parametrize("at", [f"runs/{{run}}/{name}" for name in ("run.json", "samples.jsonl", "provenance.json")])

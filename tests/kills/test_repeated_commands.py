@@ -68,9 +68,8 @@ each_command = pytest.mark.parametrize(
         ("compare --fail-on regression far/tiny", ("results.parquet", "verdicts.json")),
         ("report far/tiny", ("report.html", "report.md", "results.parquet", "verdicts.json")),
         ("results pack far/tiny --out made/tiny.gpubench.zip", ("tiny.gpubench.zip",)),
-        ("fetch local far/tiny", ("plan.json",)),
     ],
-    ids=["import", "compare", "report", "pack", "fetch"],
+    ids=["import", "compare", "report", "pack"],
 )
 
 
@@ -134,12 +133,12 @@ def repeat(  # noqa: PLR0917 - what both tests have
     gpubench: Run, words: list[str], made: tuple[str, ...], directory: Path, campaign: Path, point: str
 ) -> None:
     """Run the command again; everything is there, nothing is left, and nothing is torn."""
-    places = {"fetch": directory / "outputs" / "tiny", "compare": campaign, "report": campaign}
+    places = {"compare": campaign, "report": campaign}
     place = places.get(words[0], directory / "made")
     done = gpubench(*words)
     assert done.returncode == 0, f"{point}: {done.stderr}"
     assert set(made) <= {path.name for path in place.iterdir()}, point
-    left = [path for path in directory.rglob(".*") if is_temporary(path.name) or path.name.startswith(".fetch")]
+    left = [path for path in directory.rglob(".*") if is_temporary(path.name)]
     assert not left, f"{point}: {left}"
     if words[1] != "pack":
         checked = gpubench("results", "fsck", place)

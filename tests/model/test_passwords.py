@@ -61,7 +61,6 @@ def test_a_password_is_refused_without_being_repeated(more: dict[str, Any], wher
         {"image": {"base": "debian:12@sha256:" + "0" * 64}},
         {"image": {"ucx_repository": "ssh://git@github.com/openucx/ucx.git"}},
         {"image": {"ucx_repository": "git@github.com:openucx/ucx.git"}},
-        {"fetch": {"host": "me@login.example", "path": "x"}},
         {"env": {"UCX_IB_PKEY": "0x8001", "DASK_DISTRIBUTED__COMM__TLS__WORKER__KEY": "/keys/worker.pem"}},
         {"env": {"MAX_TOKEN": "512", "GITHUB_TOKEN_FILE": "/run/token", "EMPTY_PASSWORD": "", "PWD": "/tmp"}},
         {"kubernetes": {"tolerations": [{"key": "dedicated", "value": "gpu"}]}},

@@ -14,7 +14,7 @@ from gpubench.errors import UsageError
 
 def register(app: typer.Typer) -> None:
     """Add the commands, in the order in which --help lists them."""
-    for command in (bench, plan, submit, status, logs, cancel, fetch, calibrate):
+    for command in (bench, plan, submit, status, logs, cancel, calibrate):
         app.command()(with_options(command))
 
 
@@ -220,27 +220,6 @@ def logs(
     from gpubench.cli.results.open_target import chosen_campaign
 
     show_logs(chosen_campaign(campaign, outputs), run)
-
-
-def fetch(
-    site: options.NamedSite,
-    campaign: Annotated[
-        str,
-        typer.Argument(
-            help="Its name below fetch.path of the profile; or HOST:PATH, or a local path.", show_default=False
-        ),
-    ],
-    outputs: Annotated[Path, typer.Option(help="Where the copy goes, below its own name.")] = Path("outputs"),
-    settings: options.Set = None,
-) -> None:
-    """Copy a campaign from its site by rsync, or update the copy. Merge, compare and report work on it meanwhile.
-
-    rsync must be installed on both machines, and ssh must work without a password. Run it as often as you like.
-    """
-    from gpubench.cli.campaign.fetch import fetch as fetched
-    from gpubench.cli.sites.profiles import load_site
-
-    fetched(load_site(site, settings), campaign, outputs)
 
 
 def calibrate(

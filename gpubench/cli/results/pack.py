@@ -17,7 +17,7 @@ from gpubench.store.campaign import DERIVED, Campaign
 from gpubench.store.packs import INDEX, SUFFIX, Index, is_plain, read_index, write_pack
 from gpubench.store.rundirs import Records, is_temporary
 
-_LEFT_OUT = {*DERIVED, ".fetch", ".rsync-partial", DATA_FOLDER, INDEX}
+_LEFT_OUT = {*DERIVED, DATA_FOLDER, INDEX}
 _MOST_LINES = 8
 _ENDED = ("ok", "failed", "skipped")
 
