@@ -18,7 +18,7 @@ from gpubench.cli.say import complain
 from gpubench.errors import GpubenchError, InterruptedByUserError, MissingToolError, UsageError
 
 PARTS = {
-    "campaign.commands": ("bench", "plan", "submit", "status", "logs", "cancel", "calibrate"),
+    "campaign.commands": ("bench", "plan", "submit", "status", "logs", "cancel"),
     "workloads.commands": ("measure", "suites"),
     "clusters.commands": ("cluster",),
     "results.commands": ("compare", "report", "trend", "diff", "results"),

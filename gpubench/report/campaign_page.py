@@ -248,9 +248,12 @@ def _verdicts(inputs: ReportInputs) -> Section:
         "geometric means over the blocks in which both ran. The interval is over blocks, at the level at which Holm "
         "decided the cell; that of an equivalent one is 90 %. Every change links to its run means and raw files."
     )
-    said = [certainty(inputs), inputs.calibration]
     sure = SectionPart(
-        text=[Styled(change, "quiet")], lines=said, fold="How sure this is", anchor="certainty", look="beside"
+        text=[Styled(change, "quiet")],
+        lines=[certainty(inputs)],
+        fold="How sure this is",
+        anchor="certainty",
+        look="beside",
     )
     return dataclasses.replace(section, parts=[*section.parts, sure])
 

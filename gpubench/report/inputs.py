@@ -14,59 +14,10 @@ from gpubench.merge.environment import Changes
 from gpubench.merge.family import Cell
 from gpubench.merge.links import LinkTable
 from gpubench.model.plan import Plan
-from gpubench.model.text import counted
 from gpubench.stats.data import SUMMARIES, ComparisonInput
-from gpubench.stats.proportions import rate
 from gpubench.stats.settings import Summary, VerdictSettings
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import RunOutcome
-from gpubench.store.calibrations import Calibration
-
-ABSENT = "False alarms: not calibrated on this site (gpubench calibrate measures how often the gate raises one here)"
-
-
-def calibration_sentence(calibrations: Mapping[str, Calibration]) -> str:
-    """How often the gate raised a false alarm, and found a known effect, each with where and when that was measured."""
-    plain = calibrations.get("")
-    alarms = ABSENT
-    if plain is not None:
-        alarms = (
-            f"False alarms: {_rate(plain.alarms, plain.campaigns)} of a version against itself raised one, "
-            f"{plain.equivalent} {'was' if plain.equivalent == 1 else 'were'} equivalent ({_circumstances(plain)})"
-        )
-    slowed = [calibrations[slow] for slow in sorted(calibrations) if slow]
-    return "; ".join([alarms, *map(slowed_words, slowed)]) + "."
-
-
-def slowed_words(one: Calibration) -> str:
-    """How often a slowed candidate was found."""
-    return (
-        f"a candidate slowed by {one.slow.replace('%', ' %')} was found in {_rate(one.regressions, one.campaigns)} "
-        f"({_circumstances(one)})"
-    )
-
-
-def _circumstances(one: Calibration) -> str:
-    hosts = f"on {' and '.join(one.hosts)}" if 0 < len(one.hosts) <= 2 else ""
-    load = "" if one.load is None else f"mean load {one.load:.1f}"
-    words = [
-        f"suite {one.suite}",
-        counted(one.blocks, "block"),
-        hosts,
-        load,
-        one.measured_at[:10],
-        f"gpubench {one.gpubench}",
-    ]
-    return ", ".join(word for word in words if word)
-
-
-def _rate(count: int, total: int) -> str:
-    found = rate(count, total)
-    return (
-        f"{count} of {counted(total, 'campaign')} ({100 * found.value:.3g} %, 95 % interval "
-        f"{100 * found.low:.2g} to {100 * found.high:.3g} %)"
-    )
-
 
 Seconds = tuple[float, float] | None
 """Baseline and candidate; None where no block has both."""
@@ -108,8 +59,8 @@ class ReportInputs:
     the family that was judged. ``verdicts`` were made with ``settings``. ``links`` are those that the runs recorded.
     ``provenance`` maps a run directory's name to the content of its ``provenance.json`` (keys may be missing),
     ``manifests`` a manifest's hash to the manifest. ``changes`` are the differences within blocks, for each verdict.
-    ``warnings`` are lines for the reader, of merge and accounting. ``calibration`` is a sentence about the gate on this
-    site. ``target`` is what a user types for the campaign: its directory, or its name where only a pack is here.
+    ``warnings`` are lines for the reader, of merge and accounting. ``target`` is what a user types for the campaign:
+    its directory, or its name where only a pack is here.
     """
 
     plan: Plan
@@ -124,7 +75,6 @@ class ReportInputs:
     manifests: Mapping[str, Any]
     warnings: Sequence[str]
     generated_at: dt.datetime
-    calibration: str = calibration_sentence({})
     target: str = ""
 
     @functools.cached_property

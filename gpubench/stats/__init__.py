@@ -1,1 +1,1 @@
-"""Verdicts, power and calibration: pure functions of their arguments, no disk, no clock, no network."""
+"""Verdicts and power: pure functions of their arguments, no disk, no clock, no network."""

@@ -26,7 +26,6 @@ def _functions() -> ModuleType:
 
 
 _found = _functions()
-betaincinv = _found.betaincinv
 chdtrc = _found.chdtrc
 chdtri = _found.chdtri
 gammaincinv = _found.gammaincinv

@@ -129,7 +129,7 @@ def _sequence(rounds: Sequence[int], warmup: int) -> Iterator[Optional[bool]]:
 def slowness(settings: Mapping[str, str]) -> float:
     """The share that ``GPUBENCH_SLOW`` asks for, 0 where it isn't set.
 
-    Only ``gpubench calibrate`` sets it, for one variant: a known effect, to see whether the gate finds it.
+    It is set for one variant: a known effect, to see whether the gate finds it.
 
     Raises:
         ValueError: it is no percentage.

@@ -46,7 +46,7 @@ def test_commands_and_options_are_completed(gpubench: Run) -> None:
     [
         (("plan", "--site", "dr"), ["draco"]),
         (("sites", "show", "local-s"), ["local-slurm"]),
-        (("bench", "--suite", "cal"), ["calibrate"]),
+        (("bench", "--suite", "ver"), ["verify"]),
         (("bench", "--runtime", "ap"), ["apptainer"]),
         (("bench", "--protocol", ""), ["tcp", "ucx"]),
         (("bench", "--summary", "me"), ["mean", "median"]),

@@ -13,21 +13,21 @@ from gpubench.cli.options import with_options
 
 def test_the_fields_of_a_dataclass_are_options_and_arguments_of_a_command_that_takes_one() -> None:
     @dataclasses.dataclass(frozen=True)
-    class CalibrateOptions:
+    class GreetOptions:
         name: Annotated[str, typer.Argument()]
         settings: Annotated[list[str] | None, typer.Option("--set")] = None
         loud: Annotated[bool, typer.Option("--loud", help="Say it aloud.")] = False
 
     seen: list[object] = []
 
-    def greet(*, times: int = 1, wishes: CalibrateOptions) -> None:
+    def greet(*, times: int = 1, wishes: GreetOptions) -> None:
         seen.extend([times, wishes])
 
-    greet.__annotations__["wishes"] = CalibrateOptions  # a class of a function's own has no name elsewhere
+    greet.__annotations__["wishes"] = GreetOptions  # a class of a function's own has no name elsewhere
     app = typer.Typer(add_completion=False)
     app.command()(with_options(greet))
     assert "Say it aloud." in CliRunner().invoke(app, ["--help"]).output
     done = CliRunner().invoke(app, ["you", "--set", "a=1", "--set", "b=2", "--times", "3", "--loud"])
     assert done.exit_code == 0, done.output
     assert CliRunner().invoke(app, ["me"]).exit_code == 0
-    assert seen == [3, CalibrateOptions("you", ["a=1", "b=2"], loud=True), 1, CalibrateOptions("me")]
+    assert seen == [3, GreetOptions("you", ["a=1", "b=2"], loud=True), 1, GreetOptions("me")]

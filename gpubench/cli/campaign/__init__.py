@@ -1,1 +1,1 @@
-"""Commands that plan and run campaigns, from ``plan`` and ``bench`` to ``cancel`` and ``calibrate``."""
+"""Commands that plan and run campaigns, from ``plan`` and ``bench`` to ``cancel``."""

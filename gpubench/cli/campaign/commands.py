@@ -1,4 +1,4 @@
-"""Commands that plan and run campaigns; and ``calibrate``: many, of a version against itself."""
+"""Commands that plan and run campaigns."""
 
 import dataclasses
 from pathlib import Path
@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 
 from gpubench.cli import completion, options
-from gpubench.cli.campaign.options import CalibrateOptions, CampaignOptions
+from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.options import with_options
 from gpubench.errors import UsageError
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands, in the order in which --help lists them."""
-    for command in (bench, plan, submit, status, logs, cancel, calibrate):
+    for command in (bench, plan, submit, status, logs, cancel):
         app.command()(with_options(command))
 
 
@@ -220,26 +220,3 @@ def logs(
     from gpubench.cli.results.open_target import chosen_campaign
 
     show_logs(chosen_campaign(campaign, outputs), run)
-
-
-def calibrate(
-    *,
-    directory: Annotated[
-        Path | None, typer.Argument(help="Directory of an earlier calibration, to continue it.", show_default=False)
-    ] = None,
-    campaigns: Annotated[int, typer.Option(min=1, help="Total number of campaigns.")] = 20,
-    wishes: CalibrateOptions,
-    outputs: options.Outputs = None,
-) -> None:
-    """Compare a version with itself, to count false alarms. Many times, over tcp, on this site.
-
-    The rate is kept with the site, in ~/.local/state/gpubench/calibration/SITE.json, and shown in its reports. Ctrl-C
-    keeps what was done.
-    """
-    from gpubench.cli.campaign import calibrate
-
-    if directory is not None and (wishes != CalibrateOptions() or outputs is not None):
-        raise UsageError(
-            f"{directory} already defines what it runs, and other options are given too", then="give only --campaigns"
-        )
-    calibrate.calibrate(directory or calibrate.begin(wishes, outputs), campaigns)

@@ -1,4 +1,4 @@
-"""Options of `bench`, `plan` and `submit`, and of `calibrate`."""
+"""Options of `bench`, `plan` and `submit`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import dataclasses
 import datetime as dt
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
@@ -194,39 +193,3 @@ def quantity(option: str, text: str, parse: Callable[[str], float]) -> float:
         return parse(text)
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from None
-
-
-A, B = "a", "b"
-
-
-@dataclasses.dataclass(frozen=True)
-class CalibrateOptions:
-    """What is run repeatedly; kept in the directory, so that a second call continues with the same."""
-
-    site: options.Site = "local"
-    suite: Annotated[str, typer.Option(help="Suite in suites/, or a .toml file.", autocompletion=completion.suites)] = (
-        "calibrate"
-    )
-    slow: Annotated[
-        str, typer.Option(help="Slow the candidate by this, like 5%, and count how often this is found.")
-    ] = ""
-    ucx: Annotated[
-        str, typer.Option(help="UCX version; default: the profile's first.", autocompletion=completion.versions)
-    ] = ""
-    blocks: Annotated[int, typer.Option(min=1, max=MOST_BLOCKS, help="Blocks of each campaign.")] = 5
-    seed: Annotated[int | None, typer.Option(help="Seed of the first campaign's order; each next one adds 1.")] = None
-    settings: options.Set = None
-
-    def asked(self, number: int, directory: Path) -> CampaignOptions:
-        """The options of ``bench`` for campaign ``number``."""
-        slowed = f",GPUBENCH_SLOW={self.slow}" if self.slow else ""
-        return CampaignOptions(
-            site=self.site,
-            variants=f"{A}={self.ucx} {B}={self.ucx}{slowed}",
-            suite=self.suite,
-            blocks=str(self.blocks),
-            protocol="tcp",
-            seed=None if self.seed is None else self.seed + number,
-            settings=self.settings,
-            outputs=directory,
-        )

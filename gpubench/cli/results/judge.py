@@ -27,7 +27,7 @@ from gpubench.merge.links import LinkTable, RunLinks, link_tables, processes_by_
 from gpubench.merge.table import Merged, merge_directory, parquet
 from gpubench.model.base import nearest
 from gpubench.model.text import counted
-from gpubench.report.inputs import ReportInputs, calibration_sentence
+from gpubench.report.inputs import ReportInputs
 from gpubench.report.provenance import condensed
 from gpubench.report.verdicts import verdicts_json
 from gpubench.stats.data import ComparisonInput
@@ -35,7 +35,6 @@ from gpubench.stats.question import Decision, Question
 from gpubench.stats.settings import Metric, VerdictSettings
 from gpubench.stats.verdict import Verdict, judge
 from gpubench.store.accounting import Accounting, RunOutcome
-from gpubench.store.calibrations import read_calibrations
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records, read_links, read_provenance
 
@@ -238,6 +237,5 @@ def report_inputs(judged: JudgedCampaign) -> ReportInputs:
             manifests=campaign.manifests(),
             warnings=judged.warnings,
             generated_at=dt.datetime.now(dt.UTC),
-            calibration=calibration_sentence(read_calibrations(campaign.plan.site.name)),
             target=campaign.plan.campaign if campaign.pack else str(campaign.directory),
         )
