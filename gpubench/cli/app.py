@@ -43,7 +43,6 @@ RETIRED: dict[str, str] = {
     "pack": "results pack",
     "fsck": "results fsck",
     "workloads": "suites workloads",
-    "workloads new": "suites new NAME",
     "prereqs": "sites prereqs SITE",
     "version": "--version",
 }

@@ -1,4 +1,4 @@
-"""A function of the user's, from `gpubench suites new` to verdicts."""
+"""A function of the user's, from its file to verdicts."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from tests.cli.campaigns import campaign_in, records
 from tests.cli.test_bad_input import one_line
 from tests.conftest import Run
+from tests.docs import manual
 
 TWO = """
 def total(client, params):
@@ -104,22 +105,6 @@ def test_a_package_offers_a_workload_by_an_entry_point(
     assert "theirs" not in sys.modules
 
 
-def test_a_new_suite_is_written_once_and_can_be_planned(gpubench: Run, tmp_path: Path) -> None:
-    done = gpubench("suites", "new", "work")
-    assert done.returncode == 0, done.stderr
-    assert "gpubench measure work.py:Join" in done.stdout
-    schema = (tmp_path / "work.toml").read_text().split("\n")[0].removeprefix("#:schema file://")
-    assert json.loads(Path(schema).read_text())["title"] == "Suite"
-    done = gpubench("plan", "--suite", "work.toml", "--variants", "a=1.22.0 b=1.22.0", "--out", "out")
-    assert done.returncode == 0, done.stderr
-    before = (tmp_path / "work.py").read_text()
-    (tmp_path / "work.toml").unlink()
-    done = gpubench("suites", "new", "work")
-    assert (done.returncode, "work.py exists already" in one_line(done)) == (2, True)
-    assert ((tmp_path / "work.py").read_text(), (tmp_path / "work.toml").exists()) == (before, False)
-    assert "no name" in one_line(gpubench("suites", "new", "a/b"))
-
-
 @pytest.mark.system
 def test_own_workloads_run_and_are_judged_and_one_without_a_check_says_so(gpubench: Run, tmp_path: Path) -> None:
     suite = write(tmp_path, "total", "Total")
@@ -145,11 +130,10 @@ def test_own_workloads_run_and_are_judged_and_one_without_a_check_says_so(gpuben
 
 
 @pytest.mark.system
-def test_the_file_that_suites_new_writes_runs(gpubench: Run, tmp_path: Path) -> None:
-    gpubench("suites", "new", "work")
-    for name, answer in (("Join", "ok"), ("total", "unchecked")):
-        words = ("--protocol", "tcp", "--reps", "1", "--cpus", "1", "--ucx", "1.22.0", "--json")
-        done = gpubench("measure", f"./work.py:{name}", *words)
-        assert done.returncode == 0, done.stderr
-        found = json.loads(done.stdout)
-        assert (found["workload"], found["status"], found["answer"]) == (f"work.py:{name}", "ok", answer)
+def test_the_manuals_workload_runs(gpubench: Run, tmp_path: Path) -> None:
+    manual.write_files(tmp_path)
+    words = ("--protocol", "tcp", "--reps", "1", "--cpus", "1", "--ucx", "1.22.0", "--json")
+    done = gpubench("measure", "./mywork.py:Join", *words)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["workload"], found["status"], found["answer"]) == ("mywork.py:Join", "ok", "ok")

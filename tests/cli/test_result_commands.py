@@ -46,14 +46,6 @@ def test_who_types_an_old_name_is_told_the_new_one(gpubench: Run, old: str) -> N
     assert "no command" in manual.fault(f"gpubench {old}")
 
 
-def test_two_old_words_are_answered_by_what_they_did(gpubench: Run) -> None:
-    done = gpubench("workloads", "new", "mine")
-    assert (done.returncode, done.stderr) == (
-        2, "gpubench: there is no command workloads new any more; type: gpubench suites new NAME\n"
-    )  # fmt: skip
-    assert gpubench("workloads", "merge").stderr.endswith("type: gpubench suites workloads\n")
-
-
 def test_what_became_of_every_run_is_a_content_of_its_own(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c", make_plan(suite=QUICK[4:], blocks=3))
     finish(campaign)

@@ -16,7 +16,7 @@ from typer.exceptions import TyperException
 
 from gpubench.cli import app
 from gpubench.cli.sites.profiles import load_site, load_suite
-from gpubench.cli.workloads.catalogue import find_own, new_suite, own_workloads
+from gpubench.cli.workloads.catalogue import find_own, own_workloads
 from gpubench.errors import GpubenchError
 from gpubench.model.image import parse_variants
 from gpubench.runtimes import RUNTIMES
@@ -31,7 +31,7 @@ OTHERS = {"bsub", "cd", "kubectl", "pip", "python", "rsync", "salloc", "source",
 """Programs that aren't ours."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`\n]+)`")
-FILE = re.compile(r"# (\S+\.toml)\n")
+FILE = re.compile(r"# (\S+\.(?:toml|py))\n")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,9 +164,8 @@ def _check_values(path: str, given: Mapping[str, Any]) -> None:
 
 
 def write_files(folder: Path) -> None:
-    """Every TOML block that says its name, as a file; and the user's own that `suites new mywork` writes."""
-    new_suite("mywork", folder)
+    """Every block that says its name, as a file."""
     for page in PAGES:
-        for block in blocks(page, "toml"):
+        for block in blocks(page, "toml", "python"):
             if named := FILE.match(block.text):
                 (folder / named[1]).write_text(block.text, encoding="utf-8")

@@ -101,8 +101,6 @@ def samples(folder: Path) -> None:
 
 def of_hyperfine(folder: Path) -> None:
     """What the manual's calls of hyperfine leave, as far as ``table.py`` reads it, and its table."""
-    (program,) = [block for block in manual.blocks(ROOT / "docs" / "ci.md", "python") if "# table.py" in block.text]
-    (folder / "table.py").write_text(program.text)
     for block in range(1, 7):
         results = [
             {

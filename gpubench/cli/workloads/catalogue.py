@@ -9,12 +9,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from gpubench import resources
 from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import load_suite, suite_names
 from gpubench.errors import UsageError
-from gpubench.files import write_atomically
-from gpubench.model.base import check_name, nearest
+from gpubench.model.base import nearest
 from gpubench.model.own_workload import OwnWorkload, parse_own
 from gpubench.model.quantities import format_bytes
 from gpubench.model.suite import Suite, spelled
@@ -79,35 +77,6 @@ def list_suites() -> None:
         say(f"{name}: {suite.description}")
         for line in _wrapped("  ", "  ", ", ".join(dict.fromkeys(entry.name for entry in suite.workload))):
             say(line)
-
-
-FILES = {".py": "workload.py", ".toml": "suite.toml"}
-"""Templates below ``templates/new/``, by the suffix of the file that becomes of them."""
-
-
-def new_suite(name: str, folder: Path) -> None:
-    """Write ``NAME.py`` and ``NAME.toml``; raises UsageError where one of them exists."""
-    try:
-        check_name(name)
-    except ValueError as error:
-        raise UsageError(f"'{name}': {error}") from None
-    paths = {suffix: folder / f"{name}{suffix}" for suffix in FILES}
-    for path in paths.values():
-        if path.exists():
-            raise UsageError(f"{path} exists already, and is left as it is", then="take another name, or --out FOLDER")
-    schema = resources.schema("suite").as_uri()
-    texts = {
-        paths[suffix]: (resources.root() / "templates" / "new" / file)
-        .read_text(encoding="utf-8")
-        .replace("@NAME@", name)
-        .replace("@SCHEMA@", schema)
-        for suffix, file in FILES.items()
-    }
-    for path, text in texts.items():
-        write_atomically(path, text)
-    say(f"{paths['.py']}: two workloads; {paths['.toml']}: a suite that lists them")
-    say(f"measure one: gpubench measure {paths['.py']}:Join")
-    say(f"compare two versions: gpubench bench --suite {paths['.toml']}")
 
 
 WORKLOADS = "gpubench/workloads/1"

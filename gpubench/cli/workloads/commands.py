@@ -1,8 +1,7 @@
-"""``gpubench suites``: what can be measured, and files of your own; and ``measure``: one workload by itself."""
+"""``gpubench suites``: what can be measured; and ``measure``: one workload by itself."""
 
 import dataclasses
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,10 +14,9 @@ from gpubench.errors import UsageError
 def register(app: typer.Typer) -> None:
     """Add the command and the group."""
     app.command()(with_options(measure))
-    group = options.command_group("Suites: list, new; and the workloads that they are made of.")
+    group = options.command_group("Suites: list; and the workloads that they are made of.")
     group.command("list")(list_)
     group.command()(workloads)
-    group.command()(new)
     app.add_typer(group, name="suites")
 
 
@@ -58,16 +56,6 @@ def workloads(
     )
     for line in lines:
         say(line)
-
-
-def new(
-    name: Annotated[str, typer.Argument(help="Name of the suite and of both files.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="Folder that they are written into.")] = Path(),
-) -> None:
-    """Write a suite and a file with workloads of your own. NAME.toml and NAME.py, commented; they run as they are."""
-    from gpubench.cli.workloads.catalogue import new_suite
-
-    new_suite(name, out)
 
 
 def measure(asked: "MeasureOptions") -> None:
