@@ -13,7 +13,6 @@ import typer
 from typer.core import TyperGroup
 
 from gpubench import __version__
-from gpubench.cli import completion
 from gpubench.cli.say import complain
 from gpubench.errors import GpubenchError, InterruptedByUserError, MissingToolError, UsageError
 
@@ -81,24 +80,6 @@ def options(
     _version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
-    _install: Annotated[
-        completion.Shell | None,
-        typer.Option(
-            "--install-completion",
-            help="Let this shell complete commands, options and values, from its next start on.",
-            callback=completion.install,
-            is_eager=True,
-        ),
-    ] = None,
-    _show: Annotated[
-        completion.Shell | None,
-        typer.Option(
-            "--show-completion",
-            help="Print the script that --install-completion installs.",
-            callback=completion.show,
-            is_eager=True,
-        ),
-    ] = None,
 ) -> None:
     """Options that come before a command."""
 
@@ -111,7 +92,6 @@ def application(word: str | None = None) -> typer.Typer:
         help="Did this version of UCX make distributed data science slower on this machine, and may I believe the "
         "answer?",
         no_args_is_help=True,
-        add_completion=False,  # its options guess the shell; ours take its name
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -136,8 +116,6 @@ def command(word: str | None = None) -> Any:
 
 def main() -> None:
     """Run the command line; every failure ends as one line on stderr and its documented exit code."""
-    if completion.COMPLETE in os.environ:
-        completion.answer_shells()
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever started us: a file of ours would get its number
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))

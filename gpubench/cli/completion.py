@@ -6,83 +6,13 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 import typer
 
-COMPLETE = "_GPUBENCH_COMPLETE"
-"""The variable by which a shell asks; its name follows from the program's."""
 PLAIN = re.compile(r"[\w./+@%=,-]+")
 """Other names would need quotes, which the shells' scripts don't write."""
 Completer = Callable[[typer.Context, str], list[str]]
-
-
-class Shell(StrEnum):
-    """Shells whose words are completed."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
-
-
-def answer_shells() -> None:
-    """Make the command line answer a shell that asks what a word may become."""
-    from typer._click.shell_completion import add_completion_class
-    from typer._completion_classes import FishComplete, ZshComplete, completion_init
-
-    class Zsh(ZshComplete):
-        def complete(self) -> str:
-            option = _option_before_value(self.get_completion_args()[1])
-            return f"compset -P {option}; words[CURRENT]=; {super().complete()}" if option else super().complete()
-
-    class Fish(FishComplete):
-        def format_completion(self, item: Any) -> str:
-            return _option_before_value(self.get_completion_args()[1]) + super().format_completion(item)
-
-    _join_options_and_values()
-    completion_init()
-    add_completion_class(Zsh, "zsh")
-    add_completion_class(Fish, "fish")
-
-
-def _option_before_value(word: str) -> str:
-    """``--site=`` of ``--site=dr``: zsh and fish look for what begins with the whole word."""
-    option = re.match(r"--[\w-]+=", word)
-    return option[0] if option else ""
-
-
-def _join_options_and_values() -> None:
-    """Bash parts ``--site=dr`` into three words, and typer takes the sign for the option's value: leave it out."""
-    lines = os.environ.get("COMP_WORDS", "").split("\n")
-    at = os.environ.get("COMP_CWORD", "")
-    if os.environ.get(COMPLETE) != "complete_bash" or not at.isdecimal():
-        return
-    before = lines[: int(at) + 1]
-    signs = [place for place, word in enumerate(before) if word == "=" and before[place - 1].startswith("--")]
-    if signs:
-        os.environ["COMP_WORDS"] = "\n".join(word for place, word in enumerate(before) if place not in signs)
-        os.environ["COMP_CWORD"] = str(int(at) - sum(place < int(at) for place in signs))
-
-
-def show(shell: Shell | None) -> None:
-    """Print the script that a shell has to read, and end."""
-    if shell is not None:
-        from typer._completion_shared import get_completion_script
-
-        typer.echo(get_completion_script(prog_name="gpubench", complete_var=COMPLETE, shell=shell.value))
-        raise typer.Exit
-
-
-def install(shell: Shell | None) -> None:
-    """Put that script where the shell reads it at its start, and end."""
-    if shell is not None:
-        from typer._completion_shared import install as put
-
-        _, path = put(shell=shell.value, prog_name="gpubench", complete_var=COMPLETE)
-        typer.echo(f"completion for {shell.value} is in {path}; it works in the next shell that is started")
-        raise typer.Exit
 
 
 def _completer(values: Callable[[typer.Context], Iterable[str]]) -> Completer:
