@@ -8,6 +8,7 @@ import dataclasses
 import datetime as dt
 import glob
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -40,6 +41,11 @@ class FinishedRun:
 
     record: RunRecord
     file: Path
+
+    @property
+    def name(self) -> str:
+        """The file as text, which polars needs; bytes that aren't UTF-8 are spelled."""
+        return os.fsencode(self.file).decode("utf-8", "backslashreplace")
 
     @property
     def source(self) -> str:
@@ -158,7 +164,7 @@ def read_samples(runs: Sequence[FinishedRun], workloads: pl.DataFrame) -> tuple[
     for run in runs:
         try:
             if data := _content(run.file):
-                pairs[str(run.file)] = data.count(b'":')
+                pairs[run.name] = data.count(b'":')
         except DataError as error:
             said.errors.append(error)
     known = {name: pl.Enum(workloads[name].unique(maintain_order=True)) for name in _PLACE}
@@ -168,13 +174,14 @@ def read_samples(runs: Sequence[FinishedRun], workloads: pl.DataFrame) -> tuple[
         try:
             return _placed(_scanned(files), places, known).collect().rechunk()
         except pl.exceptions.PolarsError:  # of one bad line; it doesn't say which
-            return pl.concat([read([file]) for file in files]) if len(files) > 1 else read([])
+            half = len(files) // 2
+            return pl.concat([read(files[:half]), read(files[half:])]) if half else read([])
 
-    lines = read(list(pairs))
+    lines = read([run.name for run in runs if run.name in pairs and run.name == str(run.file)])
     whole = _whole(lines, pairs)
     frames = [lines if len(whole) == len(pairs) else lines.filter(pl.col(FILE).is_in(whole))]
     for run in runs:
-        if str(run.file) in pairs and str(run.file) not in whole:
+        if run.name in pairs and run.name not in whole:
             parsed = run.parse()
             said.warnings += parsed.warnings
             said.errors += parsed.errors
@@ -228,7 +235,7 @@ def _frame(parsed: ParsedLines, run: FinishedRun) -> pl.LazyFrame:
     columns = {name: [getattr(line, name) for line, _ in parsed.samples] for name in LINE}
     columns |= {
         "started_at": [started_us for _, started_us in parsed.samples],
-        FILE: [str(run.file)] * len(parsed.samples),
+        FILE: [run.name] * len(parsed.samples),
     }
     frame = pl.LazyFrame(columns, schema={**_LINE_OF_FILE, "started_at": pl.Int64()}, strict=False)
     return frame.with_columns(pl.col("started_at").cast(_LINE_OF_FILE["started_at"]))

@@ -156,7 +156,7 @@ def _workloads(runs: Sequence[FinishedRun]) -> pl.DataFrame:
             params = texts.get(spelled) or texts.setdefault(spelled, canonical(one.params).decode())
             of_run.append((one.workload, one.backend, params, run.record.status, one.status, one.params_id))
         about = _about(run.record)
-        rows += [(str(run.file), *about, *one) for one in sorted(of_run)]
+        rows += [(run.name, *about, *one) for one in sorted(of_run)]
     kinds = {FILE: pl.String(), **{name: COLUMNS[name] for name in _OF_WORKLOAD}, "params_id": pl.String()}
     return pl.DataFrame(rows, schema=kinds, orient="row")
 

@@ -182,12 +182,6 @@ def check_memory(item: WorkloadSpec, shape: Shape, memory: int, device: str) -> 
         )
 
 
-def check_workers(item: WorkloadSpec, shape: Shape) -> None:
-    """Raise PlanRefusedError unless there are as many workers as it needs."""
-    if shape.workers < described(item.name).least_workers:
-        raise PlanRefusedError(f"{_too_few(item)}: there are {_words(shape)}", then="more workers, or another workload")
-
-
 def _too_few(item: WorkloadSpec) -> str:
     return f"{item.name} needs at least {described(item.name).least_workers} workers"
 

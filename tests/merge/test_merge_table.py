@@ -238,6 +238,13 @@ def test_a_campaign_is_merged_whatever_its_directory_is_called(
     assert parquet(merge_at_once(read_runs(tmp_path / name / "runs").runs)) == parquet(merge(runs))
 
 
+def test_a_directory_whose_name_is_not_utf_8_is_merged_line_by_line(
+    campaign: Campaign, runs: tuple[FinishedRun, ...], tmp_path: Path
+) -> None:
+    shutil.copytree(campaign.directory, tmp_path / "\udcff")
+    assert parquet(merge(read_runs(tmp_path / "\udcff" / "runs").runs)) == parquet(merge(runs))
+
+
 def test_samples_of_failed_runs_and_workloads_are_kept_and_marked(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c", make_plan(blocks=2))
     writer, rows = Writer(campaign), list(campaign.rows())

@@ -159,13 +159,13 @@ def test_what_is_folded_opens_by_its_link_and_draws_its_charts_then(page: browse
     campaign = reports.scaled(tmp_path / "c", blocks=2)
     campaign.report.write_bytes(reports.page_html(reports.collect(campaign)))
     page.open(campaign.report.as_uri())
-    embedded = "document.querySelector('#chart-links-0').classList.contains('vega-embed')"
+    embedded = "document.querySelector('#chart-links-1').classList.contains('vega-embed')"
     assert not page.evaluate(embedded)
     assert page.evaluate(
         "new Promise((done) => { addEventListener('hashchange', () => setTimeout(done, 0)); "
-        "location.hash = 'links' }).then(() => window.chartsDone).then(() => 1)"
+        "location.hash = 'links-1' }).then(() => window.chartsDone).then(() => 1)"
     )
-    assert page.evaluate("document.querySelector('#links > details').open")
+    assert page.evaluate("document.querySelector('details#links-1').open")
     assert page.evaluate(f"window.chartsDone.then(() => {embedded})")
 
 
