@@ -60,7 +60,7 @@ _SITE = (
 )
 _SUITE = (
     "Every key of a suite file (`suites/NAME.toml`), with its default. [Suites](suites.md) explains one. The "
-    "[workloads](workloads.md) have parameters of their own; `gpubench suites workloads NAME` lists those of one. "
+    "[workloads](workloads.md) have parameters of their own; `gpubench suites list NAME` lists those of one. "
     "JSON Schema: [schemas/suite.json](schemas/suite.json).\n\n"
 )
 

@@ -58,6 +58,13 @@ def _names_in(module: str, collection: str) -> Completer:
 
 sites, suites = _shipped("sites"), _shipped("suites")
 workloads = _names_in("gpubench.workloads.catalogue", "CATALOGUE")
+
+
+def suites_and_workloads(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Both, sorted."""
+    return sorted({*suites(ctx, incomplete), *workloads(ctx, incomplete)})
+
+
 runtimes = _names_in("gpubench.runtimes", "RUNTIMES")
 protocols = _names_in("gpubench.plan.make", "PROTOCOLS")
 

@@ -23,7 +23,7 @@ class SuiteEntry(Settings):
     """One workload of a suite; unset keys get the value of the suite or of the catalogue."""
 
     name: str = ""
-    """Workload, as ``gpubench suites workloads`` lists it, or the name of an installed package's entry point."""
+    """Workload, as ``gpubench suites list`` names it, or the name of an installed package's entry point."""
     file: str = ""
     """Instead of ``name``: a workload of your own, ``"FILE.py:NAME"``. A relative path starts at the suite's folder."""
     backend: str = "dask"
@@ -33,7 +33,7 @@ class SuiteEntry(Settings):
     warmup: Annotated[int, between(0, MOST_REPS)] | None = None
     """Repetitions before the first timed one. Unset: the suite's ``warmup``."""
     params: dict[str, Any] = pydantic.Field(default_factory=dict)
-    """Parameters; ``gpubench suites workloads NAME`` lists those of a workload with their defaults."""
+    """Parameters; ``gpubench suites list NAME`` lists those of a workload with their defaults."""
 
 
 class Suite(Settings):

@@ -212,7 +212,7 @@ def test_a_reader_that_has_gone_is_no_bug(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
-        [str(GPUBENCH), "sites", "show", "draco"],
+        [str(GPUBENCH), "sites", "list", "draco"],
         cwd=tmp_path,
         env=plain_environment(own_queue(tmp_path)),
         stdout=writing,
@@ -279,7 +279,7 @@ def test_a_locale_without_an_arrow_is_no_bug(tmp_path: Path) -> None:
     assert "für vs old | 1.192 s \\u2192 1.192 s".encode("latin-1") in done.stdout, done.stdout
 
 
-@pytest.mark.parametrize("words", [["sites", "list"], ["suites", "workloads", "--json"]])
+@pytest.mark.parametrize("words", [["sites", "list"], ["suites", "list", "--json"]])
 def test_output_into_a_file_on_a_full_disk_is_no_bug(tmp_path: Path, words: list[str]) -> None:
     need(Path("/dev/full").exists(), "/dev/full")
     program = "import sys; from gpubench.cli.app import main; sys.argv[0] = 'gpubench'; main()"

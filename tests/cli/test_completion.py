@@ -45,7 +45,7 @@ def test_commands_and_options_are_completed(gpubench: Run) -> None:
     ("words", "expected"),
     [
         (("plan", "--site", "dr"), ["draco"]),
-        (("sites", "show", "local-s"), ["local-slurm"]),
+        (("sites", "list", "local-s"), ["local-slurm"]),
         (("bench", "--suite", "ver"), ["verify"]),
         (("bench", "--runtime", "ap"), ["apptainer"]),
         (("bench", "--protocol", ""), ["tcp", "ucx"]),

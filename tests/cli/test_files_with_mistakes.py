@@ -77,7 +77,7 @@ def test_what_a_profile_lacks_is_told_too_but_not_the_echo_of_a_typo(gpubench: R
     text = text.replace("interface =", "interfaces =").replace('runtime = "venv"\n', "").replace("workers = 2\n", "")
     (tmp_path / "mine.toml").write_text(text)
     layout = 1 + text.split("\n").index("[layout]")
-    done = gpubench("sites", "show", "mine.toml")
+    done = gpubench("sites", "list", "mine.toml")
     first, *others = done.stderr.splitlines()
     assert first.endswith("unknown key 'interfaces' (did you mean 'interface'?)")
     assert others == [
@@ -115,15 +115,15 @@ def test_every_password_in_a_profile_is_told_at_once_and_none_is_repeated(gpuben
 def test_partition_is_slurms_word_for_queue(gpubench: Run, tmp_path: Path) -> None:
     mine = tmp_path / "mine.toml"
     mine.write_text('name = "mine"\ninherits = "draco"\n[batch]\npartition = "fast"\n')
-    shown = gpubench("sites", "show", "mine.toml")
+    shown = gpubench("sites", "list", "mine.toml")
     assert tomllib.loads(shown.stdout)["batch"]["queue"] == "fast", shown.stderr
     words = ("--site", "mine.toml", "--ucx", "1.16.0 1.22.0", "--out", "out")
     assert gpubench("plan", *words).returncode == 0
     assert "#SBATCH --partition=fast" in next((tmp_path / "out").glob("jobs/*/job.sh")).read_text()
-    other = gpubench("sites", "show", "draco", "--set", "batch.partition=slow")
+    other = gpubench("sites", "list", "draco", "--set", "batch.partition=slow")
     assert 'queue = "slow"  # --set' in other.stdout
     mine.write_text(mine.read_text() + "account = 3\n")
-    wrong = gpubench("sites", "show", "mine.toml", "--set", "batch.qos=1")
+    wrong = gpubench("sites", "list", "mine.toml", "--set", "batch.qos=1")
     assert wrong.stderr == "gpubench: mine.toml:5: 'batch.account' = 3: Input should be a valid string\n"
 
 

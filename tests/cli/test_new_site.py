@@ -50,7 +50,7 @@ def test_every_combination_of_adapters_has_a_profile_that_can_be_read_with_every
     assert (plain["scheduler"], plain["launcher"], plain["runtime"]) == triple
     _, _, keys = text.partition('name = "mine"')
     (tmp_path / "whole.toml").write_text(f'name = "whole"{keys}'.replace("\n# ", "\n"))
-    done = gpubench("sites", "show", "./whole.toml")
+    done = gpubench("sites", "list", "./whole.toml")
     assert done.returncode == 0, done.stderr
 
 

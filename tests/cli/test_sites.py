@@ -195,7 +195,7 @@ def test_list_names_every_profile_with_its_adapters(gpubench: Run) -> None:
 
 
 def test_show_is_a_profile_again_and_says_where_values_come_from(gpubench: Run, folder: Path) -> None:
-    done = gpubench("sites", "show", "mine.toml", "--set", "batch.queue=fast lane")
+    done = gpubench("sites", "list", "mine.toml", "--set", "batch.queue=fast lane")
     assert done.returncode == 0, done.stderr
     assert tomllib.loads(done.stdout) == read_profile("mine.toml", ["batch.queue=fast lane"]).plain
     lines = done.stdout.splitlines()

@@ -174,7 +174,7 @@ def test_nor_does_a_table_on_a_terminal(campaign: Path, tmp_path: Path) -> None:
 
 def test_an_error_ends_at_300_letters_and_still_says_what_to_do(gpubench: Run, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(f'inherits = "local"\nname = "mine"\n{json.dumps(HOSTILE * 100)} = 1\n')
-    done = gpubench("sites", "show", "mine.toml")
+    done = gpubench("sites", "list", "mine.toml")
     assert done.returncode == 2
     assert_plain(done.stderr)
     (line,) = done.stderr.splitlines()
@@ -190,7 +190,7 @@ def test_a_profile_is_listed_and_shown_as_text(gpubench: Run, tmp_path: Path) ->
     (tmp_path / "mine.toml").write_text(
         f'inherits = "local"\nname = "mine"\ndescription = "x\\u202e\\u009b"\nenv = {{ A = {json.dumps(HOSTILE)} }}\n'
     )
-    for words in (["sites", "show", "mine.toml"], ["sites", "check", "mine.toml"]):
+    for words in (["sites", "list", "mine.toml"], ["sites", "check", "mine.toml"]):
         done = gpubench(*words)
         assert_plain(done.stdout + done.stderr)
 

@@ -47,7 +47,7 @@ def test_a_campaign_whose_path_has_a_blank_is_quoted(tmp_path: Path) -> None:
 
 
 def test_an_image_that_is_missing_is_built_by_the_command(gpubench: Run) -> None:
-    done = gpubench("images", "show", "9.9.9", "--site", "draco", "--set", "runtime=docker")
+    done = gpubench("images", "list", "9.9.9", "--site", "draco", "--set", "runtime=docker")
     expected = "; gpubench images build --site draco --ucx 9.9.9"
     assert (done.returncode, done.stderr.rstrip().endswith(expected)) == (2, True), done.stderr
 
@@ -56,7 +56,7 @@ def test_who_named_a_profile_by_its_path_is_told_that_path(gpubench: Run, tmp_pa
     (tmp_path / "my sites").mkdir()
     mine = tmp_path / "my sites" / "mine.toml"
     mine.write_text('inherits = "draco"\nname = "lab"\nruntime = "docker"\n')
-    done = gpubench("images", "show", "9.9.9", "--site", mine)
+    done = gpubench("images", "list", "9.9.9", "--site", mine)
     build = f"gpubench images build --site '{mine}' --ucx 9.9.9"
     assert (done.returncode, done.stderr.rstrip().endswith(f"; {build}")) == (2, True), done.stderr
     done = gpubench("images", "verify", "9.9.9", "--site", mine)

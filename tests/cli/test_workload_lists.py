@@ -1,4 +1,4 @@
-"""`gpubench suites workloads`: the catalogue in 80 columns, whole as JSON, and in its document."""
+"""`gpubench suites list`: the catalogue in 80 columns, whole as JSON, and in its document."""
 
 from __future__ import annotations
 
@@ -15,16 +15,24 @@ DOCUMENT = ROOT / "docs" / "workloads.md"
 
 
 def test_the_table_names_every_workload_at_a_lines_beginning_and_fits_80_columns(gpubench: Run) -> None:
-    done = gpubench("suites", "workloads")
-    lines = done.stdout.splitlines()
+    lines = list(catalogue.table_lines(CATALOGUE.values()))
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == ["workload", *CATALOGUE]
     assert max(map(len, lines)) <= 80
+    shown = gpubench("suites", "list", "quick").stdout.splitlines()
+    assert shown[0].startswith("quick: ")
+    heads = [line.split()[0] for line in shown[1:] if not line.startswith(" ")]
+    assert heads == ["workload", "merge", "transpose-sum", "tasks", "message"]
+
+
+def test_a_name_that_a_suite_and_a_workload_have_shows_both(gpubench: Run) -> None:
+    shown = gpubench("suites", "list", "upstream").stdout.splitlines()
+    assert [line for line in shown if line.startswith("upstream: ")][1].startswith("upstream: ")
 
 
 def test_every_shipped_suite_is_listed_with_its_workloads(gpubench: Run) -> None:
     lines = gpubench("suites", "list").stdout.splitlines()
     named = [line.partition(":")[0] for line in lines if not line.startswith(" ")]
-    assert named == sorted(path.stem for path in (ROOT / "suites").glob("*.toml"))
+    assert named == [*sorted(path.stem for path in (ROOT / "suites").glob("*.toml")), "all workloads"]
     assert lines[lines.index(next(line for line in lines if line.startswith("quick:"))) + 1].split(", ") == [
         "  merge",
         "transpose-sum",
@@ -46,21 +54,21 @@ def test_the_sheet_of_a_workload_says_every_parameter_and_fits_80_columns(name: 
 
 
 def test_json_holds_everything_and_of_one_the_same_document(gpubench: Run) -> None:
-    whole = json.loads(gpubench("suites", "workloads", "--json").stdout)
+    whole = json.loads(gpubench("suites", "list", "--json").stdout)
     assert whole["schema"] == "gpubench/workloads/1"
     assert [one["name"] for one in whole["workloads"]] == list(CATALOGUE)
     keys = {"name", "family", "source", "scaling", "backends", "devices", "timed", "graph", "counted", "oracle", "held"}
     assert set(whole["workloads"][0]) == keys | {"grows", "least_workers", "parameters"}
-    one = json.loads(gpubench("suites", "workloads", "merge", "--json").stdout)
+    one = json.loads(gpubench("suites", "list", "merge", "--json").stdout)
     assert one["workloads"] == [found for found in whole["workloads"] if found["name"] == "merge"]
     rows = one["workloads"][0]["parameters"][0]
     assert (rows["name"], rows["kind"], rows["default"]) == ("rows_per_worker", "count", 200_000)
 
 
 def test_a_workload_that_does_not_exist_is_one_line_with_the_nearest_name(gpubench: Run) -> None:
-    done = gpubench("suites", "workloads", "mrege")
+    done = gpubench("suites", "list", "mrege")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "gpubench: no workload 'mrege' (did you mean 'merge'?)\n"
+    assert done.stderr == "gpubench: no suite and no workload 'mrege' (did you mean 'merge'?)\n"
 
 
 def test_the_documents_table_is_that_of_the_catalogue() -> None:

@@ -61,7 +61,7 @@ def test_list_and_show_tell_which_image_is_which(site: Site) -> None:
     assert {one["spec"]: one["identity"] for one in images if one["kind"] == "docker"} == {
         spec: row["digest"] for spec, row in site.rows.items()
     }
-    shown = site.run("images", "show", "1.16.0").stdout
+    shown = site.run("images", "list", "1.16.0").stdout
     assert site.rows["1.16.0"]["build_id"] in shown
     assert re.search(r"^  distributed 2025\.7\.0$", shown, re.MULTILINE)
 

@@ -36,9 +36,8 @@ README = ROOT / "README.md"
 ID = {"ids": lambda page: page.name}
 
 ALWAYS = {
-    *("compare", "diff", "images list", "logs", "report", "results export csv"),
-    *("results export parquet", "results fsck", "results import", "results pack"),
-    *("sites list", "sites prereqs", "sites show", "suites list", "suites workloads", "trend"),
+    *("compare", "diff", "images list", "logs", "report", "results fsck", "results import", "results pack"),
+    *("sites list", "sites prereqs", "suites list", "trend"),
 }
 """Commands that run anywhere."""
 MOST_ROWS = 150
@@ -54,6 +53,7 @@ def needs_no_cluster(path: str, given: dict[str, Any]) -> bool:
         path in ALWAYS
         or (path == "status" and not given["watch"])
         or (path == "sites check" and not given["live"])
+        or (path == "results export" and given["form"] != "mlflow")
         or (path == "plan" and not given["images"])  # which it would build
     )
 

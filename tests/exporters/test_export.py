@@ -35,6 +35,23 @@ def test_csv_and_parquet_hold_every_sample(gpubench: Run, campaign: Path, tmp_pa
     assert json.loads(whole["params"][0])
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["csv"], "csv needs a campaign and a file; gpubench results export csv DIR samples.csv"),
+        (["parquet", "campaign"], "parquet needs a campaign and a file"),
+        (["csv", "campaign", "x.csv", "--tracking-uri", "u"], "--tracking-uri is for mlflow"),
+        (["mlflow", "campaign", "x.csv"], "mlflow writes no file; leave FILE out"),
+    ],
+)
+def test_what_a_format_lacks_or_does_not_take_is_said(
+    gpubench: Run, campaign: Path, tmp_path: Path, words: list[str], said: str
+) -> None:
+    done = gpubench("results", "export", *words)
+    assert (done.returncode, said in done.stderr) == (2, True)
+    assert {path.name for path in tmp_path.iterdir()} == {campaign.name}
+
+
 def test_without_mlflow_the_line_that_installs_it_is_said(gpubench: Run, campaign: Path) -> None:
     done = gpubench("results", "export", "mlflow", campaign, env={"PYTHONPATH": str(_no_mlflow(campaign.parent))})
     assert (done.returncode, "pip install 'gpubench[mlflow]'" in done.stderr) == (5, True)

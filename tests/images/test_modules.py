@@ -120,7 +120,7 @@ def test_a_cluster_runs_on_modules_until_they_change(own: Site) -> None:
     assert own("build", "1.19.0").returncode == 0
     listed = own.gpubench("images", "list", "--site", "local").stdout
     assert own.rows["1.19.0"].digest in listed
-    assert "UCX_HOME" in own("show", "1.19.0").stdout
+    assert "UCX_HOME" in own("list", "1.19.0").stdout
     verified = own("verify", "1.19.0")
     assert verified.returncode == 0, verified.stdout + verified.stderr
     assert "4 processes agree" in verified.stdout

@@ -106,7 +106,7 @@ def test_containers_are_planned_and_shown_where_no_docker_runs(
     done = gpubench("plan", "--runtime", "docker", *SAME, env=env)
     assert (done.returncode, "a: UCX 1.22.0" in done.stdout) == (0, True), done.stdout + done.stderr
     shutil.rmtree(tmp_path / "cache")
-    shown = gpubench("images", "show", "1.22.0", env=env)
+    shown = gpubench("images", "list", "1.22.0", env=env)
     assert row.digest in shown.stdout, shown.stderr
     assert "  dask 2025.7.0" in shown.stdout.splitlines()
 

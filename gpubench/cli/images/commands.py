@@ -36,7 +36,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 def register(app: typer.Typer) -> None:
     """Add the group."""
     group = options.command_group("One image per UCX version. Build, push, import, list and verify images.")
-    for command in (build, push, import_, show, verify, lock):
+    for command in (build, push, import_, verify, lock):
         group.command(command.__name__.rstrip("_"))(command)
     group.command("list")(list_)
     app.add_typer(group, name="images")
@@ -117,26 +117,32 @@ def import_(
 
 
 def list_(
+    spec: Annotated[
+        str | None,
+        typer.Argument(
+            help="Everything about the image of this version.", show_default=False, autocompletion=completion.versions
+        ),
+    ] = None,
     site: Annotated[str | None, typer.Option(help="Only images of this site.", autocompletion=completion.sites)] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Every image that there is. Locked ones by digest, venvs by content, and the squashfs files imported here."""
-    from gpubench.cli.images import list_images
-
-    list_images.list_images(site, as_json=as_json)
-
-
-def show(
-    spec: Annotated[str, typer.Argument(autocompletion=completion.versions)],
-    site: options.Site = "local",
     date: options.Date = None,
     settings: options.Set = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Everything about one image. Its names and digests, its UCX, and its packages."""
+    """Every image that there is. Locked ones by digest, venvs by content, and the squashfs files imported here.
+
+    With SPEC: its names and digests, its UCX, and its packages; of site local if --site names no other.
+    """
     from gpubench.cli.images import list_images
 
-    asked = CampaignOptions(site=site, date=date, settings=settings)
-    list_images.show_image(_site(asked), spec, asked)
+    if spec is not None:
+        if as_json:
+            raise UsageError("--json lists images", then="leave SPEC or --json out")
+        asked = CampaignOptions(site=site or "local", date=date, settings=settings)
+        list_images.show_image(_site(asked), spec, asked)
+    elif date or settings:
+        raise UsageError("--date and --set are for one image", then="name its version")
+    else:
+        list_images.list_images(site, as_json=as_json)
 
 
 def verify(

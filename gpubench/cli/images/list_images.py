@@ -1,4 +1,4 @@
-"""``gpubench images list`` and ``show``."""
+"""``gpubench images list``."""
 
 import json
 from collections.abc import Mapping, Sequence

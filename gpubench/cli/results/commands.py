@@ -1,7 +1,7 @@
 """Commands for results: ``compare``, ``report``, ``diff``, ``trend``, and the group ``results``."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,7 +12,6 @@ from gpubench.cli.results.options import (
     CompareOptions,
     Directories,
     File,
-    Kept,
     MaybeDirectories,
     MaybeKept,
     Other,
@@ -20,6 +19,9 @@ from gpubench.cli.results.options import (
     Target,
     TrendOptions,
 )
+from gpubench.errors import UsageError
+
+Format = Literal["csv", "parquet", "mlflow"]
 
 
 def register(app: typer.Typer) -> None:
@@ -30,13 +32,9 @@ def register(app: typer.Typer) -> None:
     group = options.command_group(
         "Import, export, pack, check and publish results. Import reads results of other tools."
     )
-    exports = options.command_group("Export results for other tools. CSV, Parquet, MLflow.")
     group.command("import")(import_results)
-    group.add_typer(exports, name="export")
-    for kept in (pack, fsck, submit, check):
+    for kept in (export, pack, fsck, submit, check):
         group.command()(kept)
-    for form in (csv, parquet, mlflow):
-        exports.command()(form)
     app.add_typer(group, name="results")
 
 
@@ -206,28 +204,31 @@ def check(
     run(repository)
 
 
-def csv(directory: Kept, path: File) -> None:
-    """Every sample as one CSV file."""
-    from gpubench.cli.results.export import export_table
-
-    export_table(directory, path, as_parquet=False)
-
-
-def parquet(directory: Kept, path: File) -> None:
-    """Every sample as one Parquet file."""
-    from gpubench.cli.results.export import export_table
-
-    export_table(directory, path, as_parquet=True)
-
-
-def mlflow(
-    campaign: Target = None,
+def export(
+    form: Annotated[Format, typer.Argument(metavar="FORMAT", help="csv, parquet or mlflow.", show_default=False)],
+    directory: MaybeKept = None,
+    path: File = None,
     tracking_uri: Annotated[
-        str | None, typer.Option(help="Tracking server, or database; default: sqlite:///outputs/mlflow.db.")
+        str | None, typer.Option(help="Of mlflow: server, or database; default: sqlite:///outputs/mlflow.db.")
     ] = None,
     outputs: options.Outputs = None,
 ) -> None:
-    """A campaign as nested MLflow runs, with its report. A second export adds new runs only. Needs gpubench[mlflow]."""
-    from gpubench.cli.results.export import export_mlflow
+    """Export a campaign or an import for other tools.
 
-    export_mlflow(campaign, outputs, tracking_uri)
+    csv and parquet: every sample in one FILE. mlflow: a campaign as nested runs, with its report; a second export adds
+    new runs only; it needs gpubench[mlflow].
+    """
+    from gpubench.cli.results.export import export_mlflow, export_table
+
+    if form == "mlflow":
+        if path is not None:
+            raise UsageError("mlflow writes no file", then="leave FILE out; --tracking-uri says where to write")
+        export_mlflow(directory, outputs, tracking_uri)
+    elif directory is None or path is None:
+        raise UsageError(
+            f"{form} needs a campaign and a file", then=f"gpubench results export {form} DIR samples.{form}"
+        )
+    elif tracking_uri is not None:
+        raise UsageError("--tracking-uri is for mlflow", then="leave it out")
+    else:
+        export_table(directory, path, as_parquet=form == "parquet")

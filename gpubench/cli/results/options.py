@@ -28,12 +28,11 @@ Target = Annotated[
 Other = Annotated[Path | None, _of_results("B", "A second campaign, pack or import, which is compared with the first.")]
 Directories = Annotated[list[Path], _of_results("DIR", f"{_SEVERAL}.")]
 MaybeDirectories = Annotated[list[Path] | None, _of_results("DIR", f"{_SEVERAL}; default: outputs/.")]
-Kept = Annotated[Path, _of_results("DIR", "A campaign or an import, also packed.")]
 MaybeKept = Annotated[
     Path | None,
     _of_results("DIR", "A campaign or an import; default: the newest campaign with results in outputs/."),
 ]
-File = Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")]
+File = Annotated[Path | None, typer.Argument(metavar="FILE", help="File to write.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Form = Literal["lines", "json", "markdown"]
 

@@ -20,18 +20,33 @@ MaybeName = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = options.command_group("Site profiles: list, show, check, new; prepare and clean nodes.")
+    group = options.command_group("Site profiles: list, check, new; prepare and clean nodes.")
     group.command("list")(list_)
-    for command in (new, show, check, clean, prereqs):
+    for command in (new, check, clean, prereqs):
         group.command()(command)
     app.add_typer(group, name="sites")
 
 
-def list_() -> None:
-    """Every shipped profile. Name, scheduler + launcher + runtime, description."""
-    from gpubench.cli.sites.list_sites import list_sites
+def list_(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="Print this profile; one in sites/, or a .toml file.",
+            show_default=False,
+            autocompletion=completion.sites,
+        ),
+    ] = None,
+    settings: options.Set = None,
+) -> None:
+    """Every shipped profile. With NAME: that profile as TOML, with inherited values and the values from --set."""
+    from gpubench.cli.sites.list_sites import list_sites, show_site
 
-    list_sites()
+    if name is not None:
+        show_site(name, settings or [])
+    elif settings:
+        raise UsageError("--set changes one profile", then="name it")
+    else:
+        list_sites()
 
 
 def new(
@@ -47,13 +62,6 @@ def new(
     from gpubench.cli.sites.new_site import new_site
 
     new_site(name, scheduler, launcher, runtime, out)
-
-
-def show(name: options.NamedSite, settings: options.Set = None) -> None:
-    """The profile as TOML. With inherited values and the values from --set."""
-    from gpubench.cli.sites.list_sites import show_site
-
-    show_site(name, settings or [])
 
 
 def check(

@@ -9,7 +9,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import load_suite, suite_names
 from gpubench.errors import UsageError
 from gpubench.model.base import nearest
@@ -70,15 +69,6 @@ def _parted(word: str) -> tuple[str, str]:
     return "", ""
 
 
-def list_suites() -> None:
-    """A few lines per shipped suite."""
-    for name in suite_names():
-        suite, _ = load_suite(name)
-        say(f"{name}: {suite.description}")
-        for line in _wrapped("  ", "  ", ", ".join(dict.fromkeys(entry.name for entry in suite.workload))):
-            say(line)
-
-
 WORKLOADS = "gpubench/workloads/1"
 PIPED_COLUMNS = 80
 MOST_COLUMNS = 120
@@ -88,12 +78,36 @@ _HEAD = "{:<26} {:<14} {:<8} {}"
 
 
 def chosen(name: str | None) -> list[Workload]:
-    """One workload, or all in the catalogue's order; raises UsageError."""
+    """One workload, those of a suite, or all, in the catalogue's order; raises UsageError."""
     if name is None:
         return list(CATALOGUE.values())
-    if name not in CATALOGUE:
-        raise UsageError(f"no workload '{name}'{nearest(name, CATALOGUE)}")
-    return [CATALOGUE[name]]
+    if name in CATALOGUE:
+        return [CATALOGUE[name]]
+    if name not in suite_names() and not name.endswith(".toml"):
+        known = [*suite_names(), *CATALOGUE]
+        raise UsageError(f"no suite and no workload '{name}'{nearest(name, known)}")
+    named = {entry.name for entry in load_suite(name)[0].workload}
+    return [one for one in CATALOGUE.values() if one.name in named]
+
+
+def listed(name: str | None) -> Iterator[str]:
+    """Every suite and every workload by name; the workloads of a suite; or all details of one workload."""
+    if name is None:
+        for suite_name in suite_names():
+            suite, _ = load_suite(suite_name)
+            yield f"{suite_name}: {suite.description}"
+            yield from _wrapped("  ", "  ", ", ".join(dict.fromkeys(entry.name for entry in suite.workload)))
+        yield "all workloads:"
+        yield from _wrapped("  ", "  ", ", ".join(CATALOGUE))
+        return
+    if name not in CATALOGUE or name in suite_names():
+        chosen(name)  # says which names there are
+        suite, _ = load_suite(name)
+        yield f"{suite.name}: {suite.description}"
+        named = {entry.name for entry in suite.workload}
+        yield from table_lines(one for one in CATALOGUE.values() if one.name in named)
+    if name in CATALOGUE:
+        yield from sheet_lines(CATALOGUE[name])
 
 
 def document(workloads: Iterable[Workload]) -> dict[str, Any]:

@@ -14,47 +14,33 @@ from gpubench.errors import UsageError
 def register(app: typer.Typer) -> None:
     """Add the command and the group."""
     app.command()(with_options(measure))
-    group = options.command_group("Suites: list; and the workloads that they are made of.")
+    group = options.command_group("Suites, and the workloads that they are made of.")
     group.command("list")(list_)
-    group.command()(workloads)
     app.add_typer(group, name="suites")
 
 
-def list_() -> None:
-    """Every shipped suite. Name, workloads, description."""
-    from gpubench.cli.workloads.catalogue import list_suites
-
-    list_suites()
-
-
-def workloads(
+def list_(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="Show all details of this workload; default: a short list of all.",
+            help="A suite: its workloads; or a workload: all details of it; default: every suite and workload by name.",
             show_default=False,
-            autocompletion=completion.workloads,
+            autocompletion=completion.suites_and_workloads,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all details as one JSON object.")] = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a table in Markdown.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all details of workloads as one JSON object.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a table of workloads in Markdown.")] = False,
 ) -> None:
-    """All workloads. What is timed, which bytes are counted, and how the answer is checked."""
+    """Suites and workloads. What is timed, which bytes are counted, and how the answer is checked."""
     from gpubench.cli.say import say, say_text
     from gpubench.cli.workloads import catalogue
 
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other")
-    chosen = catalogue.chosen(name)
     if as_json:
-        say_text(json.dumps(catalogue.document(chosen), indent=1, ensure_ascii=False))
+        say_text(json.dumps(catalogue.document(catalogue.chosen(name)), indent=1, ensure_ascii=False))
         return
-    lines = (
-        catalogue.markdown_lines(chosen)
-        if as_markdown
-        else (catalogue.table_lines(chosen) if name is None else catalogue.sheet_lines(chosen[0]))
-    )
-    for line in lines:
+    for line in catalogue.markdown_lines(catalogue.chosen(name)) if as_markdown else catalogue.listed(name):
         say(line)
 
 
@@ -75,7 +61,7 @@ class MeasureOptions:
     workload: Annotated[
         str,
         typer.Argument(
-            help="As `gpubench suites workloads` lists it, or a function or class of yours: FILE.py:NAME.",
+            help="As `gpubench suites list` names it, or a function or class of yours: FILE.py:NAME.",
             show_default=False,
             autocompletion=completion.workloads,
         ),
