@@ -10,11 +10,10 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from gpubench import __version__
 from gpubench.cli.say import complain
-from gpubench.errors import GpubenchError, InterruptedByUserError, MissingToolError, UsageError
+from gpubench.errors import GpubenchError, InterruptedByUserError, MissingToolError
 
 PARTS = {
     "campaign.commands": ("bench", "plan", "submit", "status", "logs", "cancel"),
@@ -26,39 +25,6 @@ PARTS = {
     "node_command": ("run",),
 }
 """The commands that each module registers, in the order in which --help lists them."""
-RETIRED: dict[str, str] = {
-    "resume": "bench --campaign DIR",
-    "advance": "bench --campaign DIR",
-    "render": "plan --out DIR",
-    "summary": "compare",
-    "merge": "compare",
-    "links": "report --only links",
-    "scaling": "report --only scaling",
-    "explain": "diff",
-    "history": "trend",
-    "changes": "trend",
-    "import-results": "results import",
-    "export": "results export",
-    "pack": "results pack",
-    "fsck": "results fsck",
-    "workloads": "suites workloads",
-    "prereqs": "sites prereqs SITE",
-    "version": "--version",
-}
-"""The new command for each retired name. A name that is still a command is not listed here."""
-
-
-class Commands(TyperGroup):
-    """The commands; for a retired name, the error names the new command."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """As click does it; raises UsageError for an old name."""
-        if args and args[0] in RETIRED and args[0] not in self.commands:
-            old = next(words for words in (" ".join(args[:2]), args[0]) if words in RETIRED)
-            raise UsageError(f"there is no command {old} any more", then=f"type: gpubench {RETIRED[old]}")
-        return super().resolve_command(ctx, args)
-
-
 _UNPRINTABLE = {
     errno.ENOSPC: "free some space there",
     errno.EDQUOT: "free some space there",
@@ -88,7 +54,6 @@ def application(word: str | None = None) -> typer.Typer:
     """The command line; with ``word`` (a command's or a group's name) only that one is made, which is faster."""
     app = typer.Typer(
         name="gpubench",
-        cls=Commands,
         help="Did this version of UCX make distributed data science slower on this machine, and may I believe the "
         "answer?",
         no_args_is_help=True,

@@ -35,10 +35,11 @@ _NOTED = {
     "name",
     "never_recorded",
     "refused",
+    "results_sha256",
     "rows_in",
     "sources",
 }
-"""Of ``import.json``, whatever gpubench wrote it."""
+"""Of ``import.json``."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +99,7 @@ def open_imported(directory: Path) -> ImportedResults:
         raise DataError(f"{path} is not {IMPORT}", then="use the gpubench that wrote it")
     if lacking := sorted(_NOTED - note.keys()):
         raise DataError(f"{path} lacks {', '.join(lacking)}: somebody edited it", then="import the results again")
-    if note.get("results_sha256") not in (None, hashlib.sha256(data).hexdigest()):
+    if note["results_sha256"] != hashlib.sha256(data).hexdigest():
         raise DataError(
             f"{directory / TABLE} isn't what {NOTE} speaks of: an import was cut off, or somebody edited it",
             then="import the results again",

@@ -186,9 +186,8 @@ MEANING: dict[Metric, str] = {
     Metric.BYTES_MOVED: "bytes that moved between workers in all timed repetitions of a run",
 }
 _WITHOUT: dict[Metric, str] = {
-    Metric.CPU_S: "an older gpubench measured it, or only workloads that have none; measure again",
-    Metric.ENERGY_J: "an older gpubench measured it, or NVML and RAPL can't be read on its nodes; the manual's "
-    "page on metrics says how to allow it",
+    Metric.CPU_S: "its workloads have none",
+    Metric.ENERGY_J: "NVML and RAPL can't be read on its nodes; the manual's page on metrics says how to allow it",
     Metric.BYTES_MOVED: "its workloads move nothing between workers; take one that does: merge, transpose-sum",
 }
 

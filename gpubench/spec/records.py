@@ -112,4 +112,4 @@ class RunRecord:
     cause: Optional[Dict[str, Any]] = None
     """Of a failed run: what died, where, and its last log lines."""
     files: Dict[str, str] = dataclasses.field(default_factory=dict)
-    """SHA-256 of every other file of the run by its name, as rank 0 left it; records of older gpubench have none."""
+    """SHA-256 of every other file of the run by its name, as rank 0 left it."""

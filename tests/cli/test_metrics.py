@@ -62,11 +62,11 @@ def test_verdicts_of_another_metric_are_never_left_as_the_campaign_s(campaign: P
 
 
 @pytest.mark.parametrize("metric", ["cpu_s", "energy_j"])
-def test_a_campaign_of_an_older_gpubench_has_no_costs_and_says_so(gpubench: Run, tmp_path: Path, metric: str) -> None:
-    shutil.copytree(GOLDEN / "campaign", tmp_path / "old")
-    done = gpubench("compare", tmp_path / "old", "--metric", metric)
+def test_a_campaign_without_such_costs_says_so(gpubench: Run, tmp_path: Path, metric: str) -> None:
+    shutil.copytree(GOLDEN / "campaign", tmp_path / "tiny")
+    done = gpubench("compare", tmp_path / "tiny", "--metric", metric)
     assert done.returncode == 3
-    assert f"its samples have no {metric}; an older gpubench measured it" in done.stderr
+    assert f"its samples have no {metric}; " in done.stderr
 
 
 def test_joules_of_different_counters_are_not_compared(gpubench: Run, tmp_path: Path) -> None:

@@ -8,9 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import typer.main
 
-from gpubench.cli.app import RETIRED, application
 from tests.conftest import Run, need
 
 DRACO = ["--site", "draco", "--ucx", "v1.12.x master", "--suite", "quick"]
@@ -154,18 +152,6 @@ def test_here_means_nothing_on_a_site_without_allocations(gpubench: Run, tmp_pat
     done = gpubench("submit", "--here", "--site", "draco", *site, "--set", "launcher=fork", "--set", "runtime=conda")
     assert done.returncode == 2, done.stderr
     assert "runs its jobs on this machine, without an allocation; leave --here out" in done.stderr
-
-
-def test_old_names_of_commands_name_the_new_ones(gpubench: Run) -> None:
-    commands = typer.main.get_command(application()).commands  # type: ignore[attr-defined]
-    gone = [name for name in RETIRED if name not in commands]
-    assert {"resume", "advance", "render"} <= {*gone}
-    for name in gone:
-        done = gpubench(name, "outputs/c", "--loud")
-        said = f"gpubench: there is no command {name} any more; type: gpubench {RETIRED[name]}\n"
-        assert (done.returncode, done.stderr) == (2, said)
-    listed = gpubench("--help").stdout.partition("Commands:")[2].splitlines()
-    assert {line.split()[0] for line in listed if line} == {*commands}
 
 
 def test_a_sweep_of_workers_per_node_is_planned_like_one_of_nodes(gpubench: Run, tmp_path: Path) -> None:

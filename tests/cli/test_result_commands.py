@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.app import RETIRED
 from gpubench.cli.results import trend
-from tests.conftest import ROOT, Run
-from tests.docs import manual
+from tests.conftest import ROOT
 from tests.in_process import invoked as run
 from tests.store.campaign_builder import QUICK, begin, finish, make_plan
 
@@ -26,24 +24,6 @@ def outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(GOLDEN / "campaign", tmp_path / "outputs" / "tiny")
     shutil.copytree(GOLDEN / "import", tmp_path / "import")
     return tmp_path / "outputs"
-
-
-OLD = [
-    *("summary", "merge", "links", "scaling", "explain", "history", "changes"),
-    *("import-results", "export", "pack", "fsck"),
-]
-
-
-@pytest.mark.parametrize("old", OLD)
-def test_who_types_an_old_name_is_told_the_new_one(gpubench: Run, old: str) -> None:
-    new = RETIRED[old]
-    done = gpubench(old, "--json", "outputs/tiny")
-    said = f"gpubench: there is no command {old} any more; type: gpubench {new}\n"
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
-    path = new.partition(" --")[0]
-    assert f"\n## gpubench {path}" in (ROOT / "docs" / "commands.md").read_text()
-    assert old not in gpubench("--help").stdout.split()
-    assert "no command" in manual.fault(f"gpubench {old}")
 
 
 def test_what_became_of_every_run_is_a_content_of_its_own(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
-"""What was written once is read for years: a golden directory for each set of schemas, with results that are known.
+"""Files of every schema that outlives a command are read with the results that are known.
 
-``tests/golden/schemas/<number>/`` holds ``schemas.json`` (which numbers it was written with), a finished ``campaign``,
-an ``import``, a pack of the campaign, and ``known.json``, what readers must get out of them. CONTRIBUTING says when to
-add one.
+``tests/golden/schemas/1/`` holds ``schemas.json`` (which numbers it was written with), a finished ``campaign``, an
+``import``, a pack of the campaign, and ``known.json``, what readers must get out of them.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pytest
 
 from gpubench import resources
 from gpubench.fsck import check_campaign, check_import
@@ -25,8 +23,7 @@ from gpubench.store.packs import unpack
 from tests.conftest import ROOT
 from tests.merging import merge, read_runs
 
-GOLDEN = ROOT / "tests" / "golden" / "schemas"
-DIRECTORIES = sorted(GOLDEN.iterdir())
+GOLDEN = ROOT / "tests" / "golden" / "schemas" / "1"
 KEPT = ("plan", "plan-addition", "run", "run-spec", "provenance", "manifest", "results", "import", "pack")
 """Files that outlive a gpubench. Others are answers to a question, or live as long as a job, a cluster or an image."""
 _NUMBER = re.compile(r'"gpubench/([a-z-]+)/(\d+)"')
@@ -36,23 +33,21 @@ def current() -> dict[str, int]:
     """The numbers that this gpubench writes, out of its source."""
     texts = [path.read_text(encoding="utf-8") for path in sorted(resources.PACKAGE.rglob("*.py"))]
     found = [(name, int(number)) for text in texts for name, number in _NUMBER.findall(text)]
-    return {kept: max(number for name, number in found if name == kept) for kept in KEPT}
+    return {kept: number for kept in KEPT for name, number in found if name == kept}
 
 
-def golden(directory: Path, name: str) -> Any:
-    return json.loads((directory / name).read_text(encoding="utf-8"))
+def golden(name: str) -> Any:
+    return json.loads((GOLDEN / name).read_text(encoding="utf-8"))
 
 
-def test_every_number_that_is_written_today_has_a_golden_directory() -> None:
-    newest = golden(max(DIRECTORIES, key=lambda path: int(path.name)), "schemas.json")
-    assert current() == newest, "a schema has another number: add tests/golden/schemas/<next>, see CONTRIBUTING"
+def test_the_golden_files_have_the_numbers_that_are_written_today() -> None:
+    assert current() == golden("schemas.json"), "a schema has another number: see CONTRIBUTING, Schemas"
 
 
-@pytest.mark.parametrize("directory", DIRECTORIES, ids=lambda path: f"schemas-{path.name}")
-def test_a_campaign_of_these_schemas_is_read_with_the_results_that_are_known(directory: Path, tmp_path: Path) -> None:
-    known = golden(directory, "known.json")["campaign"]
-    places = [directory / "campaign", tmp_path]
-    unpack(directory / "campaign.gpubench.zip", tmp_path)
+def test_a_campaign_is_read_with_the_results_that_are_known(tmp_path: Path) -> None:
+    known = golden("known.json")["campaign"]
+    places = [GOLDEN / "campaign", tmp_path]
+    unpack(GOLDEN / "campaign.gpubench.zip", tmp_path)
     for place in places:
         campaign = Campaign.open(place)
         frame = merge(read_runs(campaign.runs_dir).runs).frame
@@ -67,11 +62,10 @@ def test_a_campaign_of_these_schemas_is_read_with_the_results_that_are_known(dir
     assert parquet(frames[0]) == parquet(frames[1])
 
 
-@pytest.mark.parametrize("directory", DIRECTORIES, ids=lambda path: f"schemas-{path.name}")
-def test_an_import_of_these_schemas_is_read_with_the_results_that_are_known(directory: Path) -> None:
-    known = golden(directory, "known.json")["import"]
-    found = open_imported(directory / "import")
+def test_an_import_is_read_with_the_results_that_are_known() -> None:
+    known = golden("known.json")["import"]
+    found = open_imported(GOLDEN / "import")
     rows = [[row["variant"], row["workload"], row["rep"], row["wall_s"]] for row in found.table.iter_rows(named=True)]
     assert rows == known["rows"]
     assert found.note["kept"] == len(rows)
-    assert check_import(directory / "import") == []
+    assert check_import(GOLDEN / "import") == []
