@@ -33,6 +33,15 @@ def check_build(spec: RunSpec) -> None:
         )
 
 
+def packages_in_manifest(path: str) -> str:
+    """``packages_id`` of what the image's manifest at ``path`` lists; empty where there is none, or it lists none."""
+    try:
+        listed = json.loads(Path(path).read_text(encoding="utf-8"))["stack"]["packages"] if path else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    return content_id(listed) if listed else ""
+
+
 def packages() -> Dict[str, str]:
     """Version by name of every package that this Python finds, names as ``images`` writes them in manifests."""
     from importlib import metadata  # a supervisor checks its build only, and does without

@@ -85,6 +85,23 @@ def check_processes(spec: RunSpec, processes: Sequence[Facts]) -> None:
     _check_agreement(spec, processes)
 
 
+def check_packages(process: Facts, listed: str) -> None:
+    """The packages that a process finds are those that its image was built with.
+
+    Args:
+        listed: hash of the packages that the image's manifest lists; empty where it lists none.
+
+    Raises:
+        CheckError: somebody changed the image after its build.
+    """
+    if listed and process["packages"] != listed:
+        raise CheckError(
+            "{} on {} finds packages {}, the image's manifest lists {}: the image was changed after its build".format(
+                process["role"], process["host"], process["packages"], listed
+            )
+        )
+
+
 def _check_library(spec: RunSpec, process: Facts, who: str) -> None:
     found = process["ucx"]
     planned = spec.expect_ucx if spec.protocol == "ucx" else ucx.NO_UCX

@@ -13,7 +13,7 @@ import traceback
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-from gpubench.node import checks, probe, speed
+from gpubench.node import build, checks, probe, speed
 from gpubench.node.limit import Limit
 from gpubench.node.roles import RESULT_FILE, address_in
 from gpubench.node.turns import ClientTurns
@@ -104,6 +104,7 @@ def _ready(client: Any, spec: RunSpec, outcome: ClientOutcome, *, started: float
     outcome.processes = [cluster["process"], *workers, mine]
     checks.check_protocol(spec, [process["address"] for process in (cluster["process"], *workers)])
     checks.check_processes(spec, outcome.processes)
+    checks.check_packages(mine, build.packages_in_manifest(where))
     checks.check_pools(spec, workers)
     if spec.device == "gpu":
         outcome.warnings += checks.check_affinity(workers)

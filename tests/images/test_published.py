@@ -119,20 +119,6 @@ def test_another_manifest_than_the_locked_one_is_refused(
     assert (done.returncode, "isn't the one of images.lock.toml" in done.stderr) == (3, True), done.stderr
 
 
-@pytest.mark.parametrize("site", ["local", "draco"])
-def test_verify_takes_the_locked_container_where_nothing_else_was_asked_for(
-    gpubench: Run, tmp_path: Path, env: dict[str, str], registry: Registry, site: str
-) -> None:
-    lock(tmp_path, registry, site)
-    root = f"paths.images={tmp_path / 'images'}"
-    done = gpubench("images", "verify", "1.22.0", "--site", site, "--set", root, env=env)
-    assert (done.returncode, "Docker doesn't answer" in done.stderr) == (5, True), done.stdout + done.stderr
-    assert not (tmp_path / "images" / "venv").exists()
-    assert ("not imported on this machine" in done.stdout) == (site == "draco")
-    asked = gpubench("images", "verify", "1.22.0", "--site", site, "--runtime", "apptainer", "--set", root, env=env)
-    assert (asked.returncode, f"images import --site {site} --ucx 1.22.0" in asked.stderr) == (2, True), asked.stderr
-
-
 def test_a_plan_keeps_its_image_when_a_newer_one_is_locked_and_a_date_asks_for_the_old_one(
     gpubench: Run, tmp_path: Path, env: dict[str, str], registry: Registry
 ) -> None:

@@ -162,8 +162,8 @@ def test_an_image_whose_builder_was_killed_is_whole_after_the_next_build(
         points.append(point)
         built = gpubench(*words, env=env)
         assert built.returncode == 0, f"{point}: {built.stderr}"
-        verified = gpubench("images", "verify", "1.22.0", "--runtime", "venv", env=env)
-        assert verified.returncode == 0, f"{point}: {verified.stdout}{verified.stderr}"
+        measured = gpubench("measure", "message", "--ucx", "1.22.0", "--runtime", "venv", env=env)
+        assert measured.returncode == 0, f"{point}: {measured.stdout}{measured.stderr}"
         folders = sorted(path.name.partition("-")[0] for path in home.iterdir() if path.name != "logs")
         assert folders == [".lock", "ucx", "ucxx"], point
         shutil.rmtree(home)

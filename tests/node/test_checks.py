@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gpubench.node.build import packages, packages_id, packages_in_manifest
 from gpubench.node.checks import (
     CheckError,
     binding_environment,
     check_affinity,
     check_moved,
+    check_packages,
     check_processes,
     check_protocol,
     check_transport,
@@ -60,6 +64,20 @@ def test_a_process_with_other_packages_is_named() -> None:
     processes = cluster()
     processes[2]["packages"] = "p2"
     assert refusal(SPEC, processes) == "worker on n0 has other packages than scheduler on n0"
+
+
+def test_an_image_that_was_changed_after_its_build_is_told_by_its_packages(tmp_path: Path) -> None:
+    path = tmp_path / "manifest.json"
+    path.write_text(json.dumps({"stack": {"packages": packages()}}))
+    found = {**process("client"), "packages": packages_id()}
+    check_packages(found, packages_in_manifest(str(path)))
+    path.write_text(json.dumps({"stack": {"packages": {**packages(), "dask": "1999.1.0"}}}))
+    with pytest.raises(CheckError, match=r"client on n0 finds packages .* the image was changed after its build"):
+        check_packages(found, packages_in_manifest(str(path)))
+    path.write_text("{}")
+    for nothing in (str(path), str(tmp_path / "absent"), ""):
+        assert packages_in_manifest(nothing) == ""
+    check_packages(found, "")
 
 
 def test_a_process_of_another_build_is_named() -> None:

@@ -1,1 +1,1 @@
-"""The group ``gpubench images``: build, push, import, list, show, verify, lock."""
+"""The group ``gpubench images``: build, push, import, list, lock."""

@@ -1,4 +1,4 @@
-"""``gpubench images``: one image per UCX version: build, push, import, list and verify images."""
+"""``gpubench images``: one image per UCX version: build, push, import and list images."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = options.command_group("One image per UCX version. Build, push, import, list and verify images.")
-    for command in (build, push, import_, verify, lock):
+    group = options.command_group("One image per UCX version. Build, push, import and list images.")
+    for command in (build, push, import_, lock):
         group.command(command.__name__.rstrip("_"))(command)
     group.command("list")(list_)
     app.add_typer(group, name="images")
@@ -143,25 +143,6 @@ def list_(
         raise UsageError("--date and --set are for one image", then="name its version")
     else:
         list_images.list_images(site, as_json=as_json)
-
-
-def verify(
-    specs: Specs = None,
-    ucx: MoreSpecs = None,
-    site: options.Site = "local",
-    runtime: options.Runtime = None,
-    date: options.Date = None,
-    settings: options.Set = None,
-) -> None:
-    """Let processes in the image exchange messages. A scheduler, two workers and a client, on this machine.
-
-    The UCX loaded, the binding, the packages and the build id of each process must agree with each other and with the
-    image's manifest; exit 3 if they don't.
-    """
-    from gpubench.cli.images import verify
-
-    asked = CampaignOptions(site=site, runtime=runtime, date=date, settings=settings)
-    verify.verify_images(_site(asked), _required(specs, ucx), asked)
 
 
 def lock(
