@@ -21,7 +21,6 @@ from gpubench.node import gpu
 
 AIM = 0.9
 GPUBENCH = [str(Path(sys.executable).with_name("gpubench"))]
-METRICS = ("wall_s", "energy_j", "cpu_s")
 
 
 def campaigns(gpus: int, minutes: float, variants: str, pool: str, outputs: Path) -> Iterator[tuple[Path, list[str]]]:
@@ -67,10 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def show(campaign: Path) -> None:
-    """Verdicts on every metric that was read, and the shares."""
-    for metric in METRICS:
-        print(f"\n{metric}:", flush=True)
-        subprocess.run([*GPUBENCH, "compare", str(campaign), "--metric", metric], check=False)
+    """The verdicts, and the shares."""
+    subprocess.run([*GPUBENCH, "compare", str(campaign)], check=False)
     samples = pl.read_parquet(campaign / "results.parquet")
     print("\n| variant | workload | ms | GB/s | copy, GB/s | share of the copy |")
     print("|---|---|---|---|---|---|")

@@ -23,7 +23,6 @@ class RunSamples:
         order: place of the variant in its block from 0, None where unknown.
         started_at: POSIX seconds, None where unknown.
         wall_s: timed samples in seconds, in the order of their repetitions, warm-up left out; empty unless ``ok``.
-            Of another metric (``settings.Metric``) its figures, in its unit.
         status: how the workload ended in this run.
         job: name of the allocation, empty where unknown.
     """

@@ -11,11 +11,9 @@ import numpy as np
 from gpubench.stats import special
 from gpubench.stats.paired_blocks import CellBlocks, Pairs, count, masked_mean, masked_sd
 from gpubench.stats.runs import Bools, Floats, Ints
-from gpubench.stats.settings import Margin, Metric, VerdictSettings
+from gpubench.stats.settings import Margin, VerdictSettings
 
 NO_VARIATION = 1e-12
-COUNTED = 2 * NO_VARIATION
-"""Standard deviation in logs of counts that don't vary."""
 FEW_BLOCKS = 5
 
 OBSTACLES = ("", "no data", "few blocks", "one sample", "no variation", "order", "environment")
@@ -77,10 +75,6 @@ def mean_difference(pairs: Pairs, settings: VerdictSettings) -> MeanDifference:
     effect, sd = masked_mean(difference, mask), masked_sd(difference, mask)
     within, has_within = _within_run(pairs, mask)
     few = pairs.blocks < FEW_BLOCKS
-    if settings.metric is Metric.BYTES_MOVED:
-        # A count may well be the same in every block: that is what it is, and no row that was copied.
-        sd = np.maximum(sd, COUNTED)
-        has_within = has_within | (sd <= COUNTED)
     se = sd / np.sqrt(np.maximum(pairs.blocks, 1))
     obstacle = np.select(
         [pairs.blocks == 0, pairs.blocks < 3, few & ~has_within, sd <= NO_VARIATION], [1, 2, 3, 4], default=0

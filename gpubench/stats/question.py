@@ -5,7 +5,7 @@ import dataclasses
 from gpubench.errors import UsageError
 from gpubench.model.base import nearest
 from gpubench.model.plan import Comparison, Plan
-from gpubench.stats.settings import Margin, Metric, Summary, VerdictSettings
+from gpubench.stats.settings import Margin, Summary, VerdictSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +23,6 @@ class Question:
     candidate: str | None = None
     allow: tuple[str, ...] = ()
     summary: Summary | None = None
-    metric: Metric = Metric.WALL_S
 
     def settings(self, *plans: Plan) -> VerdictSettings:
         """Margin and summary of results; raises UsageError where the plans differ in what isn't named here."""
@@ -41,7 +40,6 @@ class Question:
         return VerdictSettings(
             margin=Margin(next(iter(margins), defaults.margin) if self.margin is None else self.margin),
             summary=next(iter(summaries), defaults.summary) if self.summary is None else self.summary,
-            metric=self.metric,
         )
 
 

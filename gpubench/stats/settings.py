@@ -2,24 +2,11 @@
 
 import dataclasses
 import math
-from enum import StrEnum
 from typing import Literal, get_args
 
 from gpubench.errors import UsageError
 
 Summary = Literal["mean", "geomean", "median"]
-
-
-class Metric(StrEnum):
-    """What of a sample is judged. More of each is worse.
-
-    ``bytes_moved`` is a count of a whole run: it has no noise within runs, and may have none at all.
-    """
-
-    WALL_S = "wall_s"
-    CPU_S = "cpu_s"
-    ENERGY_J = "energy_j"
-    BYTES_MOVED = "bytes_moved"
 
 
 class Margin(float):
@@ -69,7 +56,6 @@ class VerdictSettings:
     margin: Margin = DEFAULT_MARGIN
     summary: Summary = "mean"
     alpha: float = 0.05
-    metric: Metric = Metric.WALL_S
 
     def __post_init__(self) -> None:
         if not 0 < self.margin < 1:

@@ -12,7 +12,6 @@ import polars as pl
 from gpubench.errors import DataError, UsageError
 from gpubench.model.text import shortened
 from gpubench.stats.data import ComparisonInput, RunSamples, Status
-from gpubench.stats.settings import Metric
 from gpubench.stats.verdict import Verdict
 
 _STATUSES = ("ok", "failed", "skipped", "lost")
@@ -161,18 +160,6 @@ def refuse_mixed_runs(table: pl.DataFrame) -> None:
                 f"run '{run}' has more than one {name}: {', '.join(map(str, values))}",
                 then="a run is one cluster lifetime of one variant in one block; give each its own name",
             )
-
-
-def with_metric(frame: pl.DataFrame, metric: Metric) -> pl.DataFrame:
-    """The table with its column ``metric`` in the place of seconds; raises DataError where it has none.
-
-    Rows of runs that aren't ok need none; what else is empty or no number is refused as a time would be.
-    """
-    if metric is Metric.WALL_S:
-        return frame
-    if metric not in frame.columns:
-        raise DataError(f"the table has no column {metric}", then=f"it has {', '.join(frame.columns)}")
-    return frame.drop("wall_s", strict=False).rename({metric.value: "wall_s"})
 
 
 CELL = ("workload", "nodes")

@@ -36,7 +36,7 @@ from gpubench.stats.paired_blocks import (
 )
 from gpubench.stats.power import blocks_to_decide
 from gpubench.stats.runs import Floats
-from gpubench.stats.settings import Metric, VerdictSettings
+from gpubench.stats.settings import VerdictSettings
 
 WIDE = "wide"
 """Begins the reason of a comparison that is inconclusive by nothing but noise."""
@@ -84,17 +84,16 @@ def reason_of_times(
     within, p = f"within ±{settings.margin.percent}", "< 0.0001" if holm[0] < 0.0001 else f"{holm[0]:.2g}"
     p = f"p {p} after Holm over {holm[1]}"
     if word == "inconclusive":
-        likely = f"{words}; " if (words := leaning(*interval, settings.metric)) else ""
+        likely = f"{words}; " if (words := leaning(*interval)) else ""
         return f"{WIDE}: {likely}{blocks} don't show the difference to be {within}, and {p}"
     return f"{within if word == 'equivalent' else p} in {blocks}"
 
 
-def leaning(low: float | None, high: float | None, metric: Metric = Metric.WALL_S) -> str:
+def leaning(low: float | None, high: float | None) -> str:
     """What an interval that was made without regard to the family says of an inconclusive comparison."""
-    more, less = ("slower", "faster") if metric is Metric.WALL_S else ("more", "less")
     if low is not None and low > 0:
-        return f"likely {more}, not proven"
-    return f"likely {less}, not proven" if high is not None and high < 0 else ""
+        return "likely slower, not proven"
+    return "likely faster, not proven" if high is not None and high < 0 else ""
 
 
 def _obstacle(obstacle: str, cell: CellBlocks, blocks: str) -> str:

@@ -17,7 +17,6 @@ from gpubench.cli.results.options import CompareOptions
 from gpubench.cli.results.show import compare as compare_targets
 from gpubench.errors import DataError, UsageError
 from gpubench.report import labels
-from tests.in_process import Invoked
 from tests.in_process import invoked as run
 
 Compare = Callable[..., list[str]]
@@ -164,28 +163,12 @@ def test_an_unknown_kind_of_file_is_refused(tmp_path: Path) -> None:
     assert "is no pack" in str(run("compare", tmp_path / "samples.txt").exception)
 
 
-def judged_by(metric: str, tmp_path: Path, frame: pl.DataFrame) -> Invoked:
+def test_a_column_of_costs_is_judged_in_place_of_seconds(tmp_path: Path) -> None:
     path = tmp_path / "costs.csv"
-    frame.write_csv(path)
-    return run("compare", path, "--baseline", "A", "--candidate", "B", "--metric", metric, "--json")
-
-
-def test_a_column_of_costs_is_judged_as_seconds_are(tmp_path: Path) -> None:
-    joules = table(0.0).with_columns(energy_j=table(0.06)["wall_s"] * 200)
-    assert run_verdict(judged_by("wall_s", tmp_path, joules)) == ("wall_s", "equivalent")
-    assert run_verdict(judged_by("energy_j", tmp_path, joules)) == ("energy_j", "regression")
-    assert run_verdict(judged_by("energy_j", tmp_path, joules.drop("wall_s"))) == ("energy_j", "regression")
-
-
-def run_verdict(done: Invoked) -> tuple[str, str]:
-    found = json.loads(done.stdout)
-    return found["settings"]["metric"], found["cells"][0]["verdict"]
-
-
-def test_a_table_without_the_metric_is_refused(tmp_path: Path) -> None:
-    error = judged_by("cpu_s", tmp_path, table()).exception
-    assert isinstance(error, DataError)
-    assert "the table has no column cpu_s" in str(error)
+    table(0.0).with_columns(energy_j=table(0.06)["wall_s"] * 200).write_csv(path)
+    words = ("compare", path, "--baseline", "A", "--candidate", "B", "--json")
+    for columns, word in (((), "equivalent"), (("--columns", "wall_s=energy_j"), "regression")):
+        assert [one["verdict"] for one in json.loads(run(*words, *columns).stdout)["cells"]] == [word]
 
 
 def own_table(directory: Path, *, block: bool = True) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from campaign_builder import begin, finish, make_plan, variant
+from campaign_builder import QUICK, Writer, begin, finish, make_plan, variant
 
 from tests.conftest import Run
 
@@ -33,6 +33,20 @@ def test_csv_and_parquet_hold_every_sample(gpubench: Run, campaign: Path, tmp_pa
     whole = pl.read_parquet(tmp_path / "all.parquet")
     assert whole.height == pl.read_csv(tmp_path / "all.csv").height == 3 * 2 * 2 * 3 * 7
     assert json.loads(whole["params"][0])
+
+
+def test_an_exported_table_is_judged_by_its_other_costs(gpubench: Run, tmp_path: Path) -> None:
+    """Two variants, as fast as each other; the candidate takes 30 % more processor time and a fifth less energy."""
+    costs = {"1.17.0": {"cpu_s": 2.0, "energy_j": 100.0}, "1.19.0": {"cpu_s": 2.6, "energy_j": 80.0}}
+    made = begin(tmp_path / "c", make_plan(suite=QUICK[2:4], blocks=6))
+    writer = Writer(made, costs=costs)
+    for row in made.rows():
+        writer.write(*row)
+    assert gpubench("results", "export", "parquet", made.directory, "all.parquet").returncode == 0
+    for column, word in (("cpu_s", "regression"), ("energy_j", "improvement")):
+        words = ("--columns", f"wall_s={column}", "--baseline", "1.17.0", "--candidate", "1.19.0", "--json")
+        done = gpubench("compare", "all.parquet", *words)
+        assert [one["verdict"] for one in json.loads(done.stdout)["cells"]] == [word, word], done.stderr
 
 
 @pytest.mark.parametrize(

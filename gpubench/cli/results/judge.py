@@ -22,7 +22,7 @@ from gpubench.merge.environment import (
     with_changes,
     with_oversubscription,
 )
-from gpubench.merge.family import Cell, cells_of, family, remarks, without
+from gpubench.merge.family import Cell, cells, family
 from gpubench.merge.links import LinkTable, RunLinks, link_tables, processes_by_address
 from gpubench.merge.table import Merged, merge_directory, parquet
 from gpubench.model.base import nearest
@@ -32,7 +32,7 @@ from gpubench.report.provenance import condensed
 from gpubench.report.verdicts import verdicts_json
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.question import Decision, Question
-from gpubench.stats.settings import Metric, VerdictSettings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict, judge
 from gpubench.store.accounting import Accounting, RunOutcome
 from gpubench.store.campaign import Campaign
@@ -43,8 +43,8 @@ from gpubench.store.rundirs import Records, read_links, read_provenance
 class JudgedCampaign:
     """A campaign in its current state: the outcome of every run, the merged samples, and the verdicts.
 
-    ``changes`` are what differed within blocks, planned or not, of each verdict; ``notes`` the notes on verdicts
-    on another metric than seconds; ``provenance`` is that of runs by their directory's name, where a page needs it.
+    ``changes`` are what differed within blocks, planned or not, of each verdict; ``provenance`` is that of runs by
+    their directory's name, where a page needs it.
     """
 
     campaign: Campaign
@@ -56,7 +56,6 @@ class JudgedCampaign:
     changes: Changes
     settings: VerdictSettings
     warnings: tuple[str, ...]
-    notes: tuple[str, ...] = ()
     provenance: Mapping[str, "RunProvenance"] = dataclasses.field(default_factory=dict)
 
 
@@ -120,12 +119,9 @@ def _judge_campaign(
         warn(warning)
     decision = Decision.of(campaign.plan, question)
     settings = decision.settings
-    moved = _moved(accounting.outcomes) if settings.metric is Metric.BYTES_MOVED else {}
-    cells = cells_of(campaign.plan, accounting.outcomes, merged, settings.metric, moved)
-    lacking = without(cells, settings.metric, str(campaign.place))
-    family_of_metric = [one for one in decision.comparisons if one.params_id not in lacking]
-    plan = campaign.plan.model_copy(update={"comparisons": family_of_metric})
-    comparisons = family(plan, cells)
+    measured = cells(campaign.plan, accounting.outcomes, merged)
+    plan = campaign.plan.model_copy(update={"comparisons": decision.comparisons})
+    comparisons = family(plan, measured)
     environments = Environments(plan.protocol)
     provenance = dict(_read_provenance(accounting.outcomes, environments, for_page=for_page))
     comparisons = with_oversubscription(comparisons, environments.crowded)
@@ -134,9 +130,8 @@ def _judge_campaign(
     for pattern in question.allow:
         if not fnmatch.filter(changes.values, pattern):
             warn(f"--allow {pattern}: nothing of that name changed{nearest(pattern, changes.values)}")
-    notes = tuple(remarks(plan, settings.metric, lacking))
     judged = JudgedCampaign(
-        campaign, accounting, merged, cells, comparisons, verdicts, changes, settings, warnings, notes, provenance
+        campaign, accounting, merged, measured, comparisons, verdicts, changes, settings, warnings, provenance
     )
     if table and campaign.directory.is_dir() and not os.access(campaign.directory, os.W_OK):
         warn(f"{campaign.results.name} and {campaign.verdicts.name} aren't updated: {campaign.place} is read-only")
@@ -160,17 +155,6 @@ def _read_provenance(
         environments.add(one.run.run, provenance)
         if for_page:
             yield one.directory.name, RunProvenance.of(provenance)
-
-
-def _moved(outcomes: Iterable[RunOutcome]) -> dict[str, dict[str, int]]:
-    """Bytes that each workload of each run moved, by run and ``params_id``."""
-    moved: dict[str, dict[str, int]] = {}
-    for one in outcomes:
-        for row in read_links(one.directory) if one.directory else ():
-            of_run = moved.setdefault(one.run.run, {})
-            name = str(row.get("params_id"))
-            of_run[name] = of_run.get(name, 0) + int(row["bytes"])
-    return moved
 
 
 def added_later(campaign: Campaign) -> tuple[str, ...]:

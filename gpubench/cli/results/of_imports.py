@@ -34,7 +34,6 @@ class ImportResults(OneSide):
     kind = "import"
     cannot: ClassVar[Mapping[str, str]] = {
         "allow": "an import doesn't record its environment",
-        "metric": "an import has only seconds",
         "summary": "an import is judged by the mean of a date",
     }
 

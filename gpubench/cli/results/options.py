@@ -9,7 +9,6 @@ import typer
 
 from gpubench.cli import completion, options
 from gpubench.errors import UsageError
-from gpubench.stats.settings import Metric
 
 
 def _of_results(metavar: str, text: str) -> Any:
@@ -88,13 +87,6 @@ class QuestionOptions:
             autocompletion=completion.summaries,
         ),
     ] = None
-    metric: Annotated[
-        Metric,
-        typer.Option(
-            help="What is judged: wall_s, seconds; cpu_s, processor seconds of all processes of the run; energy_j, "
-            "joules of processors and GPUs; bytes_moved between workers. More is worse."
-        ),
-    ] = Metric.WALL_S
     allow: options.Allow = None
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object: the verdicts, or what --only names.")

@@ -29,10 +29,9 @@ from gpubench.report.sections import Section
 from gpubench.report.verdicts import verdict_section
 from gpubench.spec.plain import canonical
 from gpubench.spec.records import LINKS_FILE, SAMPLES_FILE
-from gpubench.stats.data import ComparisonInput
 from gpubench.stats.question import Question
-from gpubench.stats.settings import Metric, Summary, VerdictSettings
-from gpubench.stats.table import comparisons_from_frame, require_columns, with_metric
+from gpubench.stats.settings import Summary
+from gpubench.stats.table import comparisons_from_frame, require_columns
 from gpubench.stats.verdict import Verdict, judge
 from gpubench.store.accounting import Accounting
 from gpubench.store.campaign import Campaign
@@ -167,8 +166,8 @@ class CampaignResults(OneSide):
             for one in judged.verdicts
             if one.baseline == base and (question.candidate is None or one.candidate == question.candidate)
         ]
-        both = times_of(judged.comparisons, shown, judged.settings)
-        notes = [*judged.notes, *cautions(plan, judged.changes, judged.accounting.outcomes)]
+        both = seconds(judged.comparisons, shown, judged.settings.summary)
+        notes = cautions(plan, judged.changes, judged.accounting.outcomes)
         section = verdict_section(
             self.name, shown, judged.settings, both, arrangement=plan.site.layout.arrangement, notes=notes
         )
@@ -180,8 +179,7 @@ class CampaignResults(OneSide):
             return markdown(campaign_page(report_inputs(judged)))
 
         planned = question.baseline is None and question.candidate is None
-        whole = planned and question.metric is Metric.WALL_S  # the page's sentences and charts are about seconds
-        return VerdictAnswer(shown, section, both, judged.accounting, document if whole else None)
+        return VerdictAnswer(shown, section, both, judged.accounting, document if planned else None)
 
     def section(self, content: Content, question: Question, workload: str | None) -> Section:
         """Any."""
@@ -287,13 +285,6 @@ def _nominal_bytes(campaign: Campaign, merged: Merged) -> dict[tuple[str, str], 
     return found
 
 
-def times_of(
-    comparisons: Sequence[ComparisonInput], verdicts: Sequence[Verdict], settings: VerdictSettings
-) -> Sequence[Seconds]:
-    """Both sides in seconds, where seconds are what is judged."""
-    return seconds(comparisons, verdicts, settings.summary) if settings.metric is Metric.WALL_S else ()
-
-
 class TableResults(ResultSet):
     """A user's table of samples."""
 
@@ -307,10 +298,10 @@ class TableResults(ResultSet):
     def answer(self, question: Question) -> VerdictAnswer:
         """Of every cell of the table."""
         settings = question.settings()
-        frame = as_samples(with_metric(read_table(self.place), question.metric), self.place, self.columns)
+        frame = as_samples(read_table(self.place), self.place, self.columns)
         comparisons = comparisons_from_frame(frame, *self._pair(question, frame), list(self.cell))
         verdicts = judge(comparisons, settings)
-        both = times_of(comparisons, verdicts, settings)
+        both = seconds(comparisons, verdicts, settings.summary)
         return VerdictAnswer(verdicts, verdict_section(str(self.place), verdicts, settings, both), both)
 
     def _pair(self, question: Question, frame: pl.DataFrame) -> tuple[str, str]:
@@ -386,13 +377,15 @@ def as_samples(frame: pl.DataFrame, path: Path, columns: str | None) -> pl.DataF
     Args:
         frame: as it was read. Without ``workload`` its rows are of one, called as the file is; without ``nodes`` of one
             node; without ``run`` and ``rep`` every row is a run.
-        columns: which column is which field, ``FIELD=COLUMN`` by commas.
+        columns: which column is which field, ``FIELD=COLUMN`` by commas; in place of a column of the field's own name.
 
     Raises:
         UsageError: ``columns`` is no map, or not one of this table.
         DataError: neither the table nor the map has a column of variants or of times.
     """
-    frame = frame.rename({column: field for field, column in _map(columns, frame).items()})
+    named = _map(columns, frame)
+    replaced = [field for field, column in named.items() if field != column]
+    frame = frame.drop(replaced, strict=False).rename({column: field for field, column in named.items()})
     missing = [name for name in _NEEDED if name not in frame.columns]
     if frame.width == 1:  # parted by something else; what reads the samples says so
         return frame
@@ -417,9 +410,10 @@ def _map(columns: str | None, frame: pl.DataFrame) -> dict[str, str]:
             raise UsageError(f"--columns: '{word}' is no FIELD=COLUMN, or names a field twice", then=_LIKE_THIS)
         if field not in FIELDS:
             raise UsageError(f"--columns: no field '{field}'", then=f"there are {', '.join(FIELDS)}")
-        if column not in frame.columns or (field != column and field in frame.columns):
-            why = f"has no column '{column}'" if column not in frame.columns else f"has a column '{field}' already"
-            raise UsageError(f"--columns: the table {why}", then=f"it has {', '.join(frame.columns)}")
+        if column not in frame.columns:
+            raise UsageError(
+                f"--columns: the table has no column '{column}'", then=f"it has {', '.join(frame.columns)}"
+            )
         found[field] = column
     return found
 

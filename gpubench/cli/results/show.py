@@ -56,7 +56,7 @@ def report(target: Path | None, other: Path | None, outputs: Path | None, asked:
         _show_answer(results.answer(question), form)
     elif other is None and question != Question(allow=question.allow):
         raise UsageError(
-            "--baseline, --candidate, --margin, --summary and --metric are for two targets, or --only verdicts",
+            "--baseline, --candidate, --margin and --summary are for two targets, or --only verdicts",
             then="name a second target",
         )
     elif asked.only is not None:
@@ -135,7 +135,7 @@ def _question(results: ResultSet, asked: QuestionOptions) -> Question:
     words = CampaignOptions(margin=asked.margin, summary=asked.summary)
     summary = None if asked.summary is None else words.chosen_summary()
     allow = tuple(asked.allow or ())
-    question = Question(words.chosen_margin(), asked.baseline, asked.candidate, allow, summary, asked.metric)
+    question = Question(words.chosen_margin(), asked.baseline, asked.candidate, allow, summary)
     for name, why in results.cannot.items():
         if getattr(question, name) != getattr(Question(), name):
             raise UsageError(f"--{name}: {why}", then="leave it out")

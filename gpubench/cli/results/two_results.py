@@ -32,7 +32,6 @@ class TwoResults(ResultSet):
 
     cannot: ClassVar[Mapping[str, str]] = {
         "allow": "two targets are compared without a check of their environments",
-        "metric": "two targets are compared in seconds",
     }
 
     def __init__(self, first: Path, second: Path) -> None:
