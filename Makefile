@@ -11,8 +11,6 @@ TESTS := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest
 # More test processes than cores, because tests wait. What shares a cluster or an engine stays together (tests/conftest.py).
 SIDE_BY_SIDE := --dist loadgroup --no-loadscope-reorder --numprocesses
 
-# These count only when given on the command line (make bench NODES=2), never from the environment: a login shell
-# that happens to export SITE or NODES must not change a benchmark.
 #:
 #: variables, and the targets that take them:
 #:   SITE      bench, plan, render, submit, images, import: site in sites/, or a .toml file; default: local
@@ -44,8 +42,16 @@ given := $(foreach name,$(.VARIABLES),$(if $(filter command line,$(origin $(name
 # Make ignores a variable that nothing reads: a misspelt one would measure the default.
 unknown := $(filter-out $(variables) PYTEST VENV GPUBENCH PYTHON,$(given))
 $(if $(unknown),$(error there is no variable $(unknown): `make help` lists the variables, `gpubench --help` all options))
-$(foreach goal,$(MAKECMDGOALS),$(if $(takes_$(goal)),$(foreach name,$(filter $(filter-out $(takes_$(goal)) ARGS,$(variables)),$(given)),\
-	$(error make $(goal) takes no $(name); it takes $(takes_$(goal)) ARGS))))
+taken = $(if $(takes_$(1)),$(takes_$(1)) ARGS)
+$(foreach goal,$(MAKECMDGOALS),$(foreach name,$(filter $(filter-out $(call taken,$(goal)),$(variables)),$(given)),\
+	$(error make $(goal) takes no $(name)$(if $(call taken,$(goal)),; it takes $(call taken,$(goal))))))
+define newline
+
+
+endef
+# A recipe's line ends there, whatever the quotes around it.
+$(foreach name,$(filter $(variables),$(given)),$(if $(findstring $(newline),$(value $(name))),\
+	$(error $(name) has a line break: write it in one line)))
 # The value as it was typed: make expands no $ in it, and the shell gets it in quotes. ARGS is quoted by the user.
 option = $(if $(filter $(1),$(given)),$(2) '$(subst ','\'',$(value $(1)))')
 PLANNING = $(call option,SITE,--site) $(call option,UCX,--ucx) $(call option,VARIANTS,--variants) \

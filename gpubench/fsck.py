@@ -137,7 +137,7 @@ def _planned(
         "protocol": plan.protocol,
         "workloads": {
             one.params_id: (one.name, one.backend, one.params, one.reps, one.warmup)
-            for one in map(workloads.__getitem__, run.workloads)
+            for one in (workloads[params_id] for params_id in run.workloads if params_id in workloads)
         },
     }
     if plan.device != "auto":  # settled on the node

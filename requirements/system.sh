@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # What `make test-system` needs beyond Python: a browser for the report, mount and setpriv for bad disks and other users,
-# a Docker engine, a registry, Debian root file systems and a container runtime for the images, Slurm with accounting,
-# and the shells whose words are completed.
+# a Docker engine, a registry, Debian root file systems and a container runtime for the images, Slurm with accounting.
 set -euo pipefail
 missing=()
 need() { command -v "$1" >/dev/null || missing+=("$2"); } # PROGRAM PACKAGE
@@ -28,8 +27,6 @@ need ip iproute2
 need sshd openssh-server
 need strace strace
 need gcc gcc
-need zsh zsh
-need fish fish
 command -v apptainer >/dev/null || need patchelf patchelf
 get_others() { # from other releases of Debian
   for program in buildx apptainer; do

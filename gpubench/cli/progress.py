@@ -121,7 +121,7 @@ class Progress:
         return [block for block in self.blocks if self._is_complete(block)]
 
     def _so_far(self) -> str:
-        """Estimates from the complete blocks; verdicts are made only at the end and at the planned looks."""
+        """Estimates from the complete blocks; verdicts are made only at the end."""
         from gpubench.report.labels import cell_names
 
         plan = self.campaign.plan

@@ -63,7 +63,7 @@ def _read(path: Path, name: str) -> Iterator[Row | Refused]:
             version = found[1]  # the configurations of parsl-perf-runs print it first
     if batches:
         yield from _rows(name, batches, version, ended=False)
-    if not run:
+    if not (run or batches):
         yield Refused(name, 1, "no output of parsl-perf: no line '==== Iteration 1 ===='")
 
 

@@ -44,8 +44,11 @@ class FinishedRun:
 
     @property
     def name(self) -> str:
-        """The file as text, which polars needs; bytes that aren't UTF-8 are spelled."""
-        return os.fsencode(self.file).decode("utf-8", "backslashreplace")
+        """The file as text, which polars needs; bytes that aren't UTF-8 are spelled.
+
+        From the root on: of a path that begins with ``~`` or ``file:`` polars makes another one.
+        """
+        return os.fsencode(self.file.absolute()).decode("utf-8", "backslashreplace")
 
     @property
     def source(self) -> str:
@@ -54,7 +57,7 @@ class FinishedRun:
 
     def parse(self) -> "ParsedLines":
         """The samples line by line; one that isn't UTF-8 is a damaged line, reported by its number like any other."""
-        text = self.file.read_text(encoding="utf-8", errors="replace")
+        text = _content(self.file).decode("utf-8", "replace")
         return parse_samples(text, self.source, {one.params_id: one for one in self.record.workloads})
 
 
@@ -173,11 +176,11 @@ def read_samples(runs: Sequence[FinishedRun], workloads: pl.DataFrame) -> tuple[
     def read(files: Sequence[str]) -> pl.DataFrame:
         try:
             return _placed(_scanned(files), places, known).collect().rechunk()
-        except pl.exceptions.PolarsError:  # of one bad line; it doesn't say which
+        except (pl.exceptions.PolarsError, FileNotFoundError):  # of one bad line or file; it doesn't say which
             half = len(files) // 2
             return pl.concat([read(files[:half]), read(files[half:])]) if half else read([])
 
-    lines = read([run.name for run in runs if run.name in pairs and run.name == str(run.file)])
+    lines = read([run.name for run in runs if run.name in pairs and run.name == str(run.file.absolute())])
     whole = _whole(lines, pairs)
     frames = [lines if len(whole) == len(pairs) else lines.filter(pl.col(FILE).is_in(whole))]
     for run in runs:
@@ -215,7 +218,7 @@ def _placed(lines: pl.LazyFrame, places: pl.LazyFrame, known: Mapping[str, pl.En
 
 
 def _whole(lines: pl.DataFrame, pairs: Mapping[str, int]) -> set[str]:
-    """The files in which every line is exactly a sample; ``pairs`` is how often ``":`` stands in each."""
+    """The files whose lines polars reads as samples without a further field; ``pairs``: count of ``":`` in each."""
     is_sample = (
         ~pl.any_horizontal(pl.exclude(OPTIONAL).is_null())
         & pl.col("rep").is_between(0, MOST_REPS, closed="left")

@@ -40,6 +40,8 @@ class StopRequest:
         self._woken, written = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(written, warn_on_full_buffer=False)
         atexit.register(_ignore)
+        # Whoever started us may have blocked it; a request that never arrives would cost the node until SIGKILL.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
 
     def asked(self) -> bool:
         """Whether the process was asked to end."""

@@ -40,8 +40,7 @@ def seconds(comparisons: Sequence[ComparisonInput], verdicts: Sequence[Verdict],
 
 def _pair(one: Verdict, sides: Mapping[str, Mapping[int, Sequence[float]]], summary: Summary) -> Seconds:
     before, after = sides.get(one.baseline, {}), sides.get(one.candidate, {})
-    # The blocks that count are the first ones: a look that decided the comparison leaves out what came later.
-    blocks = sorted(before.keys() & after.keys())[: one.blocks]
+    blocks = sorted(before.keys() & after.keys())
     if not blocks:
         return None
     return _mean([before[block] for block in blocks], summary), _mean([after[block] for block in blocks], summary)

@@ -1,13 +1,6 @@
 """Paired block data: every cell's blocks side by side, who ran first, and the arrays of complete pairs.
 
 A comparison stands only on blocks that ran side by side, with each variant first in some of them.
-
-Sign flips: a second opinion that assumes nothing about the shape of the noise. It never decides.
-
-Under no difference the sign of a block's difference is a coin toss, because the order within the block was drawn.
-Sources: Fisher (1935), *The Design of Experiments*, §21 (one cell); Westfall & Young (1993), *Resampling-Based Multiple
-    Testing*,
-algorithm 2.8 (step-down max-|t|); Winkler et al. (2014), NeuroImage 92:381 (the same flips for all cells of a run).
 """
 
 import dataclasses

@@ -13,7 +13,7 @@ import shutil
 import stat
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -31,6 +31,7 @@ _REGULAR = (stat.S_IFREG | 0o644) << 16
 _UNIX = 3
 _MOST_RATIO, _FREE_OF_RATIO = 100, 256 * 2**20
 """So many times its size a pack may unpack to; a small one to more. Samples shrink to a tenth, logs to a fiftieth."""
+_MOST_INDEX_BYTES = 64 * 2**20
 _LONGEST_PART, _LONGEST_NAME = 255, 1000
 """Bytes that a Linux file system takes, and that leave room for the directory."""
 _THEN = "ask whoever packed it for the file again"
@@ -122,6 +123,14 @@ def unpack(path: Path, into: Path) -> Index:
         return index
 
 
+def unknown_files(path: Path) -> tuple[list[str], str]:
+    """Names of files that belong to no campaign or import, which aren't unpacked; and the text of the index."""
+    with _opened(path) as archive:
+        index = _index(path, archive)
+        names = [name for name in archive.namelist() if name.partition("/")[0] not in {*KNOWN[index.what], INDEX}]
+        return names, archive.read(INDEX).decode("utf-8", "replace")
+
+
 def too_much(needed: int, packed: int) -> str:
     """Why ``packed`` bytes that unpack to ``needed`` can't be honest; empty where they can."""
     most = _FREE_OF_RATIO + _MOST_RATIO * packed
@@ -158,8 +167,9 @@ def _index(path: Path, archive: zipfile.ZipFile) -> Index:
         raise DataError(f"{path}: {wrong}", then="don't use it")
     try:
         plain = parse_json(archive.read(INDEX))
-        if isinstance(plain, dict) and plain.get("schema", PACK) != PACK:
-            raise DataError(f"{path} is {plain['schema']}, not {PACK}", then="use the gpubench that wrote it")
+        if isinstance(plain, dict) and plain.get("schema") != PACK:
+            found = plain.get("schema") or "no pack"
+            raise DataError(f"{path} is {found}, not {PACK}", then="use the gpubench that wrote it")
         return pydantic.TypeAdapter(Index).validate_python(plain)
     except (KeyError, *_DAMAGED):
         raise DataError(
@@ -174,12 +184,21 @@ def _refused(archive: zipfile.ZipFile, size: int) -> str:
     names = {info.orig_filename for info in members}
     if len({name.casefold() for name in names}) < len(members):
         return "two of its files have one name, or names that differ only in capitals"
-    for info in members:
-        name, kind = info.orig_filename, stat.S_IFMT(info.external_attr >> 16)
-        if info.is_dir() or kind not in (0, stat.S_IFREG):
-            return f"{name!r} is a link, or no plain file"
-        if not is_plain(name):
-            return f"{name!r} leads out of a directory, or is too long"
-        if any(str(folder) in names for folder in PurePosixPath(name).parents):
-            return f"{name!r} is below a file"
-    return too_much(sum(info.file_size for info in members), size)
+    faults = (_fault(info, names) for info in members)
+    return next(filter(None, faults), "") or too_much(sum(info.file_size for info in members), size)
+
+
+def _fault(info: zipfile.ZipInfo, names: Collection[str]) -> str:
+    """Why a file of an archive with such ``names`` may not be written; empty where it may."""
+    name, kind, what = info.orig_filename, stat.S_IFMT(info.external_attr >> 16), ""
+    if info.is_dir() or kind not in (0, stat.S_IFREG):
+        what = "is a link, or no plain file"
+    elif info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        what = "is compressed in another way than gpubench does it"
+    elif not is_plain(name):
+        what = "leads out of a directory, or is too long"
+    elif any(str(folder) in names for folder in PurePosixPath(name).parents):
+        what = "is below a file"
+    elif name == INDEX and info.file_size > _MOST_INDEX_BYTES:
+        what = "is too large"
+    return f"{name!r} {what}" if what else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import threading
 import time
@@ -115,6 +116,42 @@ def test_what_may_not_be_published_is_named_and_nothing_is_written(
     assert "hf_abcdefgh1234" not in lines
     assert "word@host" not in lines
     assert list(repository.iterdir()) == []
+
+
+def with_further(pack: Path, change: Callable[[dict[str, str]], object]) -> Path:
+    """The pack with other texts in it."""
+    out = pack.with_name("changed.gpubench.zip")
+    with zipfile.ZipFile(pack) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
+        texts = {one: old.read(one).decode("utf-8", "surrogateescape") for one in old.namelist()}
+        change(texts)
+        for name, text in texts.items():
+            new.writestr(name, text.encode("utf-8", "surrogateescape"))
+    return out
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda texts: texts.update({"notes.txt": ""}), ":notes.txt: no campaign has such a file"),
+        (lambda texts: rename(texts, "HF_TOKEN=hf_abcdefgh1234"), "pack.json, name: 'name' holds a password"),
+        (lambda texts: rename(texts, "/home/ada/x"), "pack.json holds the path of a home"),
+    ],
+    ids=["further file", "password", "home"],
+)
+def test_a_file_beside_a_campaign_is_refused_and_the_index_is_read_for_secrets(
+    repository: Path,
+    packed: Packed,
+    capsys: pytest.CaptureFixture[str],
+    change: Callable[[dict[str, str]], object],
+    said: str,
+) -> None:
+    with pytest.raises(DataError):
+        contribute.submit(with_further(packed(), change), repository)
+    assert said in capsys.readouterr().out
+
+
+def rename(texts: dict[str, str], name: str) -> None:
+    texts["pack.json"] = re.sub(r'"name": "[^"]*"', f'"name": "{name}"', texts["pack.json"])
 
 
 def test_a_list_of_faults_that_is_cut_says_how_many_it_leaves_out(

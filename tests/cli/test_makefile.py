@@ -122,3 +122,13 @@ def test_help_names_every_target_and_every_variable(make: Make) -> None:
     shown = make.run("help", "PYTHON=/usr/bin/python3").stdout
     assert [name for name in TARGETS if f"\n  make {name} " not in f"\n{shown}"] == []
     assert [name for name in (*VARIABLES, "ARGS") if f"\n  {name} " not in shown] == []
+
+
+def test_a_line_break_is_refused_because_a_recipe_would_end_there(make: Make) -> None:
+    for words in ("ARGS=--a\necho INJECTED", "VARIANTS=a\nb"):
+        assert f"{words.partition('=')[0]} has a line break" in make.refuses("bench", words)
+
+
+@pytest.mark.parametrize("target", ["help", "test", "lint"])
+def test_a_target_that_takes_no_variable_refuses_each(make: Make, target: str) -> None:
+    assert f"make {target} takes no ARGS" in make.refuses(target, "ARGS=-k x")

@@ -95,7 +95,7 @@ def test_what_an_ordinary_user_runs_here_is_writable_for_nobody_else_and_trusts_
         assert {of(path) for path in ours} == {0o700}
         said, _ = bench.communicate(timeout=600)
         assert bench.returncode == 0, said
-    with command("results", "pack", str(campaign), "--no-homes", "--out", "mine.gpubench.zip") as pack:
+    with command("results", "pack", str(campaign), "--out", "mine.gpubench.zip") as pack:
         said, _ = pack.communicate(timeout=300)
         assert pack.returncode == 0, said
     paths = [path for path in home.rglob("*") if not path.is_symlink() and home / "precious" not in path.parents]

@@ -195,6 +195,12 @@ def link(name: str, kind: int = stat.S_IFLNK) -> zipfile.ZipInfo:
     return info
 
 
+def squeezed(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name)
+    info.compress_type = zipfile.ZIP_BZIP2
+    return info
+
+
 def edits() -> Iterator[tuple[str, Change, str]]:
     def renamed(name: str) -> Change:
         return lambda files, _: files.update({name: files.pop("node.pyz")})
@@ -208,6 +214,8 @@ def edits() -> Iterator[tuple[str, Change, str]]:
     yield "bomb", lambda files, _: files.update({"jobs/j001-n1/job.log": bytes(320 * 2**20)}), "would unpack to"
     yield "link", lambda _, more: more.append(link("runs/link")), "no plain file"
     yield "device", lambda _, more: more.append(link("runs/device", stat.S_IFCHR)), "no plain file"
+    yield "bzip2", lambda _, more: more.append(squeezed("runs/x")), "compressed in another way"
+    yield "no schema", lambda files, _: files.update({INDEX: b'{"what": "campaign", "name": "x"}'}), "no pack, not"
     yield "folder", lambda _, more: more.append(zipfile.ZipInfo("runs/folder/")), "no plain file"
     yield "no index", lambda files, _: files.pop(INDEX), "no pack of gpubench"
     yield "deep index", lambda files, _: files.update({INDEX: b"[" * 100_000}), "no pack of gpubench"

@@ -26,7 +26,9 @@ def test_the_table_names_every_workload_at_a_lines_beginning_and_fits_80_columns
 
 def test_a_name_that_a_suite_and_a_workload_have_shows_both(gpubench: Run) -> None:
     shown = gpubench("suites", "list", "upstream").stdout.splitlines()
-    assert [line for line in shown if line.startswith("upstream: ")][1].startswith("upstream: ")
+    suite, workload = (line for line in shown if line.startswith("upstream: "))
+    assert suite == "upstream: dask-cuda's benchmarks unchanged, each beside our workload of the same sizes"
+    assert workload.startswith(f"upstream: {CATALOGUE['upstream'].family}, after ")
 
 
 def test_every_shipped_suite_is_listed_with_its_workloads(gpubench: Run) -> None:

@@ -52,6 +52,7 @@ def test_an_exported_table_is_judged_by_its_other_costs(gpubench: Run, tmp_path:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["openmetrics"], "there is no format 'openmetrics'"),
         (["csv"], "csv needs a campaign and a file; gpubench results export csv DIR samples.csv"),
         (["parquet", "campaign"], "parquet needs a campaign and a file"),
         (["csv", "campaign", "x.csv", "--tracking-uri", "u"], "--tracking-uri is for mlflow"),

@@ -13,6 +13,7 @@ from campaign_builder import Writer, begin, finish, make_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpubench.merge import samples
 from gpubench.merge.samples import FinishedRun
 from gpubench.merge.table import COLUMNS, RESULTS, Merged, merge_directory, parquet
 from gpubench.store.campaign import Campaign
@@ -357,6 +358,30 @@ def test_an_odd_line_among_a_thousand_is_found_and_only_it_is_left_out(
     assert len(merged.errors) == (0 if is_harmless else 1)
     assert all(f"{odd.source}, line 1" in str(error) for error in merged.errors)
     assert merged.frame.height == merge(runs).frame.height - len(merged.errors)
+
+
+@pytest.mark.parametrize("name", ["~", "file:", "a*b"])
+def test_paths_that_polars_would_change_are_read_as_they_are(
+    campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    shutil.copytree(campaign.directory, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    expected = merge_directory(campaign.directory / "runs").frame
+    assert merge_directory(Path(name) / "runs").frame.equals(expected)
+
+
+def test_samples_that_vanish_while_they_are_read_count_as_none(
+    runs: tuple[FinishedRun, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies = [damaged(one, text_of(one)) for one in runs]
+    scanned = samples._scanned
+
+    def after_a_file_has_gone(files: list[str]) -> pl.LazyFrame:
+        copies[0].file.unlink(missing_ok=True)
+        return scanned(files)
+
+    monkeypatch.setattr(samples, "_scanned", after_a_file_has_gone)
+    assert merge(copies).frame.equals(merge(runs[1:]).frame)
 
 
 def test_directories_are_merged_to_the_same_table_with_the_same_errors(campaign: Campaign, tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def submit(
         Path | None,
         typer.Option(
             "--campaign",
-            help="Continue this campaign: submit only what is missing, or what its next look needs.",
+            help="Continue this campaign: submit only what is missing.",
             autocompletion=completion.campaigns,
         ),
     ] = None,

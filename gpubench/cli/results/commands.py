@@ -1,7 +1,7 @@
 """Commands for results: ``compare``, ``report``, ``diff``, ``trend``, and the group ``results``."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -20,8 +20,9 @@ from gpubench.cli.results.options import (
     TrendOptions,
 )
 from gpubench.errors import UsageError
+from gpubench.model.base import nearest
 
-Format = Literal["csv", "parquet", "mlflow"]
+FORMATS = ("csv", "parquet", "mlflow")
 
 
 def register(app: typer.Typer) -> None:
@@ -205,7 +206,7 @@ def check(
 
 
 def export(
-    form: Annotated[Format, typer.Argument(metavar="FORMAT", help="csv, parquet or mlflow.", show_default=False)],
+    form: Annotated[str, typer.Argument(metavar="FORMAT", help="csv, parquet or mlflow.", show_default=False)],
     directory: MaybeKept = None,
     path: File = None,
     tracking_uri: Annotated[
@@ -220,6 +221,8 @@ def export(
     """
     from gpubench.cli.results.export import export_mlflow, export_table
 
+    if form not in FORMATS:
+        raise UsageError(f"there is no format '{form}'{nearest(form, FORMATS)}")
     if form == "mlflow":
         if path is not None:
             raise UsageError("mlflow writes no file", then="leave FILE out; --tracking-uri says where to write")

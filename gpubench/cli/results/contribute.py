@@ -25,7 +25,7 @@ from gpubench.model.secrets import holds_secret, secrets
 from gpubench.model.text import counted, shortened
 from gpubench.spec.plain import parse_json
 from gpubench.store.campaign import Campaign
-from gpubench.store.packs import SUFFIX, too_much
+from gpubench.store.packs import SUFFIX, too_much, unknown_files
 from gpubench.store.rundirs import read_provenance
 
 SCHEMA = "gpubench/contributions/1"
@@ -124,6 +124,9 @@ def faults(pack: Path, *, homes: bool) -> Iterator[str]:
     for run in ok:
         if lacking := [part for part in PROVEN if not read_provenance(run).get(part)]:
             yield f"{pack}:runs/{run.name}/provenance.json: no {' and no '.join(lacking)}"
+    unknown, index = unknown_files(pack)
+    yield from (f"{pack}:{name}: no campaign has such a file" for name in unknown)
+    yield from (f"{pack}:{what}" for what in _private("pack.json", index, homes))
     for path in sorted(campaign.directory.rglob("*")):
         if path.is_file() and path != campaign.node_half:
             inside = f"{pack}:{path.relative_to(campaign.directory)}"

@@ -24,7 +24,7 @@ from gpubench.merge.environment import (
 )
 from gpubench.merge.family import Cell, cells, family
 from gpubench.merge.links import LinkTable, RunLinks, link_tables, processes_by_address
-from gpubench.merge.table import Merged, merge_directory, parquet
+from gpubench.merge.table import merge_directory, parquet
 from gpubench.model.base import nearest
 from gpubench.model.text import counted
 from gpubench.report.inputs import ReportInputs
@@ -49,7 +49,6 @@ class JudgedCampaign:
 
     campaign: Campaign
     accounting: Accounting
-    merged: Merged
     cells: list[Cell]
     comparisons: Sequence[ComparisonInput]
     verdicts: list[Verdict]
@@ -131,7 +130,7 @@ def _judge_campaign(
         if not fnmatch.filter(changes.values, pattern):
             warn(f"--allow {pattern}: nothing of that name changed{nearest(pattern, changes.values)}")
     judged = JudgedCampaign(
-        campaign, accounting, merged, measured, comparisons, verdicts, changes, settings, warnings, provenance
+        campaign, accounting, measured, comparisons, verdicts, changes, settings, warnings, provenance
     )
     if table and campaign.directory.is_dir() and not os.access(campaign.directory, os.W_OK):
         warn(f"{campaign.results.name} and {campaign.verdicts.name} aren't updated: {campaign.place} is read-only")

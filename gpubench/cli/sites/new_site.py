@@ -65,7 +65,7 @@ def _launcher(scheduler: str, launcher: str | None, runtime: str) -> str:
     """The launcher that is named, else the first that goes with the scheduler and the runtime."""
     for at, (kind, word) in enumerate((("scheduler", scheduler), ("launcher", launcher), ("runtime", runtime))):
         if word is not None and word not in (known := sorted({words[at] for words in VALID})):
-            raise UsageError(f"there is no {kind} '{word}'{nearest(word, known)}", then=f"there is: {', '.join(known)}")
+            raise UsageError(f"there is no {kind} '{word}'{nearest(word, known)}")
     of_scheduler = sorted(words for words in VALID if words[0] == scheduler)
     fitting = [words for words in of_scheduler if words[2] == runtime and launcher in (None, words[1])]
     if not fitting:
