@@ -20,7 +20,6 @@ from gpubench.cli.results.options import (
     TrendOptions,
 )
 from gpubench.errors import UsageError
-from gpubench.model.base import nearest
 
 FORMATS = ("csv", "parquet", "mlflow")
 
@@ -220,6 +219,7 @@ def export(
     new runs only; it needs gpubench[mlflow].
     """
     from gpubench.cli.results.export import export_mlflow, export_table
+    from gpubench.model.base import nearest
 
     if form not in FORMATS:
         raise UsageError(f"there is no format '{form}'{nearest(form, FORMATS)}")
