@@ -171,6 +171,15 @@ def test_a_column_of_costs_is_judged_in_place_of_seconds(tmp_path: Path) -> None
         assert [one["verdict"] for one in json.loads(run(*words, *columns).stdout)["cells"]] == [word]
 
 
+def test_columns_may_change_places(tmp_path: Path) -> None:
+    path = tmp_path / "turned.csv"
+    turned = table().filter(pl.col("rep") == 0).rename({"variant": "workload", "workload": "variant"})
+    turned.write_csv(path)
+    words = ("--columns", "variant=workload,workload=variant", "--baseline", "A", "--candidate", "B", "--json")
+    (cell,) = json.loads(run("compare", path, *words).stdout)["cells"]
+    assert (cell["baseline"], cell["candidate"], cell["workload"]) == ("A", "B", turned["variant"][0])
+
+
 def own_table(directory: Path, *, block: bool = True) -> Path:
     """Two columns as anybody writes them, and a block."""
     frame = table().filter(pl.col("rep") == 0).select("block", build="variant", seconds="wall_s")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpubench import resources
-from gpubench.cli.campaign.running import account_now, doubts
+from gpubench.cli.campaign.running import account_now, continue_command, doubts
 from gpubench.cli.say import say
 from gpubench.errors import DataError, IncompleteError, UsageError
 from gpubench.files import write_atomically
@@ -20,7 +20,6 @@ from gpubench.model.image import ImageSpec
 from gpubench.model.plan import Plan
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
-from gpubench.render.environment import words
 from gpubench.schedulers import JobState, submitted
 from gpubench.schedulers.batch import OVER_BUDGET
 from gpubench.spec.records import LOGS_FILE
@@ -226,7 +225,7 @@ def _way_on(campaign: Campaign, missing: Sequence[RunOutcome], states: Mapping[s
     if not running:
         for _, way in doubts(campaign, states):
             return way
-    repair = words(["gpubench", "bench", "--campaign", str(campaign.directory)])
+    repair = continue_command(campaign)
     coming = {one.job.job for one in missing if one.status == PENDING}
     if coming and (running or any(submitted.read(campaign.job_dir(job)) for job in coming)):
         after = "" if all(one.status == PENDING for one in missing) else f"; when they have ended: {repair}"

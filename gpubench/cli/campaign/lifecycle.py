@@ -38,6 +38,7 @@ from gpubench.cli.campaign.preflight import place_campaign, prepare
 from gpubench.cli.campaign.running import (
     Budget,
     account_now,
+    continue_command,
     declare_ended,
     job_states,
     missing_words,
@@ -68,7 +69,6 @@ from gpubench.plan.budget import (
 )
 from gpubench.plan.feasibility import SEQUENTIAL
 from gpubench.plan.make import DEFAULT_POWER
-from gpubench.render.environment import words
 from gpubench.schedulers import BATCH, SCHEDULERS
 from gpubench.spec.plain import parse_lines
 from gpubench.spec.records import SAMPLES_FILE
@@ -151,7 +151,7 @@ def submit(campaign: Campaign, *, here: bool, budget: Budget | None = None) -> N
         if any(campaign.runs_dir.glob("*-*")):
             raise UsageError(
                 f"{campaign.directory} has been run already",
-                then=f"to run what is missing: {words(['gpubench', 'bench', '--campaign', str(campaign.directory)])}",
+                then=f"to run what is missing: {continue_command(campaign)}",
             )
         write_scripts(campaign)
         if here:
@@ -210,7 +210,7 @@ def _way_on_after_ctrl_c(campaign: Campaign) -> Iterator[None]:
     except InterruptedByUserError as stopped:
         raise InterruptedByUserError(
             f"{stopped}; {missing_words(campaign)}",
-            then=f"to go on: {words(['gpubench', 'bench', '--campaign', str(campaign.directory)])}",
+            then=f"to go on: {continue_command(campaign)}",
         ) from None
 
 
@@ -232,7 +232,7 @@ def _conclude(campaign: Campaign, *, gate: bool) -> None:
         say("")
         say(
             f"{late} block{'s were' if late > 1 else ' was'} not begun, because the budget left no time; to run "
-            f"{'them' if late > 1 else 'it'}: {words(['gpubench', 'bench', '--campaign', str(campaign.directory)])}"
+            f"{'them' if late > 1 else 'it'}: {continue_command(campaign)}"
             f"   # about {format_seconds(late * campaign.plan.time.block_s)}"
         )
     show_next_steps(page.steps)

@@ -38,6 +38,11 @@ if TYPE_CHECKING:
 LOOK_S = 0.25
 
 
+def continue_command(campaign: Campaign) -> str:
+    """What to type to run what is missing of a campaign."""
+    return words(["gpubench", "bench", "--campaign", str(campaign.directory)])
+
+
 @dataclasses.dataclass
 class Budget:
     """Seconds in which blocks have to end, from the moment when the first job has the machine.
@@ -489,7 +494,7 @@ def _run_script(
     if interrupted:
         raise InterruptedByUserError(
             f"interrupted by {interrupted[0]}; {missing_words(campaign)}",
-            then=f"to run what is missing: {words(['gpubench', 'bench', '--campaign', str(campaign.directory)])}",
+            then=f"to run what is missing: {continue_command(campaign)}",
         )
 
 

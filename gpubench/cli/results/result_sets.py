@@ -384,8 +384,8 @@ def as_samples(frame: pl.DataFrame, path: Path, columns: str | None) -> pl.DataF
         DataError: neither the table nor the map has a column of variants or of times.
     """
     named = _map(columns, frame)
-    replaced = [field for field, column in named.items() if field != column]
-    frame = frame.drop(replaced, strict=False).rename({column: field for field, column in named.items()})
+    fields = frame.select(pl.col(column).alias(field) for field, column in named.items())
+    frame = frame.drop({*named, *named.values()}, strict=False).hstack(fields)
     missing = [name for name in _NEEDED if name not in frame.columns]
     if frame.width == 1:  # parted by something else; what reads the samples says so
         return frame
