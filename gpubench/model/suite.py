@@ -1,7 +1,7 @@
 """A suite: workloads with parameters, and how often each is timed."""
 
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import pydantic
@@ -10,13 +10,10 @@ from gpubench.errors import GpubenchError, UsageError, joined
 from gpubench.model.base import Name, Settings, TomlSource, between, nearest
 from gpubench.model.bounds import MOST_REPS
 from gpubench.model.own_workload import OwnWorkload
-from gpubench.model.quantities import Fraction, parse_bytes, parse_fraction, parse_seconds, spell_bytes
+from gpubench.model.parameters import plain_value
+from gpubench.model.quantities import Fraction
 from gpubench.spec import WorkloadSpec
-from gpubench.workloads.catalogue import CATALOGUE, Param, Workload, described
-from gpubench.workloads.catalogue.own import is_own, shown
-
-MOST_COUNT = 2**53
-"""What JSON and floats hold exactly."""
+from gpubench.workloads.catalogue import CATALOGUE
 
 
 class SuiteEntry(Settings):
@@ -104,7 +101,7 @@ def _entry(entry: SuiteEntry, file: TomlSource, place: str, own: OwnWorkload | N
         raise UsageError(f"{file.at(place)}: a workload has either 'name' or 'file'")
     if entry.file and own is None:
         raise UsageError(f"{file.at(f'{place}.file')}: '{entry.file}' names no Python file; write FILE.py:NAME")
-    known = described(own.name) if own else CATALOGUE.get(entry.name)
+    known = own.described if own else CATALOGUE.get(entry.name)
     if known is None:
         raise UsageError(f"{file.at(f'{place}.name')}: no workload '{entry.name}'{nearest(entry.name, CATALOGUE)}")
     faults: list[GpubenchError] = []
@@ -114,98 +111,18 @@ def _entry(entry: SuiteEntry, file: TomlSource, place: str, own: OwnWorkload | N
             UsageError(f"{file.at(f'{place}.backend')}: {known.name} has no backend '{entry.backend}'{choice}")
         )
     params: dict[str, Any] = {key: param.default for key, param in known.params.items()}
-    try:
-        params |= own.complete(entry.params) if own else {}
-    except ValueError as error:
-        faults.append(UsageError(f"{file.at(f'{place}.params')}: {error}"))
-    for key, value in () if own else entry.params.items():
+    for key, value in entry.params.items():
         try:
-            params[key] = _value(known, key, value)
+            params[key] = plain_value(known, key, value)
         except ValueError as error:
             faults.append(UsageError(f"{file.at(f'{place}.params.{key}')}: {error}"))
     if faults:
         raise joined(faults)
+    if own:
+        try:
+            params = own.with_identity(params)
+        except ValueError as error:
+            raise UsageError(f"{file.at(f'{place}.params')}: {error}") from None
     if fault := known.fault(entry.backend, params):
         raise UsageError(f"{file.at(place)}: {known.name}: {fault}")
     return known.name, entry.backend, params
-
-
-def spelled(param: Param, value: Any) -> str:
-    """A plain value as a user would type it: ``64KiB``, ``30%``, ``true``, ``[10, 100]``."""
-    match param.kind:
-        case "size":
-            return spell_bytes(value)
-        case "duration":
-            return f"{value:g}s"
-        case "fraction":
-            return f"{round(100 * value, 10):g}%"
-        case "flag":
-            return "true" if value else "false"
-        case "number":
-            return f"{value:g}"
-    return str(value)
-
-
-def sizes_spelled(known: Workload, params: Mapping[str, Any]) -> str:
-    """``size = 10MB, round_trips = 5``; of a user's own workload the plain values."""
-    words = {name: spelled(param, params[name]) for name, param in known.params.items()}
-    if is_own(known.name):
-        words = {name: shown(name, value) for name, value in params.items()}
-    return ", ".join(f"{name} = {word}" for name, word in words.items())
-
-
-def _value(known: Workload, key: str, value: Any) -> Any:
-    """The plain value of a parameter; raises ValueError with the whole message."""
-    if key not in known.params:
-        raise ValueError(f"{known.name} has no parameter '{key}'{nearest(key, known.params)}")
-    param = known.params[key]
-    try:
-        return _READERS[param.kind](param, value)
-    except ValueError as error:
-        raise ValueError(f"{known.name}.{key} = {value!r}: {error}") from None
-
-
-def _checked(value: Any, holds: bool, message: str) -> Any:
-    if not holds:
-        raise ValueError(message)
-    return value
-
-
-def _with_unit(value: Any, example: str) -> str:
-    return str(_checked(value, isinstance(value, str), f'a quantity needs its unit, as a string: "{example}"'))
-
-
-def _text(_param: Param, value: Any) -> str:
-    return str(_checked(value, isinstance(value, str), "write a string"))
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, float) and value.is_integer():  # 1e6
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError("not a whole number ≥ 0")
-    if value > MOST_COUNT:
-        raise ValueError("more than anything can count")
-    return value
-
-
-def _number(value: Any) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(_checked(value, is_number and 0 <= value <= MOST_COUNT, "not a number ≥ 0"))
-
-
-_READERS: Mapping[str, Callable[[Param, Any], Any]] = {
-    "count": lambda _param, value: _count(value),
-    "counts": lambda _param, value: [
-        _count(item) for item in _checked(value, isinstance(value, list), "write a list: [10, 100]")
-    ],
-    "number": lambda _param, value: _number(value),
-    "size": lambda _param, value: parse_bytes(_with_unit(value, "64KiB")),
-    "duration": lambda _param, value: parse_seconds(_with_unit(value, "2m")),
-    "fraction": lambda _param, value: parse_fraction(_with_unit(value, "30%")),
-    "flag": lambda _param, value: _checked(value, isinstance(value, bool), "write true or false"),
-    "choice": lambda param, value: _checked(value, value in param.choices, f"not one of {', '.join(param.choices)}"),
-    "name": _text,
-    "path": _text,
-}
-"""From what a suite says to a parameter's plain value, by the parameter's kind; each raises ValueError."""

@@ -176,7 +176,7 @@ def _measure_all(
             record.status, record.reason = "failed", str(error)
             outcome.error = outcome.error or str(error)
             hurt = planned.name
-        except Exception as error:  # noqa: BLE001 - any error of a workload is its result
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - any error of a workload is its result
             traceback.print_exc()
             record.status, record.reason = "failed", describe_error(error)
             hurt = planned.name

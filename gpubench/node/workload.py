@@ -7,12 +7,14 @@ be measured), then pauses the worker, which takes no more tasks, and the workloa
 import contextlib
 import functools
 import threading
+import traceback
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, Mapping
 
 from gpubench.spec import WorkloadRecord, WorkloadSpec
 from gpubench.workloads import dask_compat, families, links
 from gpubench.workloads.base import WorkloadContext
+from gpubench.workloads.catalogue.own import PACKAGE
 from gpubench.workloads.measure import Result, measure
 from gpubench.writer.run_dir import append_links, append_sample
 
@@ -79,8 +81,20 @@ def measure_into(
     return result
 
 
-def describe_error(error: Exception) -> str:
-    """Kind of an error and the first line of its message; of a group of errors (Python 3.11) the first one's."""
+def describe_error(error: BaseException) -> str:
+    """Kind of an error and the first line of its message; of a group of errors (Python 3.11) the first one's.
+
+    ``mine.py:23: ZeroDivisionError: division by zero`` if it went through a file of the user's: its last line there.
+    """
     while getattr(error, "exceptions", ()):
         error = error.exceptions[0]  # type: ignore[attr-defined]
-    return "{}: {}".format(type(error).__name__, str(error).strip().split("\n")[0][:MOST_WORDS])
+    message = str(error).strip().split("\n")[0][:MOST_WORDS]
+    places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError):
+        message = str(error.msg)
+        places.append((str(error.filename), error.lineno))
+    for path, line in reversed(places):
+        own = PACKAGE.search(path)
+        if own:
+            return f"{own[1]}:{line}: {type(error).__name__}: {message}"
+    return f"{type(error).__name__}: {message}"

@@ -17,9 +17,8 @@ from gpubench.model.quantities import format_bytes, spell_bytes
 from gpubench.model.site import Site
 from gpubench.model.text import counted, visible
 from gpubench.plan.block_design import ClusterShape, interleaved
-from gpubench.spec import WorkloadSpec
 from gpubench.spec.turns import INTERLEAVED
-from gpubench.workloads.catalogue import Shape, Workload, described
+from gpubench.workloads.catalogue import Shape, Workload
 
 if TYPE_CHECKING:
     from gpubench.plan.make import Request
@@ -112,14 +111,15 @@ def plan_cluster_shapes(request: Request) -> tuple[list[ClusterShape], list[str]
             check_worker_memory(limit, workers)
         enough = []
         for item in request.workloads:
-            if shape.workers >= described(item.name).least_workers:
-                check_memory(item, shape, worker_memory(request, workers), request.device)
+            known = request.describe(item)
+            if shape.workers >= known.least_workers:
+                check_memory(known, item.params, shape, worker_memory(request, workers), request.device)
                 enough.append(item.params_id)
             else:
-                notes.setdefault(_too_few(item), []).append(_words(shape))
+                notes.setdefault(_too_few(known), []).append(_words(shape))
         if not enough:
             raise PlanRefusedError(
-                f"nothing can be measured on {_words(shape)}: {_too_few(request.workloads[0])}",
+                f"nothing can be measured on {_words(shape)}: {_too_few(request.describe(request.workloads[0]))}",
                 then="more --workers or --nodes, or another suite",
             )
         shapes.append(ClusterShape((nodes, workers), limit, enough))
@@ -167,23 +167,22 @@ def _check_pool(request: Request) -> None:
             )
 
 
-def check_memory(item: WorkloadSpec, shape: Shape, memory: int, device: str) -> None:
+def check_memory(known: Workload, params: Mapping[str, Any], shape: Shape, memory: int, device: str) -> None:
     """Raise PlanRefusedError unless a worker can hold what the workload wants in ``memory`` bytes (0: not known)."""
-    known = described(item.name)
-    held = known.held(item.params, shape)
+    held = known.held(params, shape)
     share = 1.0 if device == "gpu" else BEFORE_SPILLING
     if memory and held > share * memory:
         smaller = ", ".join(name for name, _ in known.grows)
         less = "" if device == "gpu" else f", {100 * share:.0f} % of which it uses before it spills to disk"
         raise PlanRefusedError(
-            f"{item.name} doesn't fit on {_words(shape)}: a worker has {format_bytes(memory)}{less}, and holds up to "
+            f"{known.name} doesn't fit on {_words(shape)}: a worker has {format_bytes(memory)}{less}, and holds up to "
             f"{format_bytes(held)} ({known.held_text})",
             then=f"a smaller {smaller}, fewer workers per node, or layout.memory if the node has more",
         )
 
 
-def _too_few(item: WorkloadSpec) -> str:
-    return f"{item.name} needs at least {described(item.name).least_workers} workers"
+def _too_few(known: Workload) -> str:
+    return f"{known.name} needs at least {known.least_workers} workers"
 
 
 def _words(shape: Shape) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gpubench.errors import PlanRefusedError
 from gpubench.model.image import Image, Variant
 from gpubench.model.known_issue import KnownIssue
+from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.plan import (
     Comparison,
     Place,
@@ -41,6 +42,7 @@ from gpubench.spec import WorkloadSpec
 from gpubench.spec.waiting import crowded, polls
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.settings import Margin, Summary
+from gpubench.workloads.catalogue import CATALOGUE, Workload
 
 PROTOCOLS = ("tcp", "ucx")
 LEAST_RUN_S = 0.01
@@ -70,7 +72,7 @@ class Request:
     the user gave the budget (the site's own is a default, not a limit), ``spent_s`` how much of it is used already.
     ``not_interleaved`` says why, if the profile left that open. ``power`` is None if none was given.
     ``first_pass`` is the campaign from which the repetitions were derived, ``repetitions`` says how; both may be empty.
-    ``known_issues`` are all rules there are.
+    ``known_issues`` are all rules there are. ``own`` are the workloads that come from files of the user.
     """
 
     campaign: str
@@ -100,6 +102,12 @@ class Request:
     not_interleaved: str = ""
     first_pass: str = ""
     repetitions: Sequence[str] = ()
+    own: Sequence[OwnWorkload] = ()
+
+    def describe(self, planned: WorkloadSpec) -> Workload:
+        """What is known of a workload; raises KeyError for one that is neither in the catalogue nor in ``own``."""
+        mine = [one.described for one in self.own if one.is_of(planned)]
+        return mine[0] if mine else CATALOGUE[planned.name]
 
 
 def make_plan(request: Request) -> Plan:

@@ -6,7 +6,7 @@ from typing import Any, Iterable, Mapping
 
 from gpubench.spec import WorkloadSpec
 from gpubench.workloads.base import Measurement, WorkloadContext
-from gpubench.workloads.catalogue import CATALOGUE, described
+from gpubench.workloads.catalogue import CATALOGUE
 from gpubench.workloads.catalogue.own import is_own, module_name
 
 
@@ -17,10 +17,12 @@ def load(workloads: Iterable[WorkloadSpec]) -> None:
     import of ``dask.dataframe`` takes 8 s instead of 1. What a user's file raises is said when it is to be measured.
     """
     for planned in workloads:
-        importlib.import_module("gpubench.workloads." + described(planned.name).factory.partition(":")[0])
         if is_own(planned.name):
+            importlib.import_module("gpubench.workloads.own")
             with contextlib.suppress(Exception, SystemExit):
-                importlib.import_module("gpubench.workloads." + module_name(planned.params))
+                importlib.import_module(module_name(planned.name, planned.params))
+        else:
+            importlib.import_module("gpubench.workloads." + CATALOGUE[planned.name].factory.partition(":")[0])
 
 
 def create(name: str, context: WorkloadContext, backend: str, params: Mapping[str, Any]) -> Measurement:
@@ -28,15 +30,12 @@ def create(name: str, context: WorkloadContext, backend: str, params: Mapping[st
 
     Raises:
         ValueError: no such workload, back-end, device or parameter, or a parameter is missing.
-        OwnWorkloadError: a user's file can't be imported.
+        Exception: whatever a user's file raises.
     """
     if is_own(name):
-        from gpubench.workloads.own import OwnMeasurement, located
+        from gpubench.workloads import own
 
-        with located(name, params):
-            module = importlib.import_module("gpubench.workloads." + module_name(params))
-            what = getattr(module, name.rpartition(":")[2])
-        return OwnMeasurement(context, params, name, what)
+        return own.create(name, context, backend, params)
     known = CATALOGUE.get(name)
     if known is None:
         raise ValueError(f"no workload {name!r}")

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import itertools
+import math
 import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -162,6 +163,8 @@ def _repeat(measurement: Measurement, result: Result, is_warmup: bool, slow: flo
     before = counters.before() if counters else {}
     started_at = utc_now()
     wall_s, outcome = measurement.once()
+    if not 0 < wall_s < math.inf:
+        raise ValueError(f"a repetition took {wall_s} s by its own clock")
     if slow:
         # Behind the workload's own second reading, and counted: as if it stood before it.
         waited = _busy_wait(slow * wall_s)

@@ -59,7 +59,7 @@ def test_a_suite_names_a_file_beside_it_and_the_campaign_keeps_its_content(gpube
         ("mine.py:Total", {"count": 5, "sha256": digest}),
     ]
     with zipfile.ZipFile(tmp_path / "out" / "node.pyz") as archive:
-        assert archive.read(f"gpubench/workloads/own_{digest[:16]}.py") == TWO.encode()
+        assert archive.read(f"gpubench/workloads/own_{digest[:16]}/mine.py") == TWO.encode()
     (suite.parent / "mine.py").write_text(TWO + "\n")
     done = gpubench("plan", "--suite", suite.relative_to(tmp_path), "--variants", "a=1.22.0 b=1.22.0", "--out", "out")
     assert "already holds another campaign" in one_line(done)
@@ -130,10 +130,99 @@ def test_own_workloads_run_and_are_judged_and_one_without_a_check_says_so(gpuben
 
 
 @pytest.mark.system
-def test_the_manuals_workload_runs(gpubench: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["mywork.py:Join", "exchange.py:Exchange"])
+def test_the_manuals_workloads_run(gpubench: Run, tmp_path: Path, name: str) -> None:
     manual.write_files(tmp_path)
-    words = ("--protocol", "tcp", "--reps", "1", "--cpus", "1", "--ucx", "1.22.0", "--json")
-    done = gpubench("measure", "./mywork.py:Join", *words)
+    words = ("--protocol", "tcp", "--reps", "1", "--workers", "2", "--ucx", "1.22.0", "--json")
+    done = gpubench("measure", f"./{name}", *words)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert (found["workload"], found["status"], found["answer"]) == ("mywork.py:Join", "ok", "ok")
+    result = json.loads(done.stdout)
+    assert (result["workload"], result["status"], result["answer"]) == (name, "ok", "ok")
+    assert result["moved"]["seen_bytes"] > 0
+
+
+OWN_CLOCK = """
+from gpubench.workloads.base import Answer, Measurement, UnavailableError
+
+from .seconds import SECONDS
+
+
+class Ring(Measurement):
+    plan = {
+        "params": {"size": {"kind": "size", "default": "1MB"}, "lacks": {"kind": "flag", "default": False}},
+        "least_workers": 2,
+        "held": "2 * size",
+        "grows": {"size": 1.0},
+        "timed": "nothing, by its own clock",
+    }
+    uses_transfer_log = False
+
+    @property
+    def nominal_bytes(self):
+        return self.params["size"]
+
+    moved_bytes_own = nominal_bytes
+
+    @property
+    def links_own(self):
+        here, there = self.context.workers
+        return [{"sender": here, "receiver": there, "bytes": self.nominal_bytes, "count": 1, "seconds": SECONDS}]
+
+    def prepare(self):
+        if self.params["lacks"]:
+            raise UnavailableError("this image has no ring")
+
+    def once(self):
+        return SECONDS, 7
+
+    def check(self, answer):
+        return Answer("ok" if answer == 7 else "wrong", {"answer": answer})
+"""
+
+
+def write_ring(folder: Path) -> None:
+    (folder / "ring.py").write_text(OWN_CLOCK)
+    (folder / "seconds.py").write_text("SECONDS = 0.125\n")
+
+
+def test_a_list_shows_what_the_file_says_of_a_workload(gpubench: Run, tmp_path: Path) -> None:
+    write_ring(tmp_path)
+    done = gpubench("suites", "list", "ring.py:Ring")
+    assert done.returncode == 0, done.stderr
+    for line in ("  scaling  none; needs 2 workers at least", "  size = 1MB", "  --size   changes size"):
+        assert line in done.stdout.split("\n")
+    assert "2 * size; 1.9 MiB by default on two workers" in done.stdout
+    (tmp_path / "ring.toml").write_text('name = "ring"\n[[workload]]\nfile = "ring.py:Ring"\n')
+    done = gpubench("suites", "list", "ring.toml", "--json")
+    assert [one["name"] for one in json.loads(done.stdout)["workloads"]] == ["ring.py:Ring"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--set", "sise=2MB"], 2, "ring.py:Ring has no parameter 'sise' (did you mean 'size'?)"),
+        (["--workers", "1"], 6, "ring.py:Ring needs at least 2 workers"),
+        (["--workers", "2", "--set", "size=1TB"], 6, "holds up to 1.8 TiB (2 * size)"),
+    ],
+)
+def test_a_plan_knows_what_the_file_says(gpubench: Run, tmp_path: Path, words: list[str], code: int, said: str) -> None:
+    write_ring(tmp_path)
+    done = gpubench("measure", "ring.py:Ring", "--set", "layout.memory=2GB", *words)
+    assert (done.returncode, said in one_line(done)) == (code, True), done.stderr
+    assert not (tmp_path / "outputs").exists()
+
+
+@pytest.mark.system
+def test_a_class_of_the_public_base_is_measured_with_its_own_clock_links_and_sizes(
+    gpubench: Run, tmp_path: Path
+) -> None:
+    write_ring(tmp_path)
+    words = ("--protocol", "tcp", "--reps", "2", "--workers", "2", "--ucx", "1.22.0", "--set", "layout.memory=2GB")
+    done = gpubench("measure", "ring.py:Ring", *words, "--size", "small", "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["params"]["size"], result["wall_s"], result["answer"]) == (5_000_000, [0.125, 0.125], "ok")
+    assert [one["bytes"] for one in result["moved"]["links"]] == [10_000_000]
+    done = gpubench("measure", "ring.py:Ring", *words, "--set", "lacks=true")
+    assert done.returncode == 4
+    assert "ring.py:Ring skipped: this image has no ring" in one_line(done)

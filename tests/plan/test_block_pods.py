@@ -10,7 +10,7 @@ from gpubench.cli.sites.profiles import load_site
 from gpubench.errors import PlanRefusedError
 from gpubench.plan.block_pods import check_packages, starts_pods
 from gpubench.spec import WorkloadSpec
-from gpubench.workloads.catalogue import described
+from gpubench.workloads.catalogue import CATALOGUE
 from tests.plan.requests_by_hand import plan, workload
 from tests.workloads.running import complete
 
@@ -53,4 +53,4 @@ def test_an_image_without_the_packages_is_refused_by_its_name() -> None:
     ],
 )
 def test_parameters_that_do_not_go_with_it_are_refused(params: dict[str, Any], message: str) -> None:
-    assert message in described("tasks").fault("parsl", parsl("kubernetes", **params).params)
+    assert message in CATALOGUE["tasks"].fault("parsl", parsl("kubernetes", **params).params)

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from distributed import Future
 
 import gpubench.workloads
+from gpubench.node.workload import describe_error
 from gpubench.spec import WorkloadSpec
 from gpubench.workloads import families
-from gpubench.workloads.base import Measurement, WorkloadContext
-from gpubench.workloads.own import OwnWorkloadError
+from gpubench.workloads.base import Measurement, UnavailableError, WorkloadContext
+from tests.workloads import own_files
 from tests.workloads.running import run
 
 pytestmark = pytest.mark.integration
+
+Make = Callable[..., Measurement]
 
 TEXT = """
 import time
 import dask
 import dask.array
+from gpubench.workloads.base import UnavailableError
+from .helper import Liar, OwnClock, divide, unavailable
 
 LOG = []
 
@@ -42,6 +47,9 @@ def fails():
 
 def in_a_task(client, params):
     return {"x": client.submit(fails, pure=False)}
+
+def in_a_helper(client, params):
+    return client.submit(divide, 1, pure=False)
 
 def leaves(client, params):
     raise SystemExit("enough")
@@ -84,110 +92,177 @@ class Forgetful(Sum):
 class Bare:
     def once(self):
         return 1
+
+class Lacking:
+    def setup(self, client, params):
+        raise UnavailableError("this image has no such thing")
+
+    def once(self):
+        return 1
+
+def lacks(client, params):
+    unavailable()
+
+lacks.plan = {"backends": {"dask": [], "no_such": ["dask", "no_such_module"]}}
 """
-PARAMS = {"rows": 100, "sha256": hashlib.sha256(TEXT.encode()).hexdigest()}
-MODULE = f"own_{PARAMS['sha256'][:16]}"
+HELPER = """from gpubench.workloads.base import Answer, Measurement, UnavailableError
+
+def unavailable():
+    raise UnavailableError("said by another file")
+
+def hold(block):
+    return len(block)
+
+def divide(number):
+    return number / 0
+
+class OwnClock(Measurement):
+    uses_transfer_log = False
+    nominal_bytes = 64
+    least_moved_bytes = 48
+    moved_bytes_own = 48
+    said = 0.125
+
+    @property
+    def links_own(self):
+        here, there = self.context.workers
+        return [{"sender": here, "receiver": there, "bytes": 48, "count": 1, "seconds": 0.1}]
+
+    def prepare(self):
+        context = self.context
+        self.seen = (sorted(self.params), self.backend, context.device, context.seed, context.threads_per_worker)
+
+    def once(self):
+        return self.said, self.seen
+
+    def check(self, answer):
+        return Answer("ok" if answer == self.seen else "wrong", {"seen": list(answer)})
+
+class Liar(OwnClock):
+    def once(self):
+        return self.params["says"], self.seen
+"""
+PARAMS = {"rows": 100}
+FILES = {"mine.py": TEXT, "helper.py": HELPER}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def file(tmp_path_factory: pytest.TempPathFactory, cluster: WorkloadContext) -> Iterator[None]:
-    """The file where ``node.pyz`` has it, for this process and for the workers, whom the cluster serves all tests."""
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, cluster: WorkloadContext) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("own")
-    (folder / f"{MODULE}.py").write_text(TEXT)
-
-    def place(add: bool, path: str = str(folder)) -> None:
-        import gpubench.workloads
-
-        if add:
-            gpubench.workloads.__path__.append(path)
-        else:
-            gpubench.workloads.__path__.remove(path)
-
-    gpubench.workloads.__path__.append(str(folder))
-    cluster.client.run(place, True)
-    yield
-    cluster.client.run(place, False)
-    gpubench.workloads.__path__.remove(str(folder))
-    # Errors hold the frames that raised them, and these the futures of tasks: the next tests want workers without any.
-    cluster.client.cancel([Future(key, cluster.client) for key in list(cluster.client.futures)], force=True)
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    with own_files.packed(cluster, tmp_path_factory.mktemp("packed"), own_files.parsed("mine.py:plain", folder)):
+        yield folder
 
 
-def own(cluster: WorkloadContext, name: str) -> Measurement:
-    return families.create(f"mine.py:{name}", cluster, "dask", PARAMS)
+@pytest.fixture(scope="module")
+def own(folder: Path, cluster: WorkloadContext) -> Make:
+    def make(name: str, params: Mapping[str, Any] = PARAMS, backend: str = "dask") -> Measurement:
+        return own_files.create(own_files.parsed(f"mine.py:{name}", folder), cluster, params, backend=backend)
+
+    return make
 
 
-def test_the_clock_stands_around_the_results_that_a_function_returns(cluster: WorkloadContext) -> None:
+def test_the_clock_stands_around_the_results_that_a_function_returns(own: Make) -> None:
     for name in ("lazy", "plain"):
-        result, lines = run(own(cluster, name))
+        result, lines = run(own(name))
         assert (result.status, [line.answer for line in lines]) == ("ok", ["unchecked"] * 3)
         assert all(line.wall_s >= 0.25 for line in lines), name
         assert result.keys_left == 0
 
 
-def test_a_class_is_set_up_prepared_checked_and_torn_down(cluster: WorkloadContext) -> None:
-    measurement: Any = own(cluster, "Sum")
-    log = families.importlib.import_module(f"gpubench.workloads.{MODULE}").LOG
+def test_a_class_is_set_up_prepared_checked_and_torn_down(own: Make) -> None:
+    measurement: Any = own("Sum")
+    log = sys.modules[type(measurement._what).__module__].LOG
     log.clear()
     result, lines = run(measurement)
     assert log == ["setup", "prepare", "prepare", "prepare", "teardown"]
     assert (result.status, [line.answer for line in lines]) == ("ok", ["ok"] * 3)
     assert {line.bytes for line in lines} == {800}
-    result, lines = run(own(cluster, "Bare"))
+    result, lines = run(own("Bare"))
     assert [line.answer for line in lines] == ["unchecked"] * 3
 
 
 @pytest.mark.parametrize(("name", "said"), [("Wrong", "check as it should be"), ("False_", "check False")])
-def test_a_check_that_fails_ends_the_workload(cluster: WorkloadContext, name: str, said: str) -> None:
-    result, lines = run(own(cluster, name))
+def test_a_check_that_fails_ends_the_workload(own: Make, name: str, said: str) -> None:
+    result, lines = run(own(name))
     assert (result.status, result.reason) == ("failed", f"wrong answer: {said}")
     assert [line.answer for line in lines] == ["wrong"]
 
 
-def line_of(text: str) -> int:
-    return TEXT.split("\n").index(text) + 1
+def line_of(text: str, line: str) -> int:
+    return text.split("\n").index(line) + 1
 
 
 @pytest.mark.parametrize(
-    ("name", "line", "said"),
+    ("name", "file", "line", "said"),
     [
-        ("here", '    raise ValueError("two\\nlines")', "ValueError: two"),
-        ("leaves", '    raise SystemExit("enough")', "SystemExit: enough"),
-        ("in_a_task", '    raise KeyError("a task")', "KeyError: 'a task'"),
+        ("here", "mine.py", '    raise ValueError("two\\nlines")', "ValueError: two"),
+        ("leaves", "mine.py", '    raise SystemExit("enough")', "SystemExit: enough"),
+        ("in_a_task", "mine.py", '    raise KeyError("a task")', "KeyError: 'a task'"),
+        ("in_a_helper", "helper.py", "    return number / 0", "ZeroDivisionError: division by zero"),
     ],
 )
-def test_an_error_is_one_line_with_the_files_name_and_line_and_the_log_has_the_rest(
-    cluster: WorkloadContext, name: str, line: str, said: str, capsys: pytest.CaptureFixture[str]
+def test_an_error_is_one_line_with_the_files_name_and_line(
+    own: Make, name: str, file: str, line: str, said: str
 ) -> None:
-    with pytest.raises(OwnWorkloadError) as caught:
-        run(own(cluster, name))
-    assert str(caught.value) == f"mine.py:{line_of(line)}: {said}"
-    assert "Traceback" in capsys.readouterr().err
+    with pytest.raises((Exception, SystemExit)) as caught:
+        run(own(name))
+    assert describe_error(caught.value) == f"{file}:{line_of(FILES[file], line)}: {said}"
 
 
-def test_a_check_that_forgets_to_return_passes_nothing(cluster: WorkloadContext) -> None:
-    with pytest.raises(OwnWorkloadError, match=r"mine\.py: TypeError: check returned None"):
-        run(own(cluster, "Forgetful"))
+def test_a_check_that_forgets_to_return_passes_nothing(own: Make) -> None:
+    with pytest.raises(TypeError, match="check of Forgetful returned None"):
+        run(own("Forgetful"))
 
 
-def test_an_error_of_the_run_itself_is_not_the_users(cluster: WorkloadContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_run_itself_is_not_the_users(own: Make) -> None:
     from gpubench.node.limit import Limit, WorkloadTimeoutError
 
-    measurement: Any = own(cluster, "lazy")
     with pytest.raises(WorkloadTimeoutError), Limit(0.05):
-        run(measurement)
+        run(own("lazy"))
 
 
-def test_a_file_that_cannot_be_imported_is_said_when_it_is_measured(
-    cluster: WorkloadContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gpubench.workloads, "__path__", [*gpubench.workloads.__path__, str(tmp_path)])
-    for text, said in (
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
         ("import dask\nimport no_such_library\n", "mine.py:2: ModuleNotFoundError: No module named 'no_such_library'"),
         ("x = 1\n\ndef join(:\n", "mine.py:3: SyntaxError: invalid syntax"),
-    ):
-        params = {"sha256": hashlib.sha256(text.encode()).hexdigest()}
-        (tmp_path / f"own_{params['sha256'][:16]}.py").write_text(text)
-        families.load([WorkloadSpec("mine.py:join", "dask", params, 1, 0, 9.0)])
-        with pytest.raises(OwnWorkloadError) as caught:
-            families.create("mine.py:join", cluster, "dask", params)
-        assert str(caught.value) == said
+    ],
+)
+def test_a_file_that_cannot_be_imported_is_said_when_it_is_measured(
+    cluster: WorkloadContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+) -> None:
+    monkeypatch.setattr(gpubench.workloads, "__path__", [*gpubench.workloads.__path__, str(tmp_path)])
+    params = {"sha256": hashlib.sha256(text.encode()).hexdigest()}
+    package = tmp_path / f"own_{params['sha256'][:16]}"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "mine.py").write_text(text)
+    families.load([WorkloadSpec("mine.py:join", "dask", params, 1, 0, 9.0)])
+    with pytest.raises((ImportError, SyntaxError)) as caught:
+        families.create("mine.py:join", cluster, "dask", params)
+    assert describe_error(caught.value) == said
+
+
+def test_what_an_image_lacks_is_unavailable_whichever_file_says_it(own: Make) -> None:
+    for name, said in (("Lacking", "this image has no such thing"), ("lacks", "said by another file")):
+        with pytest.raises(UnavailableError, match=said):
+            run(own(name))
+    with pytest.raises(UnavailableError, match=r"mine\.py:lacks with back-end no_such needs no_such_module"):
+        own("lacks", backend="no_such")
+
+
+def test_a_class_of_the_public_base_has_its_own_clock_bytes_and_links(own: Make, cluster: WorkloadContext) -> None:
+    result, lines = run(own("OwnClock"))
+    assert [(line.wall_s, line.bytes, line.answer) for line in lines] == [(0.125, 64, "ok")] * 3
+    assert (result.seen_bytes, result.least_moved_bytes) == (96, 96)
+    sender, receiver = cluster.workers
+    assert [(one["sender"], one["receiver"], one["bytes"]) for one in result.links] == [(sender, receiver, 96)]
+    assert result.answers[0].details == {"seen": [["rows"], "dask", "cpu", cluster.seed, 1]}
+
+
+@pytest.mark.parametrize("says", [float("inf"), 0.0, -1.0, float("nan")])
+def test_an_own_clock_that_says_what_no_clock_can_makes_no_sample(own: Make, says: float) -> None:
+    with pytest.raises(ValueError, match="a repetition took"):
+        run(own("Liar", {"says": says}))

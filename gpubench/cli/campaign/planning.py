@@ -24,7 +24,7 @@ from gpubench.images.compatibility import with_waiting
 from gpubench.images.kinds.base import Found
 from gpubench.images.variables import check_listed, check_variables
 from gpubench.model.image import Image, Variant
-from gpubench.model.own_workload import OwnWorkload
+from gpubench.model.own_workload import OwnWorkload, packed_together
 from gpubench.model.plan import Plan
 from gpubench.model.site import Site
 from gpubench.plan.block_pods import check_packages
@@ -51,15 +51,13 @@ ALIKE = 1.5
 class Wanted(Request):
     """The user's options, read and checked; nothing is built or written yet. Planning adds name, time, seed and images.
 
-    ``tried`` is the first pass that the repetitions follow from, where one was made; ``own`` are the workloads that
-    come from files of the user.
+    ``tried`` is the first pass that the repetitions follow from, where one was made.
     """
 
     asked: CampaignOptions
     outputs: Path
     chooses_repetitions: bool = False
     tried: FirstPass | None = None
-    own: Sequence[OwnWorkload] = ()
 
 
 def read_wishes(asked: CampaignOptions) -> Wanted:
@@ -67,6 +65,7 @@ def read_wishes(asked: CampaignOptions) -> Wanted:
     site = load_site(asked.site, asked.chosen_settings())
     suite, source = load_suite(asked.suite or site.defaults.suite)
     own = own_workloads(suite, source.name)
+    packed_together(own.values())  # refuses two contents of one version
     workloads = suite.resolve(source, reps=asked.reps, timeout_s=site.limits.workload, own=own)
     asked.check()
     wanted = want(asked, site, suite.name, workloads, asked.chosen_variants(site.defaults.variants))
@@ -247,7 +246,7 @@ def render_campaign(wanted: Wanted, directory: Path) -> Campaign:
 
 def write_node_half(directory: Path, own: Iterable[OwnWorkload]) -> None:
     """What every process of a run starts from, with the files of the user's own workloads in it."""
-    write_atomically(directory / NODE_HALF, pack(resources.node_half() | dict(one.packed() for one in own)))
+    write_atomically(directory / NODE_HALF, pack(resources.node_half() | packed_together(own)))
 
 
 def write_scripts(campaign: Campaign) -> None:

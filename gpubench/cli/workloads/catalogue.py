@@ -11,10 +11,11 @@ from typing import Any
 
 from gpubench.cli.sites.profiles import load_suite, suite_names
 from gpubench.errors import UsageError
-from gpubench.model.base import nearest
+from gpubench.model.base import TomlSource, nearest
 from gpubench.model.own_workload import OwnWorkload, parse_own
+from gpubench.model.parameters import spelled
 from gpubench.model.quantities import format_bytes
-from gpubench.model.suite import Suite, spelled
+from gpubench.model.suite import Suite
 from gpubench.workloads.catalogue import CATALOGUE, Shape, Workload
 
 ENTRY_POINTS = "gpubench.workloads"
@@ -28,18 +29,15 @@ def find_own(word: str, folder: Path = Path()) -> OwnWorkload | None:
         folder: that a relative path starts from.
 
     Raises:
-        UsageError: the file can't be read, isn't Python, or has no such function or class.
+        UsageError: as ``parse_own``.
     """
     if word in CATALOGUE:
         return None
     path, attribute = _parted(word)
     if not path:
         return None
-    try:
-        source = (folder / path).read_bytes()
-    except OSError as error:
-        raise UsageError(f"can't read {folder / path}: {error.strerror}", then="write FILE.py:NAME") from None
-    return parse_own(Path(path).name, attribute, source, str(folder / path))
+    file = folder / path
+    return parse_own(file.name, attribute, lambda name: file.with_name(name).read_bytes(), str(file))
 
 
 def own_workloads(suite: Suite, source: str) -> dict[str, OwnWorkload]:
@@ -83,11 +81,18 @@ def chosen(name: str | None) -> list[Workload]:
         return list(CATALOGUE.values())
     if name in CATALOGUE:
         return [CATALOGUE[name]]
+    if own := find_own(name):
+        return [own.described]
     if name not in suite_names() and not name.endswith(".toml"):
         known = [*suite_names(), *CATALOGUE]
         raise UsageError(f"no suite and no workload '{name}'{nearest(name, known)}")
-    named = {entry.name for entry in load_suite(name)[0].workload}
-    return [one for one in CATALOGUE.values() if one.name in named]
+    return _of_suite(*load_suite(name))
+
+
+def _of_suite(suite: Suite, source: TomlSource) -> list[Workload]:
+    named = {entry.name for entry in suite.workload}
+    own = {one.described.name: one.described for one in own_workloads(suite, source.name).values()}
+    return [*(one for one in CATALOGUE.values() if one.name in named), *own.values()]
 
 
 def listed(name: str | None) -> Iterator[str]:
@@ -100,14 +105,14 @@ def listed(name: str | None) -> Iterator[str]:
         yield "all workloads:"
         yield from _wrapped("  ", "  ", ", ".join(CATALOGUE))
         return
-    if name not in CATALOGUE or name in suite_names():
-        chosen(name)  # says which names there are
-        suite, _ = load_suite(name)
+    if name in suite_names() or name.endswith(".toml"):
+        suite, source = load_suite(name)
         yield f"{suite.name}: {suite.description}"
-        named = {entry.name for entry in suite.workload}
-        yield from table_lines(one for one in CATALOGUE.values() if one.name in named)
-    if name in CATALOGUE:
-        yield from sheet_lines(CATALOGUE[name])
+        yield from table_lines(_of_suite(suite, source))
+        if name not in CATALOGUE:
+            return
+    for workload in chosen(name):
+        yield from sheet_lines(workload)
 
 
 def document(workloads: Iterable[Workload]) -> dict[str, Any]:
@@ -145,7 +150,7 @@ def sheet_lines(one: Workload) -> Iterator[str]:
     yield "parameters"
     for name, param in one.params.items():
         yield f"  {name} = {spelled(param, param.default)}"
-        yield from _wrapped("    ", "    ", f"{param.kind}: {param.text}")
+        yield from _wrapped("    ", "    ", ": ".join(filter(None, (param.kind, param.text))))
         if param.choices:
             yield from _wrapped("    ", "    ", f"one of {', '.join(param.choices)}")
         if param.original:

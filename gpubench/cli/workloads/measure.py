@@ -27,17 +27,17 @@ from gpubench.errors import DataError, IncompleteError, UsageError
 from gpubench.files import reading
 from gpubench.model.base import nearest
 from gpubench.model.own_workload import OwnWorkload
+from gpubench.model.parameters import sizes_spelled
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
-from gpubench.model.suite import Suite, SuiteEntry, sizes_spelled
+from gpubench.model.suite import Suite, SuiteEntry
 from gpubench.model.text import counted
 from gpubench.plan.feasibility import SHARES, size_preset
 from gpubench.spec import WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import SpecError, parse_lines
 from gpubench.spec.records import LINKS_FILE, SAMPLES_FILE
 from gpubench.store.campaign import Campaign
-from gpubench.workloads.catalogue import Shape, Workload, described
-from gpubench.workloads.catalogue.own import is_own
+from gpubench.workloads.catalogue import CATALOGUE, Shape, Workload
 
 SOURCE = "measure"
 AS_TYPED = ("choice", "name", "path")
@@ -79,7 +79,7 @@ def measure(asked: MeasureOptions) -> None:
         wanted, workloads=[sized(asked, workload, parameters, planned, shape=shape, memory=memory)]
     )
     with said_aside(asked.as_json):
-        for line in size_lines(wanted.workloads[0], shape, memory, asked.size):
+        for line in size_lines(workload, wanted.workloads[0], shape, memory, asked.size):
             say(line)
         result = _run(wanted, held=workload.held(wanted.workloads[0].params, shape), memory=memory)
     show(result, as_json=asked.as_json)
@@ -126,7 +126,7 @@ def parted(asked: MeasureOptions, workload: Workload) -> tuple[dict[str, Any], l
         if param is None and key.partition(".")[0] in Site.model_fields:
             settings.append(setting)
             continue
-        if param is None and not is_own(workload.name):
+        if param is None and not workload.takes_any:
             near = nearest(key, workload.params)
             raise UsageError(f"--set {setting}: {asked.workload} has no parameter '{key}'{near}")
         if not equals:
@@ -137,7 +137,7 @@ def parted(asked: MeasureOptions, workload: Workload) -> tuple[dict[str, Any], l
 
 def known(asked: MeasureOptions, own: OwnWorkload | None) -> Workload:
     """The workload; raises UsageError."""
-    return described(own.name) if own else catalogue.chosen(asked.workload)[0]
+    return own.described if own else catalogue.chosen(asked.workload)[0]
 
 
 def directory_word(name: str) -> str:
@@ -171,9 +171,8 @@ def sized(
     return dataclasses.replace(spec, params={**spec.params, **changed})
 
 
-def size_lines(spec: WorkloadSpec, shape: Shape, memory: int, size: str | None) -> Iterator[str]:
+def size_lines(workload: Workload, spec: WorkloadSpec, shape: Shape, memory: int, size: str | None) -> Iterator[str]:
     """What will be measured."""
-    workload = described(spec.name)
     yield f"{spec.name}, {spec.backend}: {sizes_spelled(workload, spec.params)}{f'  (--size {size})' if size else ''}"
     held = workload.held(spec.params, shape)
     if held:
@@ -346,11 +345,10 @@ _BYTES = ("seen_bytes", "least_moved_bytes", "keys_left")
 
 def result_lines(result: Mapping[str, Any]) -> Iterator[str]:
     """A screenful."""
-    known = described(result["workload"])
     cluster = result["cluster"]
     yield ""
     yield f"{result['workload']}, {result['backend']}: {result['status']}"
-    yield _line("sizes", sizes_spelled(known, result["params"]))
+    yield _line("sizes", sizes_spelled(CATALOGUE.get(result["workload"]), result["params"]))
     yield _line("cluster", _cluster(cluster))
     if result["reps"]:
         each = " ".join(f"{one:.4g}" for one in result["wall_s"][:SHOWN])

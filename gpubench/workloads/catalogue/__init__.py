@@ -6,7 +6,7 @@ per family.
 
 from typing import Dict
 
-from gpubench.workloads.catalogue import array, communication, dataframe, own, queries, scheduler, upstream, weak
+from gpubench.workloads.catalogue import array, communication, dataframe, queries, scheduler, upstream, weak
 from gpubench.workloads.catalogue.entry import Param, Shape, Workload
 
 CATALOGUE: Dict[str, Workload] = {
@@ -24,10 +24,4 @@ CATALOGUE: Dict[str, Workload] = {
     for workload in family
 }
 
-
-def described(name: str) -> Workload:
-    """The catalogue's entry, or that of a user's own workload; raises KeyError for any other name."""
-    return own.entry(name) if own.is_own(name) else CATALOGUE[name]
-
-
-__all__ = ["CATALOGUE", "Param", "Shape", "Workload", "described"]
+__all__ = ["CATALOGUE", "Param", "Shape", "Workload"]

@@ -57,6 +57,7 @@ class Workload:
         grows: parameters that a larger preset raises, each with its exponent: ``held`` grows by the product.
         least_workers: it needs at least as many, all nodes together.
         needs: Python packages that a backend wants beside Dask, by backend, as ``name`` or ``name<version``.
+        takes_any: whether there are parameters beside ``params``, of which nothing is known.
         fault: what is wrong with parameters that are right each for itself, in words, empty where nothing is.
     """
 
@@ -77,4 +78,5 @@ class Workload:
     grows: Tuple[Tuple[str, float], ...] = ()
     least_workers: int = 1
     needs: Mapping[str, Tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    takes_any: bool = False
     fault: Callable[[str, Mapping[str, Any]], str] = lambda _backend, _params: ""

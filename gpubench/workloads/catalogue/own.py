@@ -1,16 +1,20 @@
 """Workloads of users: a function or a class in a Python file of theirs, named ``FILE.py:NAME``.
 
-The file travels inside ``node.pyz`` as a module of ``gpubench.workloads``, so that every process of a run, in any
-container, can import it. Its hash is a parameter of the workload: another content is another cell.
+The file, and those of its folder that it imports, travel inside ``node.pyz`` as a package of ``gpubench.workloads``, so
+that every process of a run, in any container, can import them. The hash of their content is a parameter of the
+workload: another content is another cell. A version that the file states stands for the hash.
 """
 
 import hashlib
+import re
 from typing import Any, Dict, Mapping
 
-from gpubench.workloads.catalogue.entry import Workload
-
 HASH = "sha256"
-"""The parameter that holds the hash of the file's content."""
+"""The parameter that holds the hash of the content."""
+VERSION = "version"
+"""The parameter in its place, where the file states one."""
+PACKAGE = re.compile(r"/own_[0-9a-f]{16}/([^/]+\.py)$")
+"""The end of a path to a user's file inside ``node.pyz``."""
 
 
 def is_own(name: str) -> bool:
@@ -18,9 +22,9 @@ def is_own(name: str) -> bool:
     return ".py:" in name
 
 
-def params_with_hash(source: bytes, params: Mapping[str, Any]) -> Dict[str, Any]:
-    """The user's parameters, and the hash of the file with this content."""
-    return {**params, HASH: hashlib.sha256(source).hexdigest()}
+def given(params: Mapping[str, Any]) -> Dict[str, Any]:
+    """The parameters that the user's code gets: without the hash or the version in its place."""
+    return {key: value for key, value in params.items() if key != (HASH if HASH in params else VERSION)}
 
 
 def shown(parameter: str, value: Any) -> str:
@@ -28,21 +32,12 @@ def shown(parameter: str, value: Any) -> str:
     return str(value)[:12] if parameter == HASH else str(value)
 
 
-def module_name(params: Mapping[str, Any]) -> str:
-    """Name of the user's module inside ``gpubench.workloads``."""
-    return f"own_{params[HASH][:16]}"
+def package_name(name: str, params: Mapping[str, Any]) -> str:
+    """Name of the user's package inside ``gpubench.workloads``: 16 digits of the hash, or of file and version."""
+    stated = "{} {}".format(name.rpartition(":")[0], params.get(VERSION))
+    return f"own_{(params.get(HASH) or hashlib.sha256(stated.encode('utf-8')).hexdigest())[:16]}"
 
 
-def entry(name: str) -> Workload:
-    """How such a workload is described: all that gpubench can know without running it."""
-    return Workload(
-        name=name,
-        factory="own:OwnMeasurement",
-        family="own",
-        source="a file of yours",
-        scaling="none",
-        params={},
-        timed="the call, and the results that it returns",
-        counted="`nominal_bytes` of the function or class, else none",
-        oracle="`check` of the class; without one answers are `unchecked`",
-    )
+def module_name(name: str, params: Mapping[str, Any]) -> str:
+    """Full name of the module that the user's file is."""
+    return "gpubench.workloads.{}.{}".format(package_name(name, params), name.rpartition(":")[0][: -len(".py")])
