@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gpubench.model.own_workload import OwnWorkload
 from gpubench.spec import SampleLine, WorkloadSpec
 from gpubench.workloads import families
 from gpubench.workloads.base import Measurement, WorkloadContext
 from gpubench.workloads.catalogue import CATALOGUE
 from gpubench.workloads.measure import Result, measure
+from tests.workloads import own_files
 
 
 def complete(name: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -25,9 +27,18 @@ def run(measurement: Measurement, **changes: Any) -> tuple[Result, list[SampleLi
     return measure(measurement, planned, lines.append, **changes), lines
 
 
+def created(
+    cluster: WorkloadContext, workload: str | OwnWorkload, params: Mapping[str, Any], *, backend: str = "dask"
+) -> Measurement:
+    """The measurement of a workload of the catalogue, or of a packed file, with defaults for the other parameters."""
+    if isinstance(workload, OwnWorkload):
+        return own_files.create(workload, cluster, params, backend=backend)
+    return families.create(workload, cluster, backend, complete(workload, params))
+
+
 def measured_rightly(
     cluster: WorkloadContext,
-    name: str,
+    workload: str | OwnWorkload,
     params: Mapping[str, Any],
     *,
     backend: str = "dask",
@@ -38,8 +49,8 @@ def measured_rightly(
 
     ``moves``: whether bytes have to move between the workers at all. ``reps`` follow a warm-up.
     """
-    measurement = families.create(name, cluster, backend, complete(name, params))
-    result, lines = run(measurement, name=name, backend=backend, reps=reps)
+    measurement = created(cluster, workload, params, backend=backend)
+    result, lines = run(measurement, name=str(workload), backend=backend, reps=reps)
     assert (result.status, result.reason) == ("ok", "")
     numbers = [(0, True), *((rep, False) for rep in range(reps))]
     assert [(line.rep, line.warmup, line.answer) for line in lines] == [(*number, "ok") for number in numbers]
@@ -55,22 +66,27 @@ class Answers:
 
     def __init__(self, cluster: WorkloadContext) -> None:
         self._cluster = cluster
-        self._of: tuple[str, str, Mapping[str, Any]] | None = None
+        self._of: tuple[str | OwnWorkload, str, Mapping[str, Any]] | None = None
         self._measurement: Measurement | None = None
         self._answer: Any = None
 
     def called_wrong(
-        self, name: str, params: Mapping[str, Any], falsify: Callable[[Any], Any], *, backend: str = "dask"
+        self,
+        workload: str | OwnWorkload,
+        params: Mapping[str, Any],
+        falsify: Callable[[Any], Any],
+        *,
+        backend: str = "dask",
     ) -> None:
         """A right answer passes; the same answer, falsified, doesn't."""
-        if self._of != (name, backend, params):
+        if self._of != (workload, backend, params):
             self.close()
-            self._measurement = families.create(name, self._cluster, backend, complete(name, params))
+            self._measurement = created(self._cluster, workload, params, backend=backend)
             self._measurement.setup()
             self._measurement.prepare()
             _, self._answer = self._measurement.once()
             assert self._measurement.check(self._answer).status == "ok"
-            self._of = (name, backend, params)
+            self._of = (workload, backend, params)
         assert self._measurement is not None
         assert self._measurement.check(falsify(self._answer)).status == "wrong"
 
