@@ -51,29 +51,6 @@ def host(device: str, values: Any) -> Any:
     return np.asarray(values)
 
 
-def mean_filter(values: Any, reach: int, device: str) -> Any:
-    """Mean of the (2·reach + 1)² elements around every element of a matrix, which is mirrored at its edges.
-
-    On the GPU the convolution that dask-cuda calls. On the CPU it calls scipy's, which an image may lack, so numpy adds
-    up shifted views.
-    """
-    width = 2 * reach + 1
-    if device == "gpu":
-        import cupy
-        from cupyx.scipy.ndimage import convolve
-
-        return convolve(values, cupy.full((width, width), 1.0 / width**2))
-    import numpy as np
-
-    padded = np.pad(values, reach, mode="symmetric")
-    rows, columns = values.shape
-    total = np.zeros_like(values)
-    for i in range(width):
-        for j in range(width):
-            total += padded[i : i + rows, j : j + columns]
-    return total / width**2
-
-
 def read_parquet(paths: List[str], device: str, columns: Optional[List[str]] = None) -> Any:
     """The lazy frame in Parquet files, all ``columns`` unless some are named."""
     if device == "gpu":

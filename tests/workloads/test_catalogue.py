@@ -23,7 +23,6 @@ SUITES = Path(__file__).parents[2] / "suites"
 SUITES_OF_ALL = ("full", "upstream")
 OPTIONAL = {
     "cupy": {"device.py"},
-    "cupyx": {"device.py"},
     "cudf": {"device.py"},
     "dask_cudf": {"device.py"},
     "rmm": {"device.py"},
@@ -39,7 +38,7 @@ OPTIONAL = {
 }
 NOTHING_MUST_MOVE = {
     # Each block is worked on where it lies; at most a small result moves to the client.
-    *("copy", "fft", "slice", "col-sum", "col-mask", "tasks"),
+    *("copy", "tasks"),
     *("weak-array-create", "weak-array-blockwise", "weak-array-access", "weak-array-elementwise"),
     *("weak-frame-create", "weak-frame-blockwise", "weak-frame-access"),
     # It reads files: where Dask reads which part is its own choice, and how a query is planned, too.

@@ -107,13 +107,12 @@ def ask(environment: dict[str, str], code: str, python: str = sys.executable) ->
 
 
 CPU = """
-import numpy, pandas
+import pandas
 from gpubench.workloads import device
 frame = pandas.DataFrame({{"a": [1, 2]}})
 frame.to_csv("{folder}/t.csv", index=False)
 frame.to_parquet("{folder}/t.parquet")
 device.array_module("cpu"), device.frame_module("cpu"), device.host("cpu", [1.0])
-device.mean_filter(numpy.ones((3, 3)), 1, "cpu")
 device.read_csv("{folder}/t.csv", 100, "cpu"), device.read_parquet(["{folder}/t.parquet"], "cpu")
 """
 WITHOUT = """

@@ -242,6 +242,18 @@ def whole(block: Any, device_name: str) -> Any:
 class Dot(ArrayOperation):
     """The product of two square matrices."""
 
+    plan = {
+        "params": {
+            "size": {"kind": "count", "default": 2000, "text": "rows and columns of each matrix of float64"},
+            "chunk": {"kind": "count", "default": 1000, "text": "rows and columns of one block"},
+        },
+        "held": "(5 * size**2 / workers + 2 * threads * chunk**2) * 8",
+        "grows": {"size": 0.5, "chunk": 0.5},
+        "source": "dask_cuda.benchmarks.local_cupy -o dot",
+        "timed": "persisting the matrix product x.dot(y) of operands that lie on the workers, waiting",
+        "counted": "2 × size² × 8",
+        "oracle": "w·(xy) equals (w·x)·y in every column to 1e-9, w random and x, y drawn again (Freivalds)",
+    }
     inputs = (SQUARE, SQUARE)
     operation = staticmethod(lambda x, y: [x.dot(y)])
 
@@ -267,6 +279,19 @@ class Dot(ArrayOperation):
 class Fft(ArrayOperation):
     """The Fourier transform of every column; each column lies in one block."""
 
+    plan = {
+        "params": {
+            "size": {"kind": "count", "default": 2000, "text": "rows and columns of each matrix of float64"},
+            "chunk": {"kind": "count", "default": 500, "text": "columns of one block"},
+        },
+        "held": "(3 * size**2 / workers + 3 * threads * size * chunk) * 8",
+        "grows": {"size": 0.5, "chunk": 0.5},
+        "source": "dask_cuda.benchmarks.local_cupy -o fft",
+        "timed": "persisting the Fourier transform of every column of operands that lie on the workers, waiting",
+        "counted": "size² × 8",
+        "oracle": "Σ|X|² equals size·Σ|x|²; w·X, w being powers of a root of −1, equals x times a "
+        "geometric series; to 1e-9",
+    }
     inputs = ((uniform, ("size", "size"), ("size", "chunk")),)
     operation = staticmethod(lambda x: [np.fft.fft(x, axis=0)])
 
@@ -292,6 +317,19 @@ class Fft(ArrayOperation):
 class Total(ArrayOperation):
     """The sum of all elements."""
 
+    plan = {
+        "params": {
+            "size": {"kind": "count", "default": 2000, "text": "rows and columns of each matrix of float64"},
+            "chunk": {"kind": "count", "default": 1000, "text": "rows and columns of one block"},
+        },
+        "held": "(1 * size**2 / workers + 2 * threads * chunk**2) * 8",
+        "grows": {"size": 0.5, "chunk": 0.5},
+        "source": "dask_cuda.benchmarks.local_cupy -o sum",
+        "timed": "persisting the sum of all elements of operands that lie on the workers, waiting",
+        "counted": "size² × 8",
+        "oracle": "equals the exact sum of the blocks' sums, drawn again, to 1e-9; size²/2 within "
+        "6 standard deviations",
+    }
     inputs = (SQUARE,)
     operation = staticmethod(lambda x: [x.sum()])
 
@@ -316,6 +354,19 @@ class Total(ArrayOperation):
 class Mean(Total):
     """The mean of all elements."""
 
+    plan = {
+        "params": {
+            "size": {"kind": "count", "default": 2000, "text": "rows and columns of each matrix of float64"},
+            "chunk": {"kind": "count", "default": 1000, "text": "rows and columns of one block"},
+        },
+        "held": "(1 * size**2 / workers + 2 * threads * chunk**2) * 8",
+        "grows": {"size": 0.5, "chunk": 0.5},
+        "source": "dask_cuda.benchmarks.local_cupy -o mean",
+        "timed": "persisting the mean of all elements of operands that lie on the workers, waiting",
+        "counted": "size² × 8",
+        "oracle": "equals the exact sum of the blocks' sums, drawn again, to 1e-9; size²/2 within "
+        "6 standard deviations (times size²)",
+    }
     operation = staticmethod(lambda x: [x.mean()])
 
     def scale(self) -> float:
@@ -326,6 +377,18 @@ class Mean(Total):
 class Slice(ArrayOperation):
     """Every third row, copied."""
 
+    plan = {
+        "params": {
+            "size": {"kind": "count", "default": 2000, "text": "rows and columns of each matrix of float64"},
+            "chunk": {"kind": "count", "default": 1000, "text": "rows and columns of one block"},
+        },
+        "held": "(4 / 3 * size**2 / workers + 2 * threads * chunk**2) * 8",
+        "grows": {"size": 0.5, "chunk": 0.5},
+        "source": "dask_cuda.benchmarks.local_cupy -o slice",
+        "timed": "persisting x[::3].copy() of operands that lie on the workers, waiting",
+        "counted": "size² × 8",
+        "oracle": "shape; w·x[::3] equals v·x in every column to 1e-9, v being the random w in every third place",
+    }
     inputs = (SQUARE,)
     operation = staticmethod(lambda x: [x[::3].copy()])
 
@@ -346,6 +409,21 @@ class Slice(ArrayOperation):
 class Svd(ArrayOperation):
     """The singular value decomposition of a tall matrix, whose blocks hold whole rows."""
 
+    plan = {
+        "params": {
+            "size": {"kind": "count", "default": 20000, "text": "rows of the matrix of float64"},
+            "second_size": {"kind": "count", "default": 200, "text": "columns, no more than rows"},
+            "chunk": {"kind": "count", "default": 5000, "text": "rows of one block"},
+        },
+        "held": "(3 * size * second_size / workers + (2 * ceil(size / max(1, chunk)) + 3) * second_size**2) * 8",
+        "grows": {"size": 1.0, "chunk": 1.0},
+        "source": "dask_cuda.benchmarks.local_cupy -o svd",
+        "timed": "persisting u, s and vᵀ of the singular value decomposition of operands that lie "
+        "on the workers, waiting",
+        "counted": "size × second_size × 8",
+        "oracle": "w·u·s·vᵀ equals w·x, uᵀu and v vᵀ leave a random vector as it is, Σs² equals "
+        "Σx², all to 1e-9; s falls",
+    }
     inputs = ((uniform, ("size", "second_size"), ("chunk", "second_size")),)
     operation = staticmethod(lambda x: list(np.linalg.svd(x)))
 
@@ -418,6 +496,18 @@ class Columns(ArrayOperation):
 class ColSum(Columns):
     """x + y."""
 
+    plan = {
+        "params": {
+            "size": {"kind": "count", "default": 1000000, "text": "numbers in a column"},
+            "chunk": {"kind": "count", "default": 250000, "text": "numbers in one block of a column"},
+        },
+        "held": "(3 * size / workers + 2 * threads * chunk) * 8",
+        "grows": {"size": 1.0, "chunk": 1.0},
+        "source": "dask_cuda.benchmarks.local_cupy -o col_sum",
+        "timed": "persisting x + y of operands that lie on the workers, waiting",
+        "counted": "2 × size × 8",
+        "oracle": "w·(x + y) equals w·x + w·y in every block to 1e-9, w random and x, y drawn again",
+    }
     operation = staticmethod(lambda x, y: [x + y])
 
     def check(self, answer: List[Any]) -> Answer:
@@ -440,6 +530,19 @@ def masked(mask: Any, draw_entropy: Tuple[int, ...], entropy: Tuple[int, ...], d
 class ColMask(Columns):
     """x[y > 10]: the result's length isn't known before."""
 
+    plan = {
+        "params": {
+            "size": {"kind": "count", "default": 1000000, "text": "numbers in a column"},
+            "chunk": {"kind": "count", "default": 250000, "text": "numbers in one block of a column"},
+        },
+        "held": "(3 * size / workers + 2 * threads * chunk) * 8",
+        "grows": {"size": 1.0, "chunk": 1.0},
+        "source": "dask_cuda.benchmarks.local_cupy -o col_mask",
+        "timed": "persisting x[y > 10] of operands that lie on the workers, waiting",
+        "counted": "2 × size × 8",
+        "oracle": "every block's count exactly, its randomly weighted sum to 1e-9, by places "
+        "instead of a mask, x, y drawn again",
+    }
     operation = staticmethod(lambda x, y: [x[y > THRESHOLD]])
 
     def check(self, answer: List[Any]) -> Answer:
@@ -460,6 +563,19 @@ class ColMask(Columns):
 class ColGather(ArrayOperation):
     """x[index], with ``second_size`` random places of x, Normal(10, 1)."""
 
+    plan = {
+        "params": {
+            "size": {"kind": "count", "default": 1000000, "text": "numbers in a column"},
+            "second_size": {"kind": "count", "default": 10000, "text": "places to gather, random"},
+            "chunk": {"kind": "count", "default": 250000, "text": "numbers in one block of a column"},
+        },
+        "held": "(size / workers + 2 * threads * chunk + (2 + ceil(size / max(1, chunk))) * second_size) * 8",
+        "grows": {"size": 1.0, "second_size": 1.0, "chunk": 1.0},
+        "source": "dask_cuda.benchmarks.local_cupy -o col_gather",
+        "timed": "persisting x[index] of operands that lie on the workers, waiting",
+        "counted": "(size + second_size) × 8",
+        "oracle": "every number equals the one in its place, exactly, looked up in blocks that are drawn again",
+    }
     operation = staticmethod(lambda x, index: [x[index]])
 
     def operands(self) -> List[Operand]:
@@ -507,9 +623,44 @@ def picked(block: Any, first: int, index: Any, device_name: str) -> Tuple[Any, A
     return where, device.host(device_name, block)[index[where] - first]
 
 
+def mean_filter(values: Any, reach: int, device_name: str) -> Any:
+    """Mean of the (2·reach + 1)² elements around every element of a matrix, which is mirrored at its edges.
+
+    On the GPU the convolution that dask-cuda calls. On the CPU it calls scipy's, which an image may lack, so numpy adds
+    up shifted views.
+    """
+    width = 2 * reach + 1
+    if device_name == "gpu":
+        import cupy
+        from cupyx.scipy.ndimage import convolve
+
+        return convolve(values, cupy.full((width, width), 1.0 / width**2))
+    padded = np.pad(values, reach, mode="symmetric")
+    rows, columns = values.shape
+    total = np.zeros_like(values)
+    for i in range(width):
+        for j in range(width):
+            total += padded[i : i + rows, j : j + columns]
+    return total / width**2
+
+
 class MapOverlap(ArrayOperation):
     """A mean filter of (2·kernel + 1)² elements: every block needs its neighbours' margins."""
 
+    plan = {
+        "params": {
+            "size": {"kind": "count", "default": 2000, "text": "rows and columns of each matrix of float64"},
+            "chunk": {"kind": "count", "default": 1000, "text": "rows and columns of one block"},
+            "kernel": {"kind": "count", "default": 1, "text": "how many neighbours in each direction take part"},
+        },
+        "held": "(4 * size**2 / workers + 2 * threads * chunk**2) * 8",
+        "grows": {"size": 0.5, "chunk": 0.5},
+        "source": "dask_cuda.benchmarks.local_cupy_map_overlap",
+        "timed": "persisting the mean filter of (2·kernel + 1)² elements of operands that lie on the workers, waiting",
+        "counted": "size² × 8",
+        "oracle": "w·y equals the same filter as two means over lines, applied to w and to w·x "
+        "instead, in every column to 1e-9",
+    }
     inputs = (SQUARE,)
 
     def __init__(self, context: WorkloadContext, params: Any) -> None:
@@ -521,12 +672,12 @@ class MapOverlap(ArrayOperation):
         """What is timed. ``none``: each block ends at the array's edge, as in dask-cuda, and mirrors itself there."""
         return [
             arrays[0].map_overlap(
-                device.mean_filter,
+                mean_filter,
                 depth=self.reach,
                 boundary="none",
                 meta=arrays[0]._meta,
                 reach=self.reach,
-                device=self.context.device,
+                device_name=self.context.device,
             )
         ]
 
