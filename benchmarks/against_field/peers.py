@@ -158,9 +158,12 @@ def install_cudf_polars(cache: Path) -> Path:
     return python
 
 
+PDSH = str(Path(__file__).parents[2] / "contrib/pdsh/pdsh.py") + ":Pdsh"
+
+
 @dataclasses.dataclass
 class Query:
-    """One query on one set of tables: ``gpubench measure pdsh``, and cudf-polars' benchmark on a CPU."""
+    """One query on one set of tables: ``gpubench measure`` of it, and cudf-polars' benchmark on a CPU."""
 
     number: int
     backend: str
@@ -181,7 +184,7 @@ class Query:
         where = ["--ucx", self.ucx, "--protocol", "tcp", "--workers", "2"]
         asked = ["--json", "--outputs", str(self.folder), "--reps", str(self.reps), "--warmup", "1"]
         more = [w for one in settings for w in ("--set", one)]
-        said = run([GPUBENCH, "measure", "pdsh", "--backend", self.backend, *where, *asked, *more], environment())
+        said = run([GPUBENCH, "measure", PDSH, "--backend", self.backend, *where, *asked, *more], environment())
         return statistics.fmean(float(each) for each in json.loads(said)["wall_s"])
 
     def theirs(self) -> float:

@@ -33,8 +33,6 @@ OPTIONAL = {
     "kubernetes": {"parsl_pods.py"},
     "dask_cuda": {"explicit_comms.py"},
     "pyarrow": {"parquet_files.py"},
-    "polars": {"pdsh_polars.py"},
-    "cudf_polars": {"pdsh_polars.py"},
 }
 NOTHING_MUST_MOVE = {
     # Each block is worked on where it lies; at most a small result moves to the client.
@@ -42,7 +40,7 @@ NOTHING_MUST_MOVE = {
     *("weak-array-create", "weak-array-blockwise", "weak-array-access", "weak-array-elementwise"),
     *("weak-frame-create", "weak-frame-blockwise", "weak-frame-access"),
     # It reads files: where Dask reads which part is its own choice, and how a query is planned, too.
-    *("read-parquet", "csv-read", "pdsh"),
+    *("read-parquet", "csv-read"),
     # The program of dask-cuda that it starts makes the data, and we don't see where.
     "upstream",
 }

@@ -6,7 +6,7 @@ per family.
 
 from typing import Dict
 
-from gpubench.workloads.catalogue import array, communication, dataframe, queries, scheduler, upstream, weak
+from gpubench.workloads.catalogue import array, communication, dataframe, scheduler, upstream, weak
 from gpubench.workloads.catalogue.entry import Param, Shape, Workload
 
 CATALOGUE: Dict[str, Workload] = {
@@ -18,7 +18,6 @@ CATALOGUE: Dict[str, Workload] = {
         dataframe.CSV_WORKLOADS,
         scheduler.WORKLOADS,
         communication.WORKLOADS,
-        queries.WORKLOADS,
         upstream.WORKLOADS,
     )
     for workload in family

@@ -1,6 +1,6 @@
 """The 22 queries of TPC-H as SQL that polars reads: subqueries that refer outwards are written as joins.
 
-Node half, standard library only. Meaning, parameters and columns as in ``pdsh_frames``, which owes nothing to this
+Node half, standard library only. Meaning, parameters and columns as in ``frames``, which owes nothing to this
 file: each is the other's oracle. Numbers are written without exponents, which polars before 2 can't read, and nothing
 is counted by COUNT(DISTINCT), which cudf-polars 26.10 can't.
 """

@@ -19,15 +19,17 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Mapping, Tuple
 
 import dask
 import numpy as np
 import pandas as pd
 
 from gpubench.spec.records import DATA_FOLDER
-from gpubench.workloads import dask_compat, device, pdsh_frames, pdsh_sql
+from gpubench.workloads import dask_compat, device
 from gpubench.workloads.base import Answer, Measurement, UnavailableError, WorkloadContext
+
+from . import frames, sql
 
 FILES_BY = {"lineitem": 1, "orders": 4, "partsupp": 8, "customer": 32, "part": 32}
 """A table has one file for so many of lineitem's, as its rows are fewer; supplier, nation and region have one each."""
@@ -39,10 +41,8 @@ def generator() -> str:
     """The generator's version.
 
     Raises:
-        UnavailableError: the image has no generator, or no pyarrow to write its tables for pandas.
+        UnavailableError: the image has no generator.
     """
-    if importlib.util.find_spec("pyarrow") is None:
-        raise UnavailableError("pdsh needs pyarrow, and this image has none")
     try:
         return importlib.metadata.version("tpchgen-cli")
     except importlib.metadata.PackageNotFoundError:
@@ -103,7 +103,7 @@ def made(place: Path, scale: float, files: int) -> Tables:
 
 
 def _generate(folder: Path, scale: float, files: int) -> None:
-    from gpubench.workloads import parquet_files
+    from . import parquet_types
 
     program = shutil.which("tpchgen-cli", path=str(Path(sys.executable).parent)) or "tpchgen-cli"
     raw = folder / "raw"
@@ -126,7 +126,7 @@ def _generate(folder: Path, scale: float, files: int) -> None:
     for table in TABLES:
         (folder / table).mkdir()
     with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(lambda pair: parquet_files.retyped(*pair), pairs))
+        list(pool.map(lambda pair: parquet_types.retyped(*pair), pairs))
     shutil.rmtree(str(raw))
 
 
@@ -150,11 +150,64 @@ def place_of(directory: str, shared: str) -> Path:
     return run.parent.parent / DATA_FOLDER if shared and run.parent.name == "runs" else run if shared else _own_folder()
 
 
+def fault(params: Mapping[str, Any]) -> str:
+    """What is wrong with the parameters; empty where nothing is."""
+    if not all(1 <= int(number) <= 22 for number in (params["query"], *params["queries"])):
+        return "query is a number from 1 to 22"
+    if len(set(params["queries"])) < len(params["queries"]):
+        return "queries names a query twice"
+    if not params["path"] and int(params["files"]) < 1:
+        return "files is at least 1"
+    return "" if 0.001 <= params["scale"] <= 100_000 else "scale is at least 0.001 and at most 100000"
+
+
 class Pdsh(Measurement):
     """One query, or several whose geometric mean counts. Files are read inside the clock, often from the page cache."""
 
+    plan = {
+        "params": {
+            "query": {"kind": "count", "default": 1, "text": "which of the 22 queries"},
+            "queries": {
+                "kind": "counts",
+                "default": [],
+                "text": "several queries instead, as one cell: a sample is the geometric mean of their seconds",
+            },
+            "scale": {"kind": "number", "default": 0.1, "text": "scale factor: about so many GB of text"},
+            "files": {
+                "kind": "count",
+                "default": 4,
+                "text": "files of table lineitem, the others have fewer: partitions",
+            },
+            "directory": {
+                "kind": "path",
+                "default": "",
+                "text": "where the generated tables are kept, seen by all workers; the campaign's `data` if empty",
+            },
+            "path": {
+                "kind": "path",
+                "default": "",
+                "text": "your own tables instead, as <table>/*.parquet with float64 and timestamps; of this scale",
+            },
+        },
+        "backends": {
+            "dask": ["pyarrow"],
+            "cudf-polars": ["pyarrow", "polars", "cudf_polars"],
+            "polars": ["pyarrow", "polars"],
+        },
+        # What is read, its shuffled copy and the joined rows; nothing is known of files that are given by path.
+        "held": "0 if path else 1.5 * scale * 10**9 / workers",
+        "grows": {"scale": 1.0},
+        "source": "TPC-H; cudf_polars.streaming.benchmarks.pdsh",
+        "timed": "building the query over Parquet files, reading, computing it, bringing the answer to the client",
+        "counted": "bytes on disk of the tables that the query names; of several queries the mean",
+        "oracle": "rows, their order and all columns exactly, floats to 1e-9, as polars answers the same query in SQL "
+        "on the same files; as pandas, where the image has no polars or polars is measured",
+    }
+
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
+        if wrong := fault(params):
+            raise ValueError(wrong)
         self._numbers = [int(number) for number in params["queries"] or [params["query"]]]
         self._scale = float(params["scale"])
         self._about: Dict[str, Any] = {}
@@ -165,7 +218,7 @@ class Pdsh(Measurement):
     @property
     def nominal_bytes(self) -> int:
         """On disk, of the tables that the query names; of several queries the mean."""
-        words = [set(re.findall(r"\w+", pdsh_sql.SQL[number])) for number in self._numbers]
+        words = [set(re.findall(r"\w+", sql.SQL[number])) for number in self._numbers]
         read = [self._tables.bytes_of([table for table in TABLES if table in named]) for named in words]
         return int(sum(read) // len(read))
 
@@ -180,8 +233,6 @@ class Pdsh(Measurement):
         Raises:
             UnavailableError: this image lacks the generator or the back-end, or a worker doesn't see the files.
         """
-        if self.backend != "dask" and importlib.util.find_spec("polars") is None:
-            raise UnavailableError(f"pdsh with back-end {self.backend} needs polars, and this image has none")
         if self.params["path"]:
             self._tables = Tables(Path(self.params["path"]).expanduser())
             self._about["tables"] = str(self._tables.folder)
@@ -198,8 +249,8 @@ class Pdsh(Measurement):
         self.uses_transfer_log = self.backend == "dask"
         if self.backend == "polars" or importlib.util.find_spec("polars") is None:
             self._about["oracle"] = f"pandas {pd.__version__}"
-            queries = [pdsh_frames.QUERIES[number] for number in self._numbers]
-            self._expected = [pdsh_frames.finished(one, one.ask(self._read_here, self._scale)) for one in queries]
+            queries = [frames.QUERIES[number] for number in self._numbers]
+            self._expected = [frames.finished(one, one.ask(self._read_here, self._scale)) for one in queries]
         else:
             self._about["oracle"] = "polars {}".format(importlib.metadata.version("polars"))
             self._expected = [self._by_polars(number, None) for number in self._numbers]
@@ -213,10 +264,10 @@ class Pdsh(Measurement):
             raise UnavailableError(f"{', '.join(blind)} can't read {folder}: name a shared one as `directory`")
 
     def _start_engine(self) -> None:
-        from gpubench.workloads import pdsh_polars
+        from . import by_polars
 
         try:
-            self._engine, self._about["cudf_polars"] = pdsh_polars.cluster_engine(self.context.client)
+            self._engine, self._about["cudf_polars"] = by_polars.cluster_engine(self.context.client)
         except ImportError as error:
             raise UnavailableError(f"pdsh needs cudf-polars' DaskEngine (26.10 or newer): {error}") from None
 
@@ -227,12 +278,12 @@ class Pdsh(Measurement):
         return device.read_parquet(self._tables.files[table], self.context.device, list(columns))
 
     def _by_polars(self, number: int, engine: Any) -> pd.DataFrame:
-        from gpubench.workloads import pdsh_polars
+        from . import by_polars
 
-        sql = pdsh_sql.query(number, self._scale)
+        query = sql.query(number, self._scale)
         if engine is not None and engine is self._engine:
-            sql = pdsh_sql.for_gpu(sql)
-        return pdsh_polars.collected(pdsh_polars.ask(sql, self._tables.files), engine)
+            query = sql.for_gpu(query)
+        return by_polars.collected(by_polars.ask(query, self._tables.files), engine)
 
     def prepare(self) -> None:
         """The files lie where they lie."""
@@ -244,12 +295,12 @@ class Pdsh(Measurement):
 
     def _ask(self, number: int) -> Tuple[float, pd.DataFrame]:
         if self.backend != "dask":
-            from gpubench.workloads.pdsh_polars import STREAMING
+            from .by_polars import STREAMING
 
             start = time.perf_counter()
             answer = self._by_polars(number, self._engine or STREAMING)
             return time.perf_counter() - start, answer
-        client, query = self.context.client, pdsh_frames.QUERIES[number]
+        client, query = self.context.client, frames.QUERIES[number]
         with dask.config.set(dask_compat.BY_TASKS):
             start = time.perf_counter()
             lazy = query.ask(self._read, self._scale)
@@ -257,7 +308,7 @@ class Pdsh(Measurement):
                 computed: Any = dict(zip(lazy, client.gather(client.compute(list(lazy.values())))))
             else:
                 computed = client.gather(client.compute(lazy))
-            answer = pdsh_frames.finished(query, computed)
+            answer = frames.finished(query, computed)
             return time.perf_counter() - start, answer
 
     def check(self, answer: List[pd.DataFrame]) -> Answer:

@@ -19,13 +19,13 @@ warnings.simplefilter("ignore")
 sys.path.append(sys.argv[1])
 import polars
 from cudf_polars.dsl.translate import Translator
-from gpubench.workloads import pdsh, pdsh_polars, pdsh_sql
+from contrib.pdsh import by_polars, pdsh, sql
 tables = pdsh.made(pathlib.Path(sys.argv[2]), 0.001, 1)
 refused = {}
-for number in pdsh_sql.SQL:
-    plain = pdsh_sql.query(number, 0.001)
-    for name, sql in (("plain", plain), ("for GPUs", pdsh_sql.for_gpu(plain))):
-        lazy = pdsh_polars.ask(sql, tables.files)
+for number in sql.SQL:
+    plain = sql.query(number, 0.001)
+    for name, query in (("plain", plain), ("for GPUs", sql.for_gpu(plain))):
+        lazy = by_polars.ask(query, tables.files)
         translator = Translator(lazy._ldf.visit(), polars.GPUEngine(executor="in-memory"))
         translator.translate_ir()
         refused[f"{number} {name}"] = [str(error) for error in translator.errors]
