@@ -35,7 +35,6 @@ LIBRARIES: dict[str, set[str]] = {
     "gpubench/workloads/arrays.py": {"dask", "distributed", "numpy"},
     "gpubench/workloads/bindings.py": {"distributed", "distributed_ucxx", "ucp", "ucxx"},
     "gpubench/workloads/copy.py": {"numpy"},
-    "gpubench/workloads/csv_frames.py": {"dask", "distributed", "numpy"},
     "gpubench/workloads/dask_compat.py": {"dask", "distributed"},
     "gpubench/workloads/device.py": {"cudf", "cupy", "dask", "dask_cudf", "numpy", "pandas", "rmm"},
     "gpubench/workloads/frames.py": {"dask", "distributed"},

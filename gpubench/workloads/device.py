@@ -26,20 +26,6 @@ def frame_module(device: str) -> Any:
     return pd
 
 
-def read_csv(path: str, chunk: int, device: str) -> Any:
-    """The lazy frame in a CSV file, a partition per ``chunk`` bytes; dask_cudf's keyword for that changed in 2024."""
-    if device == "gpu":
-        import inspect
-
-        import dask_cudf
-
-        known = inspect.signature(dask_cudf.read_csv).parameters
-        return dask_cudf.read_csv(path, **{"chunksize" if "chunksize" in known else "blocksize": chunk})
-    import dask.dataframe
-
-    return dask.dataframe.read_csv(path, blocksize=chunk)
-
-
 def host(device: str, values: Any) -> Any:
     """An array, series or scalar as a numpy array in main memory."""
     import numpy as np

@@ -40,7 +40,7 @@ NOTHING_MUST_MOVE = {
     *("weak-array-create", "weak-array-blockwise", "weak-array-access", "weak-array-elementwise"),
     *("weak-frame-create", "weak-frame-blockwise", "weak-frame-access"),
     # It reads files: where Dask reads which part is its own choice, and how a query is planned, too.
-    *("read-parquet", "csv-read"),
+    "read-parquet",
     # The program of dask-cuda that it starts makes the data, and we don't see where.
     "upstream",
 }

@@ -110,10 +110,9 @@ CPU = """
 import pandas
 from gpubench.workloads import device
 frame = pandas.DataFrame({{"a": [1, 2]}})
-frame.to_csv("{folder}/t.csv", index=False)
 frame.to_parquet("{folder}/t.parquet")
 device.array_module("cpu"), device.frame_module("cpu"), device.host("cpu", [1.0])
-device.read_csv("{folder}/t.csv", 100, "cpu"), device.read_parquet(["{folder}/t.parquet"], "cpu")
+device.read_parquet(["{folder}/t.parquet"], "cpu")
 """
 WITHOUT = """
 from gpubench.node import gpu

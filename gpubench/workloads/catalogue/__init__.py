@@ -15,7 +15,6 @@ CATALOGUE: Dict[str, Workload] = {
         dataframe.WORKLOADS,
         array.WORKLOADS,
         weak.WORKLOADS,
-        dataframe.CSV_WORKLOADS,
         scheduler.WORKLOADS,
         communication.WORKLOADS,
         upstream.WORKLOADS,

@@ -1,11 +1,6 @@
-"""Joins and other work on dataframes, as dask-cuda's benchmarks do it.
+"""Joins and other work on dataframes, as dask-cuda's benchmarks do it."""
 
-What Summit's GTC 2020 benchmark times on dataframes that it reads from CSV files.
-"""
-
-import dataclasses
-import functools
-from typing import Any, Dict, Mapping
+from typing import Any, Mapping
 
 from gpubench.workloads.catalogue.entry import Param, Shape, Workload
 
@@ -159,104 +154,5 @@ WORKLOADS = (
         held_text="2 × 16 B × rows_per_file × files per worker; with a path given not known",
         grows=(("rows_per_file", 1.0),),
         needs={"dask": ("pyarrow",)},
-    ),
-)
-
-
-TEXT_BYTES = 17
-"""A float in the file, with its comma; 8 bytes in memory."""
-
-
-def _tables_held(copies: float, params: Mapping[str, Any], shape: Shape) -> int:
-    """A worker's share of ``copies`` left tables, and one chunk per thread as text and as numbers (half of that)."""
-    rows, width = int(params["rows"]), int(params["columns"]) + 2
-    chunk = min(int(params["chunk"]), rows * width * TEXT_BYTES)
-    return int(copies * rows * width * 8 / shape.workers + 1.5 * chunk * shape.threads_per_worker)
-
-
-CSV_PARAMS: Dict[str, Param] = {
-    "rows": Param("count", 2000, "rows of the left table; the right one has a tenth", original="1G = 194000 rows"),
-    "columns": Param("count", 260, "float columns of each table, 260 at most", original="10 prefixes × 26 letters"),
-    "ids": Param(
-        "count", 1000, "mean of the Poisson distribution that ids are drawn from", original="num_ids=1000 (id_lam)"
-    ),
-    "chunk": Param("size", 64 * 10**6, "bytes of the file per partition", original="--read_chunk_mb 1024"),
-    "result": Param(
-        "choice",
-        "compute",
-        "bring the result to the client, or leave it with the workers",
-        choices=("compute", "persist"),
-        original="--persist_instead_of_compute",
-    ),
-    "directory": Param("path", "", "where the files are written: seen by all workers; the run's own if empty"),
-}
-PARTITIONS = Param(
-    "count", 0, "partitions of each table, made before the clock; 0: as read", original="--num_partitions"
-)
-
-
-_SHARE = "rows × (columns + 2) × 8 B / workers: {}; 1.5 chunks per thread"
-
-
-def _csv_workload(name: str, factory: str, original: str, timed: str, oracle: str, **changes: Any) -> Workload:
-    facts: Dict[str, Any] = {
-        "params": {**CSV_PARAMS, "partitions": PARTITIONS},
-        "counted": "rows × (columns + 2) × 8, the left table in memory",
-        "held": functools.partial(_tables_held, 1.0),
-        "held_text": _SHARE.format("the left table"),
-        **changes,
-    }
-    return Workload(
-        name=name,
-        factory=f"csv_frames:{factory}",
-        family="dataframe",
-        source=f"Summit GTC 2020 cudf_benchmarking.py {original}",
-        scaling="strong",
-        timed=timed,
-        oracle=oracle,
-        grows=(("rows", 1.0), ("chunk", 1.0)),
-        **facts,
-    )
-
-
-CSV_WORKLOADS = (
-    _csv_workload(
-        "csv-read",
-        "CsvRead",
-        "read_csv",
-        timed="building the graph of reading the left table's file, and persisting it, or counting its rows; waiting",
-        params={
-            **CSV_PARAMS,
-            "result": dataclasses.replace(
-                CSV_PARAMS["result"], default="persist", text="keep the frame in the workers, or only count its rows"
-            ),
-        },
-        oracle="exact row count; with `persist` exact sums of row numbers and of all floats too, from the generator",
-    ),
-    _csv_workload(
-        "nunique",
-        "NUnique",
-        "groupby, unique ids",
-        timed="building the graph of id.nunique() of a frame that lies on the workers, computing or persisting it",
-        oracle="exactly as many ids as the generator drew",
-    ),
-    _csv_workload(
-        "frame-groupby",
-        "FrameGroupby",
-        "groupby",
-        timed="building the graph of min, max, mean and count of all columns by id, computing or persisting it",
-        oracle="ids, counts, minima and maxima exactly, means to 1e-9, from the generator",
-    ),
-    _csv_workload(
-        "index-merge",
-        "IndexMerge",
-        "join-indexed",
-        timed="building the graph of the inner join of both tables on their index, computing or persisting it",
-        counted="(1.1 × rows) × (columns + 2) × 8: both tables in memory",
-        oracle="exact row count, exact sums of row numbers, of all floats and of products of paired ones, from the "
-        "generator",
-        # Both tables (the right one is a tenth), both of them shuffled, and a result of a tenth with twice the columns.
-        held=functools.partial(_tables_held, 2.4),
-        held_text="2.4 × " + _SHARE.format("both tables, both shuffled, the result"),
     ),
 )

@@ -5,9 +5,5 @@ from typing import Any
 import dask.dataframe
 
 
-def read_csv(path: str, blocksize: int) -> Any:
-    return dask.dataframe.read_csv(path, blocksize=blocksize)
-
-
 def read_parquet(paths: list[str], columns: list[str] | None = None) -> Any:
     return dask.dataframe.read_parquet(paths, columns=columns)

@@ -1,25 +1,17 @@
 """Summit's dataframe benchmark: reading CSV, nunique, groupby and a join on the index, over chunk sizes.
 
-What must come out of its tables follows from the generator alone. Source: ``gtc_2020/cudf/cudf_benchmarking.py`` of
-nvrapids_olcf, which writes ``dask.datasets.timeseries``: float columns named by a prefix and a letter, and an id drawn
-from a Poisson distribution. Its right table has a tenth of the rows, columns of other names and no id. There the rows'
-numbers start again in every partition; here a column holds each row's own number, so that an inner join on it has one
-answer: every tenth row of the left table finds a partner.
-
-Every float is a whole number of 10⁻¹⁴, written with all its digits, so that it can be had back exactly from what was
-read, and every line of a table has the same length.
+Source: ``gtc_2020/cudf/cudf_benchmarking.py`` of nvrapids_olcf. ``csv_tables`` writes the files.
 """
 
 import abc
 import atexit
-import dataclasses
 import functools
+import inspect
 import shutil
-import string
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import dask
 import dask.dataframe
@@ -27,162 +19,9 @@ import distributed
 import numpy as np
 
 from gpubench.workloads import dask_compat, device
-from gpubench.workloads.base import WRAP, Answer, Measurement, UnavailableError, WorkloadContext, added_up, judged
+from gpubench.workloads.base import Answer, Measurement, UnavailableError, WorkloadContext, added_up, judged
 
-DIGITS = 14
-SCALE = 10**DIGITS
-STEP = 10
-"""Every tenth row of the left table has a partner in the right one."""
-PART_ROWS = 10_000
-ROW_DIGITS = 12
-ID_DIGITS = 7
-
-
-@dataclasses.dataclass(frozen=True)
-class Table:
-    """Sizes of the left table, which fix the right one, and the seed of all numbers in them."""
-
-    rows: int
-    columns: int
-    ids: int
-    seed: int
-
-    @property
-    def left_names(self) -> List[str]:
-        """Float columns: ``a_a a_b …``, 260 of them at most; without the bar one of them would be called ``id``."""
-        return [f"{a}_{b}" for a in string.ascii_lowercase[:10] for b in string.ascii_lowercase][: self.columns]
-
-    @property
-    def right_names(self) -> List[str]:
-        """Float columns: ``q_a q_b …``."""
-        return [f"{a}_{b}" for a in string.ascii_lowercase[-10:] for b in string.ascii_lowercase][: self.columns]
-
-    @property
-    def right_rows(self) -> int:
-        """Rows with the numbers 0, 10, 20 …"""
-        return -(-self.rows // STEP)
-
-    @property
-    def left_bytes(self) -> int:
-        """Of the left table in memory: row numbers, ids and floats, 8 bytes each."""
-        return self.rows * (self.columns + 2) * 8
-
-    @property
-    def right_bytes(self) -> int:
-        """Of the right table in memory."""
-        return self.right_rows * (self.columns + 1) * 8
-
-
-@dataclasses.dataclass
-class ExpectedTables:
-    """What reading, grouping and joining must give; sums are of whole numbers of 10⁻¹⁴, modulo 2⁶⁴.
-
-    ``left`` and ``joined`` are (rows, sum of row numbers, sum of all floats). ``joined`` has the sum of the products of
-    each pair's first floats too, which changes when rows are paired wrongly. ``groups`` has (count, smallest, largest,
-    sum) by id, the last three for every float column; the sums are float64, in the numbers' own unit.
-    """
-
-    left: List[int]
-    joined: List[int]
-    groups: Dict[int, Tuple[int, Any, Any, Any]]
-
-
-def parts(table: Table) -> Iterator[Tuple[Any, Any, Any, Any, Any]]:
-    """(row numbers, ids, left's floats, right's row numbers, right's floats); floats as whole numbers of 10⁻¹⁴."""
-    for first in range(0, table.rows, PART_ROWS):
-        rows: Any = np.arange(first, min(first + PART_ROWS, table.rows), dtype="int64")
-        entropy = (table.seed, table.rows, table.columns, table.ids, first)
-        state = np.random.RandomState(int(np.random.SeedSequence(entropy).generate_state(1)[0]))
-        right_rows = rows[rows % STEP == 0]
-        yield (
-            rows,
-            state.poisson(table.ids, len(rows)).astype("int64"),
-            state.randint(0, SCALE, (len(rows), table.columns), dtype="int64"),
-            right_rows,
-            state.randint(0, SCALE, (len(right_rows), table.columns), dtype="int64"),
-        )
-
-
-def write(table: Table, left: Path, right: Path) -> ExpectedTables:
-    """Write both tables, and return what must come out of them.
-
-    One process writes: several that write into one file garble it on NFS.
-    """
-    expected = ExpectedTables([0, 0, 0], [0, 0, 0, 0], {})
-    with left.open("wb") as left_file, right.open("wb") as right_file:
-        left_file.write(",".join(["row", "id", *table.left_names]).encode() + b"\n")
-        right_file.write(",".join(["row", *table.right_names]).encode() + b"\n")
-        for rows, ids, numbers, right_rows, right_numbers in parts(table):
-            left_file.write(lines([(rows, ROW_DIGITS), (ids, ID_DIGITS)], numbers))
-            right_file.write(lines([(right_rows, ROW_DIGITS)], right_numbers))
-            partners = numbers[rows % STEP == 0]
-            joined = joined_figures(right_rows, [partners, right_numbers], partners[:, 0], right_numbers[:, 0])
-            expected.joined = added_up([expected.joined, joined])
-            expected.left = added_up([expected.left, read_figures(rows, numbers)])
-            _group(expected.groups, ids, numbers)
-    return expected
-
-
-def lines(wholes: List[Tuple[Any, int]], numbers: Any) -> bytes:
-    """Comma-separated lines of one length: whole numbers with their digits, then floats as ``0.`` and 14 digits."""
-    columns = [_digits(values, digits) for values, digits in wholes]
-    text = _digits(numbers.ravel(), DIGITS).reshape(len(numbers), -1, DIGITS)
-    point = np.frombuffer(b"0.", dtype="uint8")
-    floats = np.concatenate([np.broadcast_to(point, (*text.shape[:2], 2)), text], axis=2)
-    columns += [floats[:, number] for number in range(floats.shape[1])]
-    comma: Any = np.full((len(numbers), 1), ord(","), dtype="uint8")
-    end: Any = np.full((len(numbers), 1), ord("\n"), dtype="uint8")
-    pieces = [piece for column in columns for piece in (column, comma)]
-    return bytes(np.concatenate([*pieces[:-1], end], axis=1).tobytes())
-
-
-def _digits(values: Any, digits: int) -> Any:
-    """(len(values), digits) of ASCII digits."""
-    text: Any = np.empty((len(values), digits), dtype="uint8")
-    for place in range(digits - 1, -1, -1):
-        values, rest = np.divmod(values, 10)
-        text[:, place] = rest + ord("0")
-    return text
-
-
-def wholes(floats: Any) -> Any:
-    """Floats that were read, as whole numbers of 10⁻¹⁴; a parser may be wrong by 40 of the last bits."""
-    return np.rint(np.asarray(floats, dtype="float64") * SCALE).astype("int64")
-
-
-def read_figures(rows: Any, numbers: Any) -> List[int]:
-    """(rows, sum of row numbers, sum of all floats) of one part."""
-    return [len(rows), int(rows.sum()) % WRAP, int(numbers.sum()) % WRAP]
-
-
-def joined_figures(rows: Any, numbers: List[Any], one: Any, other: Any) -> List[int]:
-    """As ``read_figures``, and the sum of the products of the first floats of both sides."""
-    count, row_sum, _ = read_figures(rows, numbers[0])
-    total = sum(int(part.sum()) for part in numbers) % WRAP
-    return [count, row_sum, total, int((one * other).sum()) % WRAP]
-
-
-def _group(groups: Dict[int, Tuple[int, Any, Any, Any]], ids: Any, numbers: Any) -> None:
-    """Take one part into account: sorted by id, each id is one stretch of rows."""
-    order = np.argsort(ids, kind="stable")
-    found, starts, counts = np.unique(ids[order], return_index=True, return_counts=True)
-    ordered = numbers[order]
-    smallest, largest = (ufunc.reduceat(ordered, starts, axis=0) for ufunc in (np.minimum, np.maximum))
-    sums = np.add.reduceat(ordered / SCALE, starts, axis=0)
-    for place, (number, count) in enumerate(zip(found.tolist(), counts.tolist())):
-        new = (count, smallest[place], largest[place], sums[place])
-        old = groups.get(number, (0, new[1], new[2], 0.0))
-        merged = (np.minimum(old[1], new[1]), np.maximum(old[2], new[2]), old[3] + new[3])
-        groups[number] = (old[0] + count, *merged)
-
-
-@functools.lru_cache(maxsize=4)
-def written(table: Table, folder: Path) -> Tuple[Path, Path, ExpectedTables]:
-    """Both tables in ``folder``, written at the first call only: the workloads of one run share them."""
-    name = f"{table.rows}-{table.columns}-{table.ids}-{table.seed}"
-    left, right = folder / f"left-{name}.csv", folder / f"right-{name}.csv"
-    return left, right, write(table, left, right)
-
+from .csv_tables import Table, joined_figures, read_figures, wholes, written
 
 MEAN_CLOSE = 1e-9
 """Means of numbers in [0, 1): adding up 10⁷ of them in another order is off by 10⁷ · 1.1e-16 of a mean at worst."""
@@ -200,6 +39,16 @@ def size_seen(path: str) -> int:
     """The size of a file as this process sees it, −1 where there is none."""
     found = Path(path)
     return found.stat().st_size if found.is_file() else -1
+
+
+def read_csv(path: str, chunk: int, device_name: str) -> Any:
+    """The lazy frame in a CSV file, a partition per ``chunk`` bytes; dask_cudf's keyword for that changed in 2024."""
+    if device_name == "gpu":
+        import dask_cudf
+
+        known = inspect.signature(dask_cudf.read_csv).parameters
+        return dask_cudf.read_csv(path, **{"chunksize" if "chunksize" in known else "blocksize": chunk})
+    return dask.dataframe.read_csv(path, blocksize=chunk)
 
 
 class CsvFrames(Measurement):
@@ -244,7 +93,7 @@ class CsvFrames(Measurement):
 
     def read(self, path: Path) -> Any:
         """The lazy frame in a file, a partition per ``chunk`` bytes."""
-        return device.read_csv(str(path), int(self.params["chunk"]), self.context.device)
+        return read_csv(str(path), int(self.params["chunk"]), self.context.device)
 
     def placed(self, name: str, path: Path, index: Optional[str]) -> Any:
         """The frame in a file, in ``partitions`` if given; each worker has an equal contiguous share of them."""
@@ -313,6 +162,41 @@ def of_partitions(client: Any, frame: Any, figure: Any) -> List[Any]:
 class CsvRead(CsvFrames):
     """Reading itself: nothing is there before the clock starts."""
 
+    plan = {
+        "params": {
+            "rows": {
+                "kind": "count",
+                "default": 2000,
+                "text": "rows of the left table; the right one has a tenth (size 1G of the original: 194000)",
+            },
+            "columns": {"kind": "count", "default": 260, "text": "float columns of each table, 260 at most"},
+            "ids": {
+                "kind": "count",
+                "default": 1000,
+                "text": "mean of the Poisson distribution that ids are drawn from (num_ids)",
+            },
+            "chunk": {"kind": "size", "default": "64MB", "text": "bytes of the file per partition (--read_chunk_mb)"},
+            "result": {
+                "kind": "choice",
+                "default": "persist",
+                "choices": ["compute", "persist"],
+                "text": "keep the frame in the workers, or only count its rows",
+            },
+            "directory": {
+                "kind": "path",
+                "default": "",
+                "text": "where the files are written: seen by all workers; the run's own if empty",
+            },
+        },
+        "held": "rows * (columns + 2) * 8 / workers + 1.5 * threads * min(chunk, rows * (columns + 2) * 17)",
+        "grows": {"rows": 1.0, "chunk": 1.0},
+        "source": "Summit GTC 2020 cudf_benchmarking.py read_csv",
+        "timed": "building the graph of reading the left table's file, and persisting it or counting its rows, waiting",
+        "counted": "rows × (columns + 2) × 8, the left table in memory",
+        "oracle": "exact row count; with `persist` exact sums of row numbers and of all floats too, from the generator",
+    }
+    """Held: the left table, and a chunk per thread as text (17 bytes a float) and as numbers (half of that)."""
+
     def prepare(self) -> None:
         """Nothing to read before the clock: only a frame of the last repetition to drop."""
         self.teardown()
@@ -352,6 +236,46 @@ class Partials(CsvFrames):
 class NUnique(Partials):
     """How many different ids there are."""
 
+    plan = {
+        "params": {
+            "rows": {
+                "kind": "count",
+                "default": 2000,
+                "text": "rows of the left table; the right one has a tenth (size 1G of the original: 194000)",
+            },
+            "columns": {"kind": "count", "default": 260, "text": "float columns of each table, 260 at most"},
+            "ids": {
+                "kind": "count",
+                "default": 1000,
+                "text": "mean of the Poisson distribution that ids are drawn from (num_ids)",
+            },
+            "chunk": {"kind": "size", "default": "64MB", "text": "bytes of the file per partition (--read_chunk_mb)"},
+            "result": {
+                "kind": "choice",
+                "default": "compute",
+                "choices": ["compute", "persist"],
+                "text": "bring the result to the client, or leave it with the workers (--persist_instead_of_compute)",
+            },
+            "directory": {
+                "kind": "path",
+                "default": "",
+                "text": "where the files are written: seen by all workers; the run's own if empty",
+            },
+            "partitions": {
+                "kind": "count",
+                "default": 0,
+                "text": "partitions of each table, made before the clock; 0: as read (--num_partitions)",
+            },
+        },
+        "held": "rows * (columns + 2) * 8 / workers + 1.5 * threads * min(chunk, rows * (columns + 2) * 17)",
+        "grows": {"rows": 1.0, "chunk": 1.0},
+        "source": "Summit GTC 2020 cudf_benchmarking.py groupby, unique ids",
+        "timed": "building the graph of id.nunique() of a frame that lies on the workers, computing or persisting it",
+        "counted": "rows × (columns + 2) × 8, the left table in memory",
+        "oracle": "exactly as many ids as the generator drew",
+    }
+    """Held: the left table, and a chunk per thread as text (17 bytes a float) and as numbers (half of that)."""
+
     def question(self) -> List[Any]:
         """What is timed."""
         return [self.left["id"].nunique()]
@@ -364,6 +288,46 @@ class NUnique(Partials):
 
 class FrameGroupby(Partials):
     """Smallest, largest, mean and count of every column by id: four groupbys of one graph, as the original."""
+
+    plan = {
+        "params": {
+            "rows": {
+                "kind": "count",
+                "default": 2000,
+                "text": "rows of the left table; the right one has a tenth (size 1G of the original: 194000)",
+            },
+            "columns": {"kind": "count", "default": 260, "text": "float columns of each table, 260 at most"},
+            "ids": {
+                "kind": "count",
+                "default": 1000,
+                "text": "mean of the Poisson distribution that ids are drawn from (num_ids)",
+            },
+            "chunk": {"kind": "size", "default": "64MB", "text": "bytes of the file per partition (--read_chunk_mb)"},
+            "result": {
+                "kind": "choice",
+                "default": "compute",
+                "choices": ["compute", "persist"],
+                "text": "bring the result to the client, or leave it with the workers (--persist_instead_of_compute)",
+            },
+            "directory": {
+                "kind": "path",
+                "default": "",
+                "text": "where the files are written: seen by all workers; the run's own if empty",
+            },
+            "partitions": {
+                "kind": "count",
+                "default": 0,
+                "text": "partitions of each table, made before the clock; 0: as read (--num_partitions)",
+            },
+        },
+        "held": "rows * (columns + 2) * 8 / workers + 1.5 * threads * min(chunk, rows * (columns + 2) * 17)",
+        "grows": {"rows": 1.0, "chunk": 1.0},
+        "source": "Summit GTC 2020 cudf_benchmarking.py groupby",
+        "timed": "building the graph of min, max, mean and count of all columns by id, computing or persisting it",
+        "counted": "rows × (columns + 2) × 8, the left table in memory",
+        "oracle": "ids, counts, minima and maxima exactly, means to 1e-9, from the generator",
+    }
+    """Held: the left table, and a chunk per thread as text (17 bytes a float) and as numbers (half of that)."""
 
     def question(self) -> List[Any]:
         """What is timed."""
@@ -409,6 +373,46 @@ class IndexMerge(CsvFrames):
 
     Dask doesn't know where which numbers lie, as in the original, so it shuffles.
     """
+
+    plan = {
+        "params": {
+            "rows": {
+                "kind": "count",
+                "default": 2000,
+                "text": "rows of the left table; the right one has a tenth (size 1G of the original: 194000)",
+            },
+            "columns": {"kind": "count", "default": 260, "text": "float columns of each table, 260 at most"},
+            "ids": {
+                "kind": "count",
+                "default": 1000,
+                "text": "mean of the Poisson distribution that ids are drawn from (num_ids)",
+            },
+            "chunk": {"kind": "size", "default": "64MB", "text": "bytes of the file per partition (--read_chunk_mb)"},
+            "result": {
+                "kind": "choice",
+                "default": "compute",
+                "choices": ["compute", "persist"],
+                "text": "bring the result to the client, or leave it with the workers (--persist_instead_of_compute)",
+            },
+            "directory": {
+                "kind": "path",
+                "default": "",
+                "text": "where the files are written: seen by all workers; the run's own if empty",
+            },
+            "partitions": {
+                "kind": "count",
+                "default": 0,
+                "text": "partitions of each table, made before the clock; 0: as read (--num_partitions)",
+            },
+        },
+        "held": "2.4 * rows * (columns + 2) * 8 / workers + 1.5 * threads * min(chunk, rows * (columns + 2) * 17)",
+        "grows": {"rows": 1.0, "chunk": 1.0},
+        "source": "Summit GTC 2020 cudf_benchmarking.py join-indexed",
+        "timed": "building the graph of the inner join of both tables on their index, computing or persisting it",
+        "counted": "(1.1 × rows) × (columns + 2) × 8: both tables in memory",
+        "oracle": "exact row count, exact sums of row numbers, of all floats and of products of paired ones",
+    }
+    """Held: both tables (the right one is a tenth), both shuffled, and a result of a tenth with twice the columns."""
 
     def prepare(self) -> None:
         """Read both tables."""
