@@ -1,1 +1,1 @@
-"""A campaign of suite ``upstream``, and dask-cuda's own scripts by hand in the same image."""
+"""A campaign of suite ``contrib/upstream``, and dask-cuda's own scripts by hand in the same image."""

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.against_dask_cuda``: suite ``upstream``, beside dask-cuda's scripts started by hand.
+"""``python -m benchmarks.against_dask_cuda``: suite ``contrib/upstream``, beside dask-cuda's scripts started by hand.
 
 The campaign holds each script beside our workload of the same sizes. By hand, the script runs on a plain Dask cluster
 of the campaign's image.
@@ -21,10 +21,12 @@ from benchmarks.against_dask_cuda.by_hand import cluster
 from benchmarks.rounds import machine
 
 GPUBENCH = Path(sys.executable).with_name("gpubench")
+SUITE = Path(__file__).parents[2] / "contrib" / "upstream" / "upstream.toml"
+UPSTREAM = "upstream.py:Upstream"
 
 
 def _campaign(asked: argparse.Namespace, outputs: Path) -> Path:
-    words = ["--suite", "upstream", "--variants", asked.variants, "--protocol", "tcp"]
+    words = ["--suite", str(SUITE), "--variants", asked.variants, "--protocol", "tcp"]
     shape = ["--blocks", str(asked.blocks), "--workers", str(asked.workers), "--set", "layout.arrangement=sequential"]
     subprocess.run([GPUBENCH, "bench", *words, *shape, "--outputs", outputs], stdout=sys.stderr, check=False)
     return next(outputs.glob("*/plan.json")).parent
@@ -59,7 +61,7 @@ def main() -> None:
         print("script | in the campaign, s | our workload | its s | by hand, s | machine")
         with cluster(python, asked.workers, Path(folder)) as shared:
             for script, ours in itertools.pairwise(workloads):
-                if script["name"] != "upstream" or ours["name"] == "upstream" or script["params_id"] not in seconds:
+                if script["name"] != UPSTREAM or ours["name"] == UPSTREAM or script["params_id"] not in seconds:
                     continue
                 options = shlex.split(script["params"]["options"])
                 by_hand = shared.run(script["params"]["benchmark"], options, asked.blocks * script["reps"])

@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from gpubench.cli.sites.profiles import load_suite
 from gpubench.cli.workloads import catalogue
 from gpubench.workloads.catalogue import CATALOGUE
 from tests.conftest import ROOT, Run
@@ -25,10 +26,10 @@ def test_the_table_names_every_workload_at_a_lines_beginning_and_fits_80_columns
 
 
 def test_a_name_that_a_suite_and_a_workload_have_shows_both(gpubench: Run) -> None:
-    shown = gpubench("suites", "list", "upstream").stdout.splitlines()
-    suite, workload = (line for line in shown if line.startswith("upstream: "))
-    assert suite == "upstream: dask-cuda's benchmarks unchanged, each beside our workload of the same sizes"
-    assert workload.startswith(f"upstream: {CATALOGUE['upstream'].family}, after ")
+    shown = gpubench("suites", "list", "tasks").stdout.splitlines()
+    suite, workload = (line for line in shown if line.startswith("tasks: "))
+    assert suite == f"tasks: {load_suite('tasks')[0].description}"
+    assert workload.startswith(f"tasks: {CATALOGUE['tasks'].family}, after ")
 
 
 def test_every_shipped_suite_is_listed_with_its_workloads(gpubench: Run) -> None:

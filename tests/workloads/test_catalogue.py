@@ -20,7 +20,6 @@ from gpubench.workloads.catalogue import CATALOGUE, Shape
 
 FOLDER = Path(gpubench.workloads.__file__).parent
 SUITES = Path(__file__).parents[2] / "suites"
-SUITES_OF_ALL = ("full", "upstream")
 OPTIONAL = {
     "cupy": {"device.py"},
     "cudf": {"device.py"},
@@ -41,8 +40,6 @@ NOTHING_MUST_MOVE = {
     *("weak-frame-create", "weak-frame-blockwise", "weak-frame-access"),
     # It reads files: where Dask reads which part is its own choice, and how a query is planned, too.
     "read-parquet",
-    # The program of dask-cuda that it starts makes the data, and we don't see where.
-    "upstream",
 }
 """Workloads that may end without a byte between workers. Whoever adds one here has thought about it."""
 IMAGE_HAS = {"dask", "distributed", "numpy", "pandas", "gpubench"}
@@ -157,14 +154,11 @@ def test_the_fabric_suite_sends_eight_sizes_from_a_byte_to_64_mib_between_all_pa
     assert [entry.params["size"] for entry in resolved] == sizes
 
 
-def test_the_full_suite_runs_every_workload_with_every_back_end_and_the_upstream_suite_pairs_theirs_with_ours() -> None:
-    full, pairs = (Suite.model_validate(tomllib.loads((SUITES / f"{name}.toml").read_text())) for name in SUITES_OF_ALL)
+def test_the_full_suite_runs_every_workload_with_every_back_end() -> None:
+    full = Suite.model_validate(tomllib.loads((SUITES / "full.toml").read_text()))
     everything = {(name, backend) for name, workload in CATALOGUE.items() for backend in workload.backends}
     found = [(entry.name, entry.backend) for entry in full.resolve("full.toml", reps=None, timeout_s=60.0)]
     assert (set(found), len(found)) == (everything, len(everything))
-    names = [entry.name for entry in pairs.resolve("upstream.toml", reps=None, timeout_s=60.0)]
-    assert set(names[::2]) == {"upstream"}
-    assert names[1::2] == ["merge", "shuffle", "groupby", "transpose-sum", "sum"]
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.py")), ids=lambda path: str(path.relative_to(FOLDER)))

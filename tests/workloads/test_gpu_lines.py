@@ -53,9 +53,7 @@ def specs() -> list[WorkloadSpec]:
         WorkloadSpec(name, backend, smallest(name), reps=1, warmup=0, timeout_s=120.0)
         for name, known in CATALOGUE.items()
         for backend in known.backends
-        if "gpu" in known.devices
-        and backend != "parsl"  # its workers are processes of its own, without a GPU
-        and name != "upstream"  # programs that need the real RMM and cuDF
+        if "gpu" in known.devices and backend != "parsl"  # its workers are processes of its own, without a GPU
     ]
 
 

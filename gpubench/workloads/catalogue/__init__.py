@@ -6,7 +6,7 @@ per family.
 
 from typing import Dict
 
-from gpubench.workloads.catalogue import array, communication, dataframe, scheduler, upstream, weak
+from gpubench.workloads.catalogue import array, communication, dataframe, scheduler, weak
 from gpubench.workloads.catalogue.entry import Param, Shape, Workload
 
 CATALOGUE: Dict[str, Workload] = {
@@ -17,7 +17,6 @@ CATALOGUE: Dict[str, Workload] = {
         weak.WORKLOADS,
         scheduler.WORKLOADS,
         communication.WORKLOADS,
-        upstream.WORKLOADS,
     )
     for workload in family
 }

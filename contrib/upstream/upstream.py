@@ -25,6 +25,22 @@ from typing import Any, Dict, List, Optional, Tuple
 from gpubench.workloads import process_reaper
 from gpubench.workloads.base import Answer, Measurement, UnavailableError
 
+OURS = {
+    "--scheduler-address": "the cluster is ours",
+    "--scheduler-file": "the cluster is ours",
+    "--shutdown-external-cluster-on-exit": "the cluster is ours",
+    "--multi-node": "the cluster is ours",
+    "--hosts": "the cluster is ours",
+    "--protocol": "the plan's protocol is used",
+    "-p": "the plan's protocol is used",
+    "--type": "the plan's device is used",
+    "-t": "the plan's device is used",
+    "--runs": "say reps",
+    "--warmup-runs": "say warmup",
+    "--output-basename": "results come into the run record",
+    "--profile": "it would be timed",
+}
+"""Options that can't be given, each with its reason."""
 MARK = "GPUBENCH_UPSTREAM"
 BASENAME = "result"
 SPARE = ("EXPECTED_NUM_WORKERS",)
@@ -45,6 +61,34 @@ class UpstreamError(Exception):
 
 class Upstream(Measurement):
     """One of ``dask_cuda.benchmarks``, seen from outside."""
+
+    plan = {
+        "params": {
+            "benchmark": {
+                "kind": "choice",
+                "default": "local_cudf_merge",
+                "choices": [
+                    "local_cudf_merge",
+                    "local_cudf_shuffle",
+                    "local_cudf_groupby",
+                    "local_cupy",
+                    "local_cupy_map_overlap",
+                    "read_parquet",
+                ],
+                "text": "module of dask_cuda.benchmarks",
+            },
+            "options": {
+                "kind": "name",
+                "default": "",
+                "text": "its own options, as typed in a shell: `-c 1000000 --frac-match 0.6`",
+            },
+        },
+        "backends": {"dask": ["dask_cuda"]},
+        "source": "dask_cuda.benchmarks",
+        "timed": "what the benchmark times, by its own clock; one run per repetition, each in a process of its own",
+        "counted": "what the benchmark says that it has processed",
+        "oracle": "none of its own: answers are `unchecked`; its workers must be ours, its seconds within its process'",
+    }
 
     def __init__(self, context: Any, params: Any) -> None:
         super().__init__(context, params)
@@ -70,13 +114,17 @@ class Upstream(Measurement):
         return {"dask_cuda": self._version}
 
     def setup(self) -> None:
-        """Raise UnavailableError where the image has no dask-cuda, or lacks the back-end that the options name."""
+        """Look at the options, and have somebody end what is left of a benchmark if this process dies.
+
+        Raises:
+            ValueError: an option is ours.
+            UnavailableError: the image lacks the back-end that the options name.
+        """
+        if reason := fault(self.params["options"]):
+            raise ValueError(reason)
         if "rapidsmpf" in self.params["options"] and (lack := lack_of_rapidsmpf()):
             raise UnavailableError(f"{self.params['benchmark']} with rapidsmpf: {lack}")
-        try:
-            self._version = importlib.metadata.version("dask-cuda")
-        except importlib.metadata.PackageNotFoundError:
-            raise UnavailableError("upstream runs dask-cuda's benchmarks; this image has no dask-cuda") from None
+        self._version = importlib.metadata.version("dask-cuda")
         self._guard = process_reaper.guard(MARK, self._mark)
 
     def prepare(self) -> None:
@@ -130,9 +178,9 @@ class Upstream(Measurement):
         self._clear()
 
     def words(self) -> List[str]:
-        """The command: the user's options, and ours, which the catalogue refuses among the user's."""
+        """The command: the user's options, and ours, which ``setup`` refuses among the user's."""
         return [
-            *(sys.executable, "-c", ADMITTED, str(Path(__file__).parents[2])),
+            *(sys.executable, "-c", ADMITTED, process_reaper.HOME),
             f"dask_cuda.benchmarks.{self.params['benchmark']}",
             *("--scheduler-address", self.context.client.scheduler.address),
             *("--protocol", "tcp" if self.context.binding == "tcp" else "ucx"),
@@ -143,6 +191,16 @@ class Upstream(Measurement):
     def _clear(self) -> None:
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def fault(options: str) -> str:
+    """What is wrong with options of the user's, in words; empty where nothing is."""
+    try:
+        words = shlex.split(options)
+    except ValueError as error:
+        return f"options: {error}"
+    names = [word.partition("=")[0] for word in words]
+    return next((f"options can't have {name}: {OURS[name]}" for name in names if name in OURS), "")
 
 
 def lack_of_rapidsmpf() -> str:

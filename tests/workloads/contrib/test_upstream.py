@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from contrib.upstream.upstream import ADMITTED, Upstream, UpstreamError, lack_of_rapidsmpf, read
+from gpubench import resources
+from gpubench.cli.sites.profiles import load_suite
+from gpubench.cli.workloads.catalogue import own_workloads
+from gpubench.model.own_workload import packed_together
+from gpubench.render.planned import pack
 from gpubench.workloads.base import Answer, UnavailableError, WorkloadContext
-from gpubench.workloads.catalogue import CATALOGUE
-from gpubench.workloads.upstream import Upstream, UpstreamError, lack_of_rapidsmpf, read
+from gpubench.workloads.catalogue.own import module_name
 from tests.cli.campaigns import campaign_in, records
 from tests.conftest import Run
+from tests.workloads.contrib.conftest import CONTRIB, Family
+from tests.workloads.own_files import parsed
+from tests.workloads.running import created
 
-SUITE = """
+pytestmark = pytest.mark.system
+
+FILE = "upstream/upstream.py"
+ANY = "Upstream"
+SUITE = f"""
 name = "theirs"
 reps = 1
 warmup = 0
 [[workload]]
-name = "upstream"
+file = "{CONTRIB / FILE}:Upstream"
 [workload.params]
 benchmark = "local_cudf_merge"
 options = "-c 20000"
@@ -28,20 +43,43 @@ backend = "explicit-comms"
 [workload.params]
 rows_per_worker = 20_000
 """
-OURS = {"benchmark": "local_cupy", "options": ""}
+PARAMS = {"benchmark": "local_cupy", "options": ""}
+PRINT_ROOT = """
+import importlib, sys
+sys.path.insert(0, sys.argv[1])
+from gpubench.workloads.base import WorkloadContext
+module = importlib.import_module(sys.argv[2])
+class Client:
+    class scheduler:
+        address = "tcp://a:1"
+measurement = module.Upstream(WorkloadContext(Client, [], 1, "cpu", "tcp"), {"benchmark": "local_cupy", "options": ""})
+print(module.__file__, measurement.words()[3], sep="\\n")
+"""
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "reason"),
     [
-        ("-c 1000 --frac-match 0.6", ""),
         ("--runs 3", "options can't have --runs: say reps"),
         ("--scheduler-file=x", "options can't have --scheduler-file: the cluster is ours"),
         ("-c 'x", "options: No closing quotation"),
     ],
 )
-def test_options_that_are_ours_are_refused_with_the_reason(options: str, said: str) -> None:
-    assert CATALOGUE["upstream"].fault("dask", {**OURS, "options": options}) == said
+def test_options_that_are_ours_are_refused_with_the_reason(options: str, reason: str) -> None:
+    measurement = Upstream(WorkloadContext(None, [], 1, "cpu", "tcp"), {**PARAMS, "options": options})
+    with pytest.raises(ValueError) as raised:  # noqa: PT011 - compared below
+        measurement.setup()
+    assert str(raised.value) == reason
+
+
+def test_other_options_reach_the_benchmark_behind_ours(cluster: WorkloadContext) -> None:
+    words = Upstream(cluster, {**PARAMS, "options": "-c 1000 --frac-match 0.6"}).words()
+    assert words[4:] == [
+        "dask_cuda.benchmarks.local_cupy",
+        *("--scheduler-address", cluster.client.scheduler.address, "--protocol", "tcp", "--type", "cpu"),
+        *("--runs", "1", "--warmup-runs", "0", "--output-basename", "result"),
+        *("-c", "1000", "--frac-match", "0.6"),
+    ]
 
 
 def result(folder: Path, workers: list[str], seconds: dict[str, float]) -> None:
@@ -65,7 +103,7 @@ def test_a_result_counts_only_if_it_is_one_run_on_our_workers_within_the_time_of
     tmp_path: Path, workers: list[str], seconds: dict[str, float], process_s: float, status: str
 ) -> None:
     result(tmp_path, workers, seconds)
-    measurement = Upstream(WorkloadContext(None, ["tcp://a", "tcp://b"], 1, "cpu", "tcp"), OURS)
+    measurement = Upstream(WorkloadContext(None, ["tcp://a", "tcp://b"], 1, "cpu", "tcp"), PARAMS)
     answer: Answer = measurement.check(read(tmp_path, process_s))
     assert answer.status == status
 
@@ -78,10 +116,9 @@ def test_a_torn_or_foreign_result_is_no_result(tmp_path: Path, text: str) -> Non
         read(tmp_path, 1.0)
 
 
-def test_an_image_without_dask_cuda_skips_it() -> None:
-    measurement = Upstream(WorkloadContext(None, [], 1, "cpu", "tcp"), OURS)
-    with pytest.raises(UnavailableError, match="this image has no dask-cuda"):
-        measurement.setup()
+def test_an_image_without_dask_cuda_skips_it(cluster: WorkloadContext, family: Family) -> None:
+    with pytest.raises(UnavailableError, match="needs dask_cuda, and this image has none"):
+        created(cluster, family("Upstream"), PARAMS)
 
 
 def test_an_image_without_rapidsmpf_skips_the_back_end_that_needs_it() -> None:
@@ -104,7 +141,38 @@ def test_a_rapidsmpf_without_its_part_for_dask_is_told_apart(
     assert bool(lack_of_rapidsmpf()) is bool(lack)
 
 
-@pytest.mark.system
+def test_the_suite_has_each_benchmark_beside_our_workload_of_the_same_sizes() -> None:
+    suite, source = load_suite(str(CONTRIB / "upstream" / "upstream.toml"))
+    resolved = suite.resolve(source, reps=None, timeout_s=60.0, own=own_workloads(suite, source.name))
+    names = [entry.name for entry in resolved]
+    assert set(names[::2]) == {"upstream.py:Upstream"}
+    assert names[1::2] == ["merge", "shuffle", "groupby", "transpose-sum", "sum"]
+
+
+def test_a_benchmark_is_started_from_the_node_half_that_the_file_is_packed_into(tmp_path: Path) -> None:
+    own = parsed("upstream.py:Upstream", CONTRIB / "upstream")
+    pyz = tmp_path / "node.pyz"
+    pyz.write_bytes(pack({**resources.node_half(), **packed_together([own])}))
+    (tmp_path / "theirs.py").write_text(
+        "import sys\nprint(__name__, *sys.argv[1:], sys.modules['gpubench'].__file__)\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+    def printed(*words: str) -> list[str]:
+        command = [sys.executable, "-S", "-c", *words]  # -S: this Python has gpubench installed, an image has not
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    file, root = printed(PRINT_ROOT, str(pyz), module_name(own.described.name, own.identity))
+    assert (Path(file).parents[3], root) == (pyz, str(pyz))
+    assert printed(ADMITTED, root, "theirs", "--size", "9") == [
+        "__main__",
+        "--size",
+        "9",
+        f"{pyz}/gpubench/__init__.py",
+    ]
+
+
 def test_dask_cudas_own_merge_and_its_explicit_comms_run_on_our_cluster(gpubench: Run, tmp_path: Path) -> None:
     (tmp_path / "theirs.toml").write_text(SUITE)
     variants = ("--variants", "a=1.19.0 b=1.19.0", "--protocol", "tcp", "--blocks", "1")
@@ -117,4 +185,4 @@ def test_dask_cudas_own_merge_and_its_explicit_comms_run_on_our_cluster(gpubench
         assert (ours["status"], ours["backend"], ours["details"]["rows"]) == ("ok", "explicit-comms", 12_000)
     lines = [json.loads(line) for line in next(campaign.glob("runs/*/samples.jsonl")).read_text().splitlines()]
     answers = {(line["workload"], line["answer"]) for line in lines}
-    assert answers == {("upstream", "unchecked"), ("merge", "ok")}
+    assert answers == {("upstream.py:Upstream", "unchecked"), ("merge", "ok")}
