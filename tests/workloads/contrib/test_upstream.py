@@ -146,7 +146,7 @@ def test_the_suite_has_each_benchmark_beside_our_workload_of_the_same_sizes() ->
     resolved = suite.resolve(source, reps=None, timeout_s=60.0, own=own_workloads(suite, source.name))
     names = [entry.name for entry in resolved]
     assert set(names[::2]) == {"upstream.py:Upstream"}
-    assert names[1::2] == ["merge", "shuffle", "groupby", "transpose-sum", "sum"]
+    assert names[1::2] == ["merge", "shuffle", "groupby", "transpose-sum", "array_operations.py:Total"]
 
 
 def test_a_benchmark_is_started_from_the_node_half_that_the_file_is_packed_into(tmp_path: Path) -> None:
