@@ -193,21 +193,32 @@ def _parsed(source: bytes, where: str) -> ast.Module:
 
 def _plan(tree: ast.Module, attribute: str, node: ast.stmt, where: str) -> tuple[PlanFacts, str]:
     """What ``plan`` says, of the class's body or assigned as ``NAME.plan``, and its place; raises UsageError."""
-    inside = [(PLAN, one) for one in (node.body if isinstance(node, ast.ClassDef) else [])]
-    outside = [(f"{attribute}.{PLAN}", one) for one in tree.body]
+    inside = [(PLAN, statement) for statement in (node.body if isinstance(node, ast.ClassDef) else [])]
+    outside = [(f"{attribute}.{PLAN}", statement) for statement in tree.body]
     for target, statement in inside + outside:
-        if isinstance(statement, ast.Assign) and [ast.unparse(one) for one in statement.targets] == [target]:
-            place = f"{where}:{statement.lineno}: {PLAN}"
-            try:
-                facts = ast.literal_eval(statement.value)
-            except ValueError:
-                raise UsageError(
-                    f"{place} is no literal", then="write a dict of constants: it is read, and the file is not run"
-                ) from None
-            if not isinstance(facts, dict):
-                raise UsageError(f"{place} is no dict")
-            return PlanFacts.of(facts, place), place
+        if target not in _assigned(statement):
+            continue
+        place = f"{where}:{statement.lineno}: {PLAN}"
+        try:
+            facts = ast.literal_eval(statement.value)  # type: ignore[attr-defined]
+        except (TypeError, ValueError):
+            raise UsageError(
+                f"{place} is no literal", then="write a dict of constants: it is read, and the file is not run"
+            ) from None
+        if not isinstance(facts, dict) or not all(isinstance(key, str) for key in facts):
+            raise UsageError(f"{place} is no dict with names as keys")
+        return PlanFacts.of(facts, place), place
     return PlanFacts(), where
+
+
+def _assigned(statement: ast.stmt) -> list[str]:
+    """What a statement gives a value to, also with an annotation."""
+    match statement:
+        case ast.Assign(targets=targets):
+            return [ast.unparse(target) for target in targets]
+        case ast.AnnAssign(target=target, value=value) if value:
+            return [ast.unparse(target)]
+    return []
 
 
 def _names(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:

@@ -115,7 +115,7 @@ def make_plan(request: Request) -> Plan:
 
     Raises:
         PlanRefusedError: adapters that don't go together, numbers that no machine has, an unknown protocol, a budget
-            that can't hold five blocks, a workload that wants pods where there are none.
+            that can't hold five blocks, a workload that wants pods where there are none, or another device.
     """
     site = request.site
     check_combination(site)
@@ -123,6 +123,12 @@ def make_plan(request: Request) -> Plan:
         raise PlanRefusedError(f"no protocol '{request.protocol}'", then=f"there is: {', '.join(PROTOCOLS)}")
     check_bounds(site, request.nodes, request.workers or [site.layout.workers])
     check_placement(site, request.device)
+    for item in request.workloads:
+        devices = request.describe(item).devices
+        if request.device not in devices:
+            raise PlanRefusedError(
+                f"{item.name} doesn't run on {request.device}", then=f"take a site with device = {devices[0]}"
+            )
     for variant in request.variants:
         env = {**site.env, **variant.env}
         check_gpu_transports(request.device, request.protocol, env, f"variant {variant.label}")

@@ -22,7 +22,8 @@ def create(name: str, context: WorkloadContext, backend: str, params: Mapping[st
         UnavailableError: a module that the file's ``plan`` wants for the back-end isn't there.
     """
     what = getattr(importlib.import_module(module_name(name, params)), name.rpartition(":")[2])
-    for module in dict(getattr(what, "plan", {}).get("backends", {})).get(backend, ()):
+    plan = getattr(what, "plan", None)
+    for module in plan.get("backends", {}).get(backend, ()) if isinstance(plan, dict) else ():
         if importlib.util.find_spec(module) is None:
             raise UnavailableError(f"{name} with back-end {backend} needs {module}, and this image has none")
     is_measurement = isinstance(what, type) and issubclass(what, Measurement)

@@ -150,6 +150,7 @@ from .seconds import SECONDS
 class Ring(Measurement):
     plan = {
         "params": {"size": {"kind": "size", "default": "1MB"}, "lacks": {"kind": "flag", "default": False}},
+        "devices": ["cpu"],
         "least_workers": 2,
         "held": "2 * size",
         "grows": {"size": 1.0},
@@ -203,6 +204,7 @@ def test_a_list_shows_what_the_file_says_of_a_workload(gpubench: Run, tmp_path: 
         (["--set", "sise=2MB"], 2, "ring.py:Ring has no parameter 'sise' (did you mean 'size'?)"),
         (["--workers", "1"], 6, "ring.py:Ring needs at least 2 workers"),
         (["--workers", "2", "--set", "size=1TB"], 6, "holds up to 1.8 TiB (2 * size)"),
+        (["--set", "device=gpu"], 6, "ring.py:Ring doesn't run on gpu; take a site with device = cpu"),
     ],
 )
 def test_a_plan_knows_what_the_file_says(gpubench: Run, tmp_path: Path, words: list[str], code: int, said: str) -> None:

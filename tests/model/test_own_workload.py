@@ -191,6 +191,12 @@ def test_what_a_plan_needs_to_know_is_read_from_the_file() -> None:
     assert parse("total", PLANNED).described.held({}, Shape(2, 1, 3)) == 1_500_000_000
 
 
+def test_a_plan_may_be_annotated() -> None:
+    text = "class Join:\n    plan: ClassVar = {'least_workers': 3}\n    def once(self): ...\n"
+    assert parse("Join", text).described.least_workers == 3
+    assert parse("Join", text.replace(" = {'least_workers': 3}", "")).described.least_workers == 1
+
+
 def test_parameters_that_the_file_names_are_read_and_checked_as_those_of_the_catalogue() -> None:
     own = {"mine.py:Join": parse("Join", PLANNED)}
     begin = 'name = "mine"\n[[workload]]\nfile = "mine.py:Join"\n'
@@ -227,7 +233,9 @@ def test_a_version_stands_for_the_hash_and_two_contents_of_one_are_refused() -> 
     ("plan", "said"),
     [
         ("dict(a=1)", "plan is no literal"),
+        ("{[]: 1}", "plan is no literal"),
         ("[]", "plan is no dict"),
+        ("{1: 2}", "plan is no dict"),
         ('{"hold": "1"}', "plan: unknown key 'hold' (did you mean 'held'?)"),
         ('{"params": {"rows": {"kind": "count"}}}', "plan: key 'params.rows.default' is missing"),
         ('{"params": {"rows": {"kind": "rows", "default": 1}}}', "plan: params.rows: no kind 'rows'"),
