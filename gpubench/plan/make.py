@@ -125,7 +125,7 @@ def make_plan(request: Request) -> Plan:
     check_placement(site, request.device)
     for item in request.workloads:
         devices = request.describe(item).devices
-        if request.device not in devices:
+        if request.device not in (*devices, "auto"):  # auto: each node decides
             raise PlanRefusedError(
                 f"{item.name} doesn't run on {request.device}", then=f"take a site with device = {devices[0]}"
             )

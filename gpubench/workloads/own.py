@@ -19,11 +19,15 @@ def create(name: str, context: WorkloadContext, backend: str, params: Mapping[st
     """The measurement of ``FILE.py:NAME``.
 
     Raises:
+        ValueError: its ``plan`` doesn't name this device.
         UnavailableError: a module that the file's ``plan`` wants for the back-end isn't there.
     """
     what = getattr(importlib.import_module(module_name(name, params)), name.rpartition(":")[2])
-    plan = getattr(what, "plan", None)
-    for module in plan.get("backends", {}).get(backend, ()) if isinstance(plan, dict) else ():
+    attribute = getattr(what, "plan", None)
+    plan = attribute if isinstance(attribute, dict) else {}
+    if context.device not in plan.get("devices", (context.device,)):
+        raise ValueError(f"{name} doesn't run on {context.device!r}")
+    for module in plan.get("backends", {}).get(backend, ()):
         if importlib.util.find_spec(module) is None:
             raise UnavailableError(f"{name} with back-end {backend} needs {module}, and this image has none")
     is_measurement = isinstance(what, type) and issubclass(what, Measurement)

@@ -107,6 +107,11 @@ def lacks(client, params):
     unavailable()
 
 lacks.plan = {"backends": {"dask": [], "no_such": ["dask", "no_such_module"]}}
+
+def on_gpus(client, params):
+    return 1
+
+on_gpus.plan = {"devices": ["gpu"]}
 """
 HELPER = """from gpubench.workloads.base import Answer, Measurement, UnavailableError
 
@@ -254,6 +259,11 @@ def test_what_an_image_lacks_is_unavailable_whichever_file_says_it(own: Make) ->
             run(own(name))
     with pytest.raises(UnavailableError, match=r"mine\.py:lacks with back-end no_such needs no_such_module"):
         own("lacks", backend="no_such")
+
+
+def test_a_workload_for_another_device_fails_where_the_node_decides_the_device(own: Make) -> None:
+    with pytest.raises(ValueError, match=r"mine\.py:on_gpus doesn't run on 'cpu'"):
+        own("on_gpus")
 
 
 def test_a_class_of_the_public_base_has_its_own_clock_bytes_and_links(own: Make, cluster: WorkloadContext) -> None:
