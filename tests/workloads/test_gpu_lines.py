@@ -219,7 +219,7 @@ def test_more_gpu_workers_than_this_machine_has_gpus_are_refused(environment: En
 @pytest.mark.system
 def test_a_run_on_one_of_two_gpus_has_one_worker(environment: Environment, stack: GpuStack, tmp_path: Path) -> None:
     variables = environment()
-    spec = WorkloadSpec("sum", "dask", smallest("sum"), reps=1, warmup=0, timeout_s=120.0)
+    spec = WorkloadSpec("strided-sum", "dask", smallest("strided-sum"), reps=1, warmup=0, timeout_s=120.0)
     runner = Runner(
         [stack.python],
         tmp_path,
