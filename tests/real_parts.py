@@ -35,12 +35,14 @@ def python39() -> str:
 
 @pytest.fixture(scope="session")
 def nvml(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of the stand-in for NVML."""
+    """The directory of the stand-in for NVML; ``cuda`` in it has that for the driver's own library."""
     from tests.conftest import need
 
     compiler = shutil.which("gcc") or ""
     need(bool(compiler), "gcc, for the stand-in of libnvidia-ml.so.1")
     library = tmp_path_factory.mktemp("nvml")
-    source = Path(__file__).parent / "stand_ins" / "gpu" / "nvml.c"
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library / "libnvidia-ml.so.1"), str(source)], check=True)
+    (library / "cuda").mkdir()
+    for source, target in (("nvml.c", "libnvidia-ml.so.1"), ("cuda.c", "cuda/libcuda.so.1")):
+        path = Path(__file__).parent / "stand_ins" / "gpu" / source
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library / target), str(path)], check=True)
     return library

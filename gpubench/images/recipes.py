@@ -187,6 +187,7 @@ def _recipe(spec: str, asked: RequestedUcx, row: Stack, site: Site, commit: Call
         lock=row.lock,
         python=row.python.min,
         python_max=row.python.max,
+        gpus=site.has_gpus,
         cuda=min(driver, row.cuda.max, key=version_key) if driver and row.cuda else "",
         site=site.name,
         settings=settings,

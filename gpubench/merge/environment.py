@@ -26,9 +26,12 @@ ENVIRONMENT = "environment."
 _NETWORK = "network."
 _UCX = f"{ENVIRONMENT}UCX_"
 
-_MACHINE = ("cpu_model", "cores", "memory", "kernel", "governor", "numa_nodes", "gpu_model", "gpu_driver")
-_OF_EACH_RUN = ("DASK_TEMPORARY_DIRECTORY", "GPUBENCH_CLUSTER", "HOME", "TMPDIR")
-"""Variables that the node half sets to another value in every run."""
+_MACHINE = ("cpu_model", "cores", "memory", "kernel", "governor", "numa_nodes", "gpu_model", "gpu_driver", "gpu_limits")
+_OF_EACH_RUN = (
+    *("DASK_TEMPORARY_DIRECTORY", "GPUBENCH_CLUSTER", "HOME", "TMPDIR"),
+    *("CUPY_CACHE_DIR", "CUDA_CACHE_PATH", "LIBCUDF_KERNEL_CACHE_PATH"),
+)
+"""Variables that the node half sets to another value in every run, or in every image."""
 
 _LOADED = ("env_at_start", "loaded", "path")
 _SAID = ("python", "node_half", "cpus_near_gpu")

@@ -192,6 +192,7 @@ class Recipe(Settings):
             pinned (below ``docker/``).
         binding: ``ucxx``, ``ucx-py`` or ``none``; ``scheme`` is the address under which it registers with Dask.
         python: the oldest minor that the stack runs on, ``python_max`` the newest; a conda stack has one.
+        gpus: GPU workers run in it.
         cuda: the newest release that both the site's driver and the stack can run; empty: no CUDA.
         site: the profile's name; ``settings`` its image section; ``base`` the image that the build starts from.
         pinned: the base by digest or id, as the engine that builds resolved it; empty: nobody has been asked.
@@ -214,6 +215,7 @@ class Recipe(Settings):
     lock: str
     python: str
     python_max: str
+    gpus: bool = False
     cuda: str
     site: str
     settings: ImageSettings

@@ -62,6 +62,18 @@ class Node(Settings):
     """What one GPU has. The plan refuses a workload that needs more. Unset: this is not checked."""
 
 
+class NeededTransports(Settings):
+    """Transports by which data must be able to go; one of a list is enough. A run without fails.
+
+    This is a necessary condition: UCX may still choose another one for a message. Empty: not checked.
+    """
+
+    same_node: list[str] = pydantic.Field(default_factory=list)
+    """Between workers of one node, by the names of ``expect_transport``: ``cuda_ipc``, which uses NVLink."""
+    between_nodes: list[str] = pydantic.Field(default_factory=list)
+    """Between workers of two nodes: ``rc_mlx5``, ``dc_mlx5``."""
+
+
 class Batch(Settings):
     """Options for the site's scheduler."""
 
@@ -336,6 +348,7 @@ class Site(Settings):
     ``dc_mlx5``, ``ud_mlx5``, ``ud_verbs`` over InfiniBand and RoCE; ``posix``, ``sysv``, ``cma``, ``xpmem``, ``knem``
     inside a node; ``cuda_copy``, ``cuda_ipc``, ``gdr_copy`` for GPU memory. A run that used another one is failed.
     Empty: not checked."""
+    need_transport: NeededTransports = NeededTransports()
     known_issues: str = ""
     """A file of rules, in addition to those that come with gpubench (``issues/known.toml``)."""
     image: ImageSettings = ImageSettings()

@@ -1,15 +1,13 @@
 """Checks that the cluster is the planned one: a measurement of the wrong library would be misleading."""
 
 import re
-from typing import Any, Dict, Iterable, List, Mapping, Sequence
+from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 
-from gpubench.node import ucx
+from gpubench.node import ucx, ucx_log
 from gpubench.node.environment import ucx_variables
-from gpubench.spec import RunSpec, near_gpu
+from gpubench.spec import RunSpec
 
 Facts = Mapping[str, Any]
-RMM_ALIGNMENT = 256
-"""dask-cuda rounds the size of a pool down to multiples of that many bytes, as RMM allocates."""
 BY_GPUS = ("UCX_CUDA_COPY_MAX_REG_RATIO",)
 """Set by the binding where NVML shows GPUs whose BAR1 is as large as their memory, and where it shows none: a scheduler
 or client may be where other GPUs are. Source: ucp/__init__.py of ucx-py 0.29 to ucxx/__init__.py of ucxx 0.52."""
@@ -28,23 +26,6 @@ def check_protocol(spec: RunSpec, addresses: Sequence[str]) -> None:
             raise CheckError(f"{address} speaks {found}, planned {planned} (protocol {spec.protocol})")
 
 
-def check_pools(spec: RunSpec, workers: Sequence[Facts]) -> None:
-    """Every GPU worker's memory pool is as the site requires, as RMM itself reports (``device.memory_pool``)."""
-    if spec.device != "gpu" or spec.rmm_pool == "default":
-        return
-    planned = 0 if spec.rmm_pool == "none" else int(spec.rmm_pool) // RMM_ALIGNMENT * RMM_ALIGNMENT
-    for worker in workers:
-        who = "{} (pid {} on {})".format(worker["role"], worker["pid"], worker["host"])
-        found = worker["memory_pool"]
-        if not found:
-            raise CheckError(f"{who} has no RMM, the site wants the memory pool {spec.rmm_pool}")
-        # An asynchronous resource is a pool too, of CUDA's own.
-        pools = [name for name in found["resources"] if "Pool" in name or "Async" in name or "Arena" in name]
-        if found["pool_bytes"] != planned or bool(pools) != bool(planned):
-            words = "{} of {} bytes".format(" over ".join(found["resources"]), found["pool_bytes"])
-            raise CheckError(f"{who} allocates with {words}, the site wants the memory pool {spec.rmm_pool}")
-
-
 def check_same_workers(planned: Sequence[str], found: Iterable[str]) -> None:
     """The cluster must have the workers of the start and no others: Dask gives tasks to every worker that joins."""
     left, joined = sorted(set(planned) - set(found)), sorted(set(found) - set(planned))
@@ -52,20 +33,6 @@ def check_same_workers(planned: Sequence[str], found: Iterable[str]) -> None:
     words += [f"{', '.join(joined)} joined"] if joined else []
     if words:
         raise CheckError(f"the cluster changed while it was measured: {' and '.join(words)}")
-
-
-def check_affinity(workers: Sequence[Facts]) -> List[str]:
-    """Every GPU worker is on the CPUs near its own GPU, as far as its step has them; a warning where it hasn't all.
-
-    Raises:
-        CheckError: it is on others.
-    """
-    by_name = sorted(workers, key=lambda worker: str(worker["name"]))  # they come in the order of their ports
-    for worker in by_name:
-        wrong = near_gpu.misplaced(worker["gpu"], worker["affinity"])
-        if wrong:
-            raise CheckError("{} (pid {} on {}) {}".format(worker["name"], worker["pid"], worker["host"], wrong))
-    return near_gpu.warning(by_name)
 
 
 def check_processes(spec: RunSpec, processes: Sequence[Facts]) -> None:
@@ -170,7 +137,7 @@ def binding_environment(process: Facts) -> Dict[str, str]:
     return {name: value for name, value in process["ucx"]["env"].items() if before.get(name) != value}
 
 
-def check_transport(spec: RunSpec, lanes_by_process: Mapping[str, Sequence[str]]) -> List[str]:
+def check_transport(spec: RunSpec, lanes_by_process: Mapping[str, ucx_log.Lanes]) -> List[str]:
     """The transports that UCX reports in its log; must be what the site expects.
 
     Raises:
@@ -183,13 +150,57 @@ def check_transport(spec: RunSpec, lanes_by_process: Mapping[str, Sequence[str]]
         raise CheckError(
             f"UCX reported no lane in {', '.join(silent) or 'any process'}: which transport ran is unknown"
         )
-    used = ucx.transports([lane for lanes in lanes_by_process.values() for lane in lanes])
+    used = ucx_log.transports(lane for lanes in lanes_by_process.values() for lane in ucx_log.every(lanes))
     foreign = [name for name in used if name not in spec.expect_transport]
     if spec.expect_transport and (foreign or not used):
         raise CheckError(
             "UCX used {}, the site expects {}".format(", ".join(used) or "none", ", ".join(spec.expect_transport))
         )
     return used
+
+
+OTHER_PEERS = {
+    "same_node": (ucx_log.SELF,),
+    "between_nodes": (ucx_log.SELF, ucx_log.SAME_NODE),
+}
+"""By key of ``need_transport``: whose lanes don't count. Over TCP alone UCX may take a peer on its node for a distant
+one."""
+
+
+def check_needed(
+    spec: RunSpec,
+    pairs: Iterable[Tuple[str, str]],
+    workers: Mapping[str, Facts],
+    lanes_by_worker: Mapping[str, ucx_log.Lanes],
+) -> None:
+    """Workers that sent each other data could do so by a transport that the site needs there.
+
+    Args:
+        pairs: addresses of two workers between which data moved.
+        workers: facts of the worker at each address.
+        lanes_by_worker: what UCX's log says of each of them.
+
+    Raises:
+        CheckError: none of the needed transports is among the lanes of one of the two.
+    """
+    for pair in sorted(pairs):
+        hosts = [workers[address]["host"] for address in pair]
+        key = "same_node" if hosts[0] == hosts[1] else "between_nodes"
+        needed = spec.need_transport.get(key, [])
+        for address in pair if needed else ():
+            others = [lanes for peer, lanes in lanes_by_worker[address].items() if peer not in OTHER_PEERS[key]]
+            could = ucx_log.transports(lane for lanes in others for lane in lanes)
+            if not set(needed) & set(could):
+                raise CheckError(
+                    "{} on {} sent and received by {} only, the site needs {} {} (need_transport.{})".format(
+                        workers[address]["name"],
+                        workers[address]["host"],
+                        ", ".join(could) or "no transport",
+                        " or ".join(needed),
+                        key.replace("_", " ").replace("same", "on the same"),
+                        key,
+                    )
+                )
 
 
 def unused_variables(spec: RunSpec, unused_by_process: Sequence[Mapping[str, str]]) -> List[str]:

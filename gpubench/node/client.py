@@ -11,13 +11,13 @@ import json
 import time
 import traceback
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
-from gpubench.node import build, checks, probe, speed
+from gpubench.node import build, checks, gpu_checks, probe, speed, ucx_log
 from gpubench.node.limit import Limit
 from gpubench.node.roles import RESULT_FILE, address_in
 from gpubench.node.turns import ClientTurns
-from gpubench.node.workload import describe_error, measure_into, watched
+from gpubench.node.workload import check_nothing_spilled, describe_error, measure_into, watched
 from gpubench.spec import RunSpec, WorkloadRecord
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import workload_record
@@ -38,6 +38,9 @@ class ClientOutcome:
     error: str = ""
     transport: List[str] = dataclasses.field(default_factory=list)
     lanes: List[str] = dataclasses.field(default_factory=list)
+    carriers: List[str] = dataclasses.field(default_factory=list)
+    pairs: List[Tuple[str, str]] = dataclasses.field(default_factory=list)
+    """Receiver and sender of what the workers' own connections carried."""
     processes: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
     workloads: List[WorkloadRecord] = dataclasses.field(default_factory=list)
     dask_config: Dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -45,6 +48,11 @@ class ClientOutcome:
     registered_at: List[float] = dataclasses.field(default_factory=list)
     warnings: List[str] = dataclasses.field(default_factory=list)
     speed: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
+
+    @property
+    def workers(self) -> List[Dict[str, Any]]:
+        """What the workers said of themselves at the start."""
+        return [process for process in self.processes if process["role"] == "worker"]
 
 
 def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path, turns: Optional[ClientTurns] = None) -> int:
@@ -105,9 +113,7 @@ def _ready(client: Any, spec: RunSpec, outcome: ClientOutcome, *, started: float
     checks.check_protocol(spec, [process["address"] for process in (cluster["process"], *workers)])
     checks.check_processes(spec, outcome.processes)
     checks.check_packages(mine, build.packages_in_manifest(where))
-    checks.check_pools(spec, workers)
-    if spec.device == "gpu":
-        outcome.warnings += checks.check_affinity(workers)
+    outcome.warnings += gpu_checks.check_at_start(spec, workers)
     outcome.warnings += crowded_hosts(spec.protocol, outcome.processes)
     return WorkloadContext(
         client=client,
@@ -167,8 +173,13 @@ def _measure_all(
                     senders = [row["sender"] for row in result.links]
                     checks.check_same_workers(context.workers, result.answered)
                     checks.check_moved(spec, planned.name, result.seen_bytes, result.least_moved_bytes, senders)
+                    outcome.pairs += sorted(result.pairs)
                 except UnavailableError as error:  # the workload measured nothing; the others can run
                     record.status, record.reason = "skipped", str(error)
+                if spec.device == "gpu":
+                    memory = context.client.run(probe.gpu_memory)
+                    check_nothing_spilled(outcome.workers, memory)
+                    gpu_checks.check_pools_kept(planned.name, outcome.workers, memory)
                 if place == len(spec.workloads) - 1:
                     probes.append(context.client.run(speed.probe))
                     checks.check_same_workers(context.workers, probes[-1])
@@ -186,9 +197,12 @@ def _at_end(context: WorkloadContext, spec: RunSpec, outcome: ClientOutcome) -> 
     """The transports that UCX used: by now every connection that the workloads needed has been made."""
     if spec.protocol != "ucx":
         return
-    logs = dict(context.client.run(probe.ucx_log))
-    logs["scheduler"] = context.client.run_on_scheduler(probe.ucx_log)
-    logs["client"] = probe.ucx_log()
-    outcome.warnings += checks.unused_variables(spec, [unused for _, unused in logs.values()])
-    outcome.lanes = sorted({lane for lanes, _ in logs.values() for lane in lanes})
-    outcome.transport = checks.check_transport(spec, {process: lanes for process, (lanes, _) in logs.items()})
+    logs = dict(context.client.run(probe.ucx_said, kind=spec.device))
+    outcome.carriers = sorted({name for log in logs.values() for name in log["carriers"]})
+    logs["scheduler"] = context.client.run_on_scheduler(probe.ucx_said, kind=spec.device)
+    logs["client"] = probe.ucx_said(spec.device)
+    outcome.warnings += checks.unused_variables(spec, [log["unused"] for log in logs.values()])
+    lanes = {process: log["lanes"] for process, log in logs.items()}
+    outcome.lanes = sorted({lane for by_peer in lanes.values() for lane in ucx_log.every(by_peer)})
+    outcome.transport = checks.check_transport(spec, lanes)
+    checks.check_needed(spec, set(outcome.pairs), {worker["address"]: worker for worker in outcome.workers}, lanes)

@@ -24,6 +24,8 @@ FOREIGN_PREFIXES = (
     "NUMBA_",
 )
 
+LOGGING = ("UCX_LOG_FILE", "UCX_LOG_LEVEL", "UCX_PROTO_INFO")
+
 CONNECT_TIMEOUT = "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT"
 DASKS_CONNECT_TIMEOUT_S = 30.0
 """Dask's own time limit to connect: too short for a scheduler of hundreds of workers that start at once."""
@@ -34,7 +36,7 @@ def build(spec: RunSpec, inherited: Mapping[str, str], scratch: Path, mark: str)
 
     ``HOME`` is the scratch directory: a user's ``~/.config/dask`` and user site-packages belong to no variant.
     ``mark`` finds the run's processes in the process table. UCX logs at level info into the scratch directory: that is
-    where it names the library that it loaded and the lanes that it chose.
+    where it names the lanes that it has, and, once an operation is first done, how it does it (UCX_PROTO_INFO).
     """
     env = {name: inherited[name] for name in spec.env_allow if name in inherited}
     env.update(PROCESS_DEFAULTS)
@@ -52,7 +54,7 @@ def build(spec: RunSpec, inherited: Mapping[str, str], scratch: Path, mark: str)
     if spec.deadlines.start_s > DASKS_CONNECT_TIMEOUT_S:
         env[CONNECT_TIMEOUT] = f"{spec.deadlines.start_s:g}s"
     if spec.protocol == "ucx":
-        env.update(UCX_LOG_LEVEL="info", UCX_LOG_FILE=str(scratch / "ucx-%p.log"))
+        env.update(UCX_LOG_LEVEL="info", UCX_LOG_FILE=str(scratch / "ucx-%p.log"), UCX_PROTO_INFO="y")
     if spec.device == "gpu":
         env.update(gpu.chosen(spec.workers_per_node, inherited))
     env.update(spec.env)
@@ -78,11 +80,11 @@ def build(spec: RunSpec, inherited: Mapping[str, str], scratch: Path, mark: str)
 
 
 def ucx_variables(environ: Mapping[str, str]) -> Dict[str, str]:
-    """The ``UCX_*`` and ``UCXPY_*`` of an environment, less the two that this module sets to read UCX's log."""
+    """The ``UCX_*`` and ``UCXPY_*`` of an environment, less those that this module sets to read UCX's log."""
     return {
         name: value
         for name, value in sorted(environ.items())
-        if name.startswith(("UCX_", "UCXPY_")) and name not in ("UCX_LOG_FILE", "UCX_LOG_LEVEL")
+        if name.startswith(("UCX_", "UCXPY_")) and name not in LOGGING
     }
 
 

@@ -1,16 +1,20 @@
 """Find GPUs and start workers on them. NVML is asked, because a CUDA library can be imported without a GPU."""
 
+import contextlib
 import ctypes
 import importlib.util
 import os
+import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping
 
 from gpubench.node.admission import PRELOAD
 from gpubench.workloads import nvml
+from gpubench.workloads.clock import poll_until
 
 DEVICES = ("auto", "cpu", "gpu")
 VISIBLE = "CUDA_VISIBLE_DEVICES"
+ALLOCATING = "gpubench.node.allocating"
 
 
 def count() -> int:
@@ -38,16 +42,70 @@ def resolve(device: str) -> str:
 
 
 def chosen(workers: int, inherited: Mapping[str, str]) -> Dict[str, str]:
-    """The variable that shows a node's workers ``workers`` of its GPUs; empty where there are no more than those.
+    """The variables that show a node's workers ``workers`` of its GPUs, or fewer where there are fewer.
 
     They are the first ones of ``inherited``'s own variable, where the scheduler gave the job some of the node's GPUs,
-    else the first ones of the node. ``dask cuda worker`` starts a worker on every GPU that it sees.
+    else the first ones of the node. ``dask cuda worker`` starts a worker on every GPU that it sees. CUDA counts GPUs
+    as NVML does, by their place on the bus: by default it begins with the fastest.
+    Source: CUDA programming guide, environment variables.
     """
-    there = count()
-    if there <= workers:
-        return {}
-    allotted = [word for word in inherited.get(VISIBLE, "").split(",") if word]
-    return {VISIBLE: ",".join((allotted or [str(index) for index in range(there)])[:workers])}
+    given = nvml.named(inherited[VISIBLE]) if VISIBLE in inherited else [str(index) for index in range(count())]
+    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", VISIBLE: ",".join(given[:workers])}
+
+
+def require(workers: int) -> None:
+    """See that each of a node's workers can have a GPU of its own, and others of the run beside it.
+
+    Raises:
+        SystemExit: one line that says why not.
+    """
+    shown = os.environ.get(VISIBLE, "")
+    given = nvml.named(shown)
+    if len(given) < workers:
+        raise SystemExit(
+            f"{workers} workers need a GPU each, and {len(given)} are there ({VISIBLE}={shown or 'none'}, NVML knows "
+            f"{count()}); parts of a GPU (MIG) count if that variable names them"
+        )
+    for device in given[:workers]:
+        mode = nvml.compute_mode(device)
+        if mode == nvml.PROHIBITED or (mode == nvml.EXCLUSIVE_PROCESS and not MPS.exists()):
+            raise SystemExit(
+                f"GPU {device} is in compute mode {mode}: client and scheduler can't use it beside its worker; "
+                "nvidia-smi --compute-mode=0, or MPS (under LSF alloc_flags gpumps)"
+            )
+
+
+USED_BYTES, BUSY_PERCENT = 10**9, 5
+"""More of a GPU's memory or time than this, before a run, is somebody's work."""
+FREE_S, FREE_POLL_S = 5.0, 0.1
+"""The driver gives memory back later than the kernel ends the process that had it."""
+
+
+def in_use(shown: str) -> List[str]:
+    """What of these GPUs somebody uses, in words, after waiting a moment for it to end: ``GPU 0: 12.3 GB, 40 % busy``.
+
+    ``shown`` is a value of ``CUDA_VISIBLE_DEVICES``.
+    """
+    devices = {}
+    for word in nvml.named(shown):
+        with contextlib.suppress(nvml.NvmlError):
+            devices[word] = nvml.device_of(word)
+    found: Dict[str, str] = {}
+
+    def none_left() -> bool:
+        found.clear()
+        for word, device in devices.items():
+            size, busy = nvml.used(device)
+            if size > USED_BYTES or (busy or 0) > BUSY_PERCENT:
+                found[word] = "GPU {}: {:.1f} GB{}".format(word, size / 1e9, "" if busy is None else f", {busy} % busy")
+        return not found
+
+    poll_until(none_left, time.monotonic() + FREE_S, FREE_POLL_S)
+    return [words for _, words in sorted(found.items())]
+
+
+MPS = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"))  # noqa: S108 - where MPS has it
+"""Of CUDA's multi-process service, whose one process has the GPU."""
 
 
 def worker_processes(device: str, workers: int) -> int:
@@ -59,13 +117,14 @@ def worker_options(device: str, rmm_pool: str) -> List[str]:
     """Words for ``dask cuda worker`` beside those that it shares with ``dask worker``.
 
     ``rmm_pool`` in bytes makes a pool of that size; under ``none`` and ``default`` no option is given: without it,
-    ``dask cuda worker`` makes no pool. Its nannies start workers as new processes, which close themselves to others.
+    ``dask cuda worker`` makes no pool. Its nannies start workers as new processes, which close themselves to others,
+    and all allocate arrays in the same way.
     Source: dask-cuda's API reference, ``dask cuda worker --rmm-pool-size``.
     """
     if device != "gpu":
         return []
     pool = ["--rmm-pool-size", rmm_pool] if rmm_pool.isdigit() else []
-    return [*pool, "--preload", PRELOAD]
+    return [*pool, "--preload", PRELOAD, "--preload", ALLOCATING]
 
 
 DEATH_TIMEOUT = "--death-timeout"

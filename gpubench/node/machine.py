@@ -25,6 +25,7 @@ def facts() -> Dict[str, Any]:
         "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "gpu_model": nvml.models(),
         "gpu_driver": nvml.driver(),
+        "gpu_limits": nvml.limits(),
         "network": interfaces(),
     }
 

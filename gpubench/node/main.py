@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import List, Optional
 
-from gpubench.node import cli_roles, environment, forked, roles  # noqa: F401 - see above
+from gpubench.node import cli_roles, environment, forked, gpu, roles  # noqa: F401 - see above
 from gpubench.node.gpu import DEVICES, resolve
 from gpubench.node.process import die_with_parent
 from gpubench.node.rank import RankError
@@ -145,6 +145,8 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
     elif options.role == "worker":
         from gpubench.node import probe  # noqa: F401 - the client asks for it first: imported while the scheduler starts
 
+        if spec.device == "gpu":
+            gpu.require(spec.workers_per_node)
         become_worker = roles.WORKERS[spec.device]()  # imports, while the scheduler does the same
         address = roles.address_in(options.address, spec.deadlines.start_s)
         become_worker(roles.worker_arguments(started, address, options.name, options.local_directory or "."))

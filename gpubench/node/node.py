@@ -13,6 +13,7 @@ from typing import Dict, List, Optional, Sequence
 from gpubench.node import forked, gpu, scratch
 from gpubench.node.admission import VARIABLE
 from gpubench.node.environment import build
+from gpubench.node.kernel_caches import kernel_caches
 from gpubench.node.machine import LoadSampler, facts
 from gpubench.node.net import answers, split_address
 from gpubench.node.process import Child, Planned, command, maps_anywhere, role_words, stop_all, supervisor_of
@@ -73,6 +74,8 @@ class RunNode:
         self._scratches = Path(os.environ.get("SCRATCHDIR") or tempfile.gettempdir())
         self.scratch, self._hold = scratch.make(self._scratches, f"{spec.run}-{rank}")
         self.env, self.warnings = build(spec, os.environ, self.scratch, f"{self.run_mark}{rank}")
+        if spec.device == "gpu":
+            self.env = {**kernel_caches(self._scratches, spec.build_id or spec.image), **self.env}
         self._address_file = self.scratch / "address"
         self.address = f"{LATE}{self._address_file}"
         self._protocol = ("--protocol", protocol) if protocol else ()
@@ -107,6 +110,8 @@ class RunNode:
             whose = f"another job of this campaign (its supervisor is process {owner})" if owner else "an earlier run"
             raise NotCleanError(f"node not clean: process {sorted(owners)} of {whose} is still running")
         scratch.clear(self._scratches)
+        if self.spec.device == "gpu" and self.spec.has_workers(self.rank) and not self.spec.beside:
+            self.facts["gpus_in_use"] = gpu.in_use(self.env[gpu.VISIBLE])
 
     def start(self, planned: Sequence[Planned]) -> None:
         """Start processes of the cluster: several on a CPU as forks of one process."""

@@ -11,9 +11,9 @@ import socket
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List
 
-from gpubench.node import build, forked, gpu, ucx
+from gpubench.node import build, forked, gpu, ucx, ucx_log
 from gpubench.node.environment import AT_START, ucx_variables
 from gpubench.node.process import hash_of_archive
 from gpubench.spec import near_gpu
@@ -98,23 +98,31 @@ async def cluster_when_complete(
 def worker_at_start(dask_worker: Any, build_manifest: str, kind: str) -> Dict[str, Any]:
     """``describe_worker`` with ``memory_pool``, for ``Client.run``; ``kind`` is the device.
 
-    A GPU worker says its ``gpu`` (see ``gpu.place``), ``cpus_near_gpu`` (see ``near_gpu.share``), and the variables
-    with which its parent was started.
+    A GPU worker says its ``gpu`` (see ``gpu.place``), ``cpus_near_gpu`` (see ``near_gpu.share``), UCX's module for GPU
+    memory, and the variables with which its parent was started. From now on it counts what it spills.
     """
     facts = dict(describe_worker(dask_worker, build_manifest), memory_pool=device.memory_pool(kind))
     if kind == "gpu":
         place = gpu.place()
         facts.update(gpu=place, cpus_near_gpu=near_gpu.share(place))
-        facts["ucx"]["env_at_start"] = ucx_variables(gpu.given_environment())
+        facts["ucx"].update(
+            env_at_start=ucx_variables(gpu.given_environment()), cuda_module=ucx.mapped(ucx.CUDA_MODULE)
+        )
+        dask_compat.count_spilling(dask_worker)
     return facts
 
 
-def ucx_log() -> Tuple[List[str], Dict[str, str]]:
-    """From this process's UCX log: its lanes, and the variables that UCX doesn't read."""
+def gpu_memory(dask_worker: Any) -> Dict[str, Any]:
+    """``memory_pool`` of a GPU worker now, and what it has ``spilled``, for ``Client.run``."""
+    return {"memory_pool": device.memory_pool("gpu"), "spilled": dask_compat.spilled(dask_worker)}
+
+
+def ucx_said(kind: str) -> Dict[str, Any]:
+    """What this process's UCX log says; see ``ucx_log.read``. ``kind`` is the device."""
     ctypes.CDLL(None).fflush(None)  # UCX's log is a C stream, and holds lines back until its buffer is full
     path = Path(os.environ["UCX_LOG_FILE"].replace("%p", str(os.getpid())))
     log = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-    return ucx.lanes(log), ucx.unused(log)
+    return ucx_log.read(log, kind)
 
 
 def clock() -> float:

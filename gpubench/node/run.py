@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
 
-from gpubench.node import admission, checks, scratch, ucx
+from gpubench.node import admission, checks, scratch, ucx_log
 from gpubench.node.build import WrongImageError, check_build
 from gpubench.node.node import NotCleanError, RunNode
 from gpubench.node.process import hash_of_archive
@@ -85,7 +85,8 @@ def provenance(
         "binding_env": checks.binding_environment(processes[0]) if processes else {},
         "transport": {
             "lanes": result["lanes"] if result else [],
-            "observed": ucx.transports(result["lanes"]) if result else [],
+            "observed": ucx_log.transports(result["lanes"]) if result else [],
+            "carriers": result["carriers"] if result else [],
         },
         "dask_config": result["dask_config"] if result else {},
         "speed": result.get("speed", []) if result else [],
@@ -225,6 +226,9 @@ def _lead(node: RunNode, run_dir: Path, token: str, stop: StopRequest) -> int:
     logs = node.logs(whole=record.status != "ok")
     for rank in sorted(final_reports):
         logs.update(final_reports[rank]["logs"])
+    used = [f"{words} on {item['host']}" for item in nodes for words in item.get("gpus_in_use", ())]
+    if used:
+        record.warnings.append(f"before this run somebody else used {'; '.join(used)}")
     node.remove()  # before the record: a run with a record needs no cleaning
     write_all(run_dir, record, provenance(node.spec, record, result, nodes), logs)
     if leader.turns:

@@ -5,7 +5,7 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
 from gpubench.node import rendezvous
 from gpubench.node.control_channel import FACTS, STOP, ControlServer, Message
@@ -260,7 +260,7 @@ class Leader:
         self._raise_if_asked_to_end()
         if cause.get("disk"):
             return NodeLostError("{}: {}, and its node can't write {}".format(what, cause["how"], cause["disk"]), cause)
-        return RunFailedError("{}: {}".format(what, cause["how"]), cause)
+        return RunFailedError("{}: {}{}".format(what, cause["how"], _last_words(cause)), cause)
 
     def _raise_if_asked_to_end(self) -> None:
         """Raise StoppedError if the run is asked to end: when a job is ended, its processes are signalled in any
@@ -294,6 +294,16 @@ class Leader:
         deadline = time.monotonic() + ORDER_S
         while time.monotonic() < deadline:
             self._watch(client, server, began)
+
+
+MOST_WORDS = 300
+"""Characters of a process's last line that a reason keeps."""
+
+
+def _last_words(cause: Mapping[str, Any]) -> str:
+    """The last line of a process that ended by itself: what it says of why."""
+    lines = [line.strip() for line in cause["last_lines"] if line.strip()]
+    return f": {lines[-1][:MOST_WORDS]}" if lines and cause["how"].startswith("exit code") else ""
 
 
 def registration_phases(registered_s: List[float]) -> Dict[str, float]:

@@ -1,7 +1,8 @@
 """One planned workload on a cluster: its samples and links go into a directory, how it ended into its record.
 
-A worker that runs out of memory ends its workload. Otherwise Dask spills a worker's results to disk (and the disk would
-be measured), then pauses the worker, which takes no more tasks, and the workload waits until its time limit.
+A worker that runs out of memory ends its workload. Otherwise Dask spills a worker's results, from the GPU to main
+memory and from there to disk (and these would be measured), then pauses the worker, which takes no more tasks, and the
+workload waits until its time limit.
 """
 
 import contextlib
@@ -9,7 +10,7 @@ import functools
 import threading
 import traceback
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, Mapping
+from typing import Any, Callable, Dict, Iterator, Mapping, Sequence
 
 from gpubench.spec import WorkloadRecord, WorkloadSpec
 from gpubench.workloads import dask_compat, families, links
@@ -24,7 +25,7 @@ MIB = 1 << 20
 
 
 class OutOfMemoryError(Exception):
-    """A worker spilled to disk, or was paused for longer than a moment."""
+    """A worker spilled, from its GPU or to disk, or was paused for longer than a moment."""
 
 
 @contextlib.contextmanager
@@ -40,7 +41,9 @@ def watched(client: Any, end: Callable[[Exception], None], every_s: float = LOOK
             except Exception:  # noqa: BLE001 - the main thread finds the same error
                 return
             # A worker may be paused for a moment, until garbage is collected; what is on disk stays there.
-            gone = [facts for address, facts in found.items() if facts["spilled"] or address in before]
+            gone = [
+                facts for address, facts in found.items() if facts["spilled"] or facts["from_gpu"] or address in before
+            ]
             if gone:
                 end(OutOfMemoryError("; ".join(describe(facts) for facts in gone)))
                 return
@@ -55,13 +58,30 @@ def watched(client: Any, end: Callable[[Exception], None], every_s: float = LOOK
         thread.join(5.0)
 
 
+def check_nothing_spilled(workers: Sequence[Mapping[str, Any]], memory: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise OutOfMemoryError where a GPU worker has spilled since the start.
+
+    ``memory`` is ``probe.gpu_memory`` by address: what moved since the last heartbeat the thread hasn't seen.
+    """
+    for worker in workers:
+        moved = memory[worker["address"]]["spilled"]
+        if any(moved.values()):
+            raise OutOfMemoryError("{} ran out of memory: {}".format(worker["name"], _moved(**moved)))
+
+
+def _moved(from_gpu: int, to_disk: int) -> str:
+    """``240 MiB moved from its GPU to main memory, 12 MiB spilled to disk``."""
+    moved = [(from_gpu, "moved from its GPU to main memory"), (to_disk, "spilled to disk")]
+    return ", ".join(f"{size / MIB:.0f} MiB {what}" for size, what in moved if size)
+
+
 def describe(facts: Mapping[str, Any]) -> str:
     """``worker-0-1 ran out of memory: paused, 240 MiB of 300 MiB in use, 12 MiB spilled to disk``."""
     words = ["paused"] if facts["paused"] else []
     of = " of {:.0f} MiB".format(facts["limit"] / MIB) if facts["limit"] else ""
     words.append("{:.0f} MiB{} in use".format(facts["used"] / MIB, of))
-    if facts["spilled"]:
-        words.append("{:.0f} MiB spilled to disk".format(facts["spilled"] / MIB))
+    if facts["from_gpu"] or facts["spilled"]:
+        words.append(_moved(facts["from_gpu"], facts["spilled"]))
     return "{} ran out of memory: {}".format(facts["name"], ", ".join(words))
 
 

@@ -113,10 +113,16 @@ def _words(site: Site) -> Iterator[CheckResult]:
     named = {"env": [*site.env], "env_allow": site.env_allow}
     wrong = [f"{key}: '{name}'" for key, names in named.items() for name in names if not _VARIABLE.fullmatch(name)]
     yield CheckResult(not wrong, f"names of variables{': ' + ', '.join(wrong) if wrong else ''}")
-    groups = [one for one in site.expect_transport if one in _GROUPS]
-    if site.expect_transport:
+    named = {
+        "expect_transport": site.expect_transport,
+        "need_transport.same_node": site.need_transport.same_node,
+        "need_transport.between_nodes": site.need_transport.between_nodes,
+    }
+    for key, names in named.items():
+        groups = [name for name in names if name in _GROUPS]
         named_by_ucx = f"{', '.join(groups)} in UCX_TLS stands for several; name those that ucx_info -d lists"
-        yield CheckResult(not groups, f"expect_transport: {named_by_ucx if groups else 'names of single transports'}")
+        if names:
+            yield CheckResult(not groups, f"{key}: {named_by_ucx if groups else 'names of single transports'}")
     mounts = [mount for mount in site.container.mounts if not 2 <= len(mount.split(":")) <= 3]
     if site.container.mounts:
         yield CheckResult(

@@ -16,8 +16,9 @@ PYTHON = "/opt/gpubench/stack/bin/python"
 LIBRARIES = "/opt/gpubench/ucx/lib"
 MINIFORGE = "locks/miniforge.toml"
 
-PROCESS_ENV = process_env(LIBRARIES)
-"""What an image sets in every process; the node half gets it from the run spec."""
+DRIVER = "/usr/local/nvidia/lib:/usr/local/nvidia/lib64"
+"""Where some clusters mount the driver's libraries without telling ld.so: as the images nvidia/cuda have it in
+LD_LIBRARY_PATH, which this image replaces (https://gitlab.com/nvidia/container-images/cuda, Dockerfile of base)."""
 
 _TEMPLATES = ("docker/", "conda/environment")
 
@@ -52,13 +53,13 @@ def render_context(
         files["environment.yml"] = render_environment(recipe, templates, sources).encode()
     build_id = _build_id(recipe, templates, files, gpubench)
     labels = _labels(recipe, build_id, lock_hash, gpubench)
-    files["build.json"] = facts(recipe, kind="docker", build_id=build_id, lock_hash=lock_hash, env=PROCESS_ENV)
+    files["build.json"] = facts(recipe, kind="docker", build_id=build_id, lock_hash=lock_hash, env=_process_env(recipe))
     files["Dockerfile"] = _dockerfile(recipe, templates, sources, labels, gpubench)
     return BuildContext(
         files=dict(sorted(files.items())),
         build_id=build_id,
         labels=labels,
-        env=dict(PROCESS_ENV),
+        env=_process_env(recipe),
         python=PYTHON,
         lock_hash=lock_hash,
     )
@@ -125,17 +126,22 @@ def _dockerfile(
             compiled=recipe.binding == "ucx-py",
             python_check=_python_check(recipe),
             miniforge=None if wheels else _miniforge(recipe, sources),
-            env={**PROCESS_ENV, **_device_env(recipe)},
+            env={**_process_env(recipe), **_device_env(recipe)},
             labels=labels,
         )
     )
     return text.encode()
 
 
+def _process_env(recipe: Recipe) -> dict[str, str]:
+    """What the image sets in every process; the node half gets it from the run spec."""
+    return process_env(f"{LIBRARIES}:{DRIVER}" if recipe.gpus else LIBRARIES)
+
+
 def _device_env(recipe: Recipe) -> dict[str, str]:
     """What the hooks of container runtimes read: some end the start where the devices that it names aren't there."""
-    gpus, fabric = ("all" if there else "void" for there in (recipe.cuda, recipe.settings.fabric))
-    capabilities = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} if recipe.cuda else {}
+    gpus, fabric = ("all" if there else "void" for there in (recipe.gpus, recipe.settings.fabric))
+    capabilities = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} if recipe.gpus else {}
     return {"NVIDIA_VISIBLE_DEVICES": gpus, **capabilities, "MELLANOX_VISIBLE_DEVICES": fabric}
 
 

@@ -33,6 +33,10 @@ NODE_VARIABLES = (
 """What the job script tells the node half; with the rank, all that a container gets of the script's environment."""
 
 
+GPUS = "CUDA_VISIBLE_DEVICES"
+"""The GPUs that the scheduler gave to the job."""
+
+
 def render_jobs(plan: Plan, jobs: list[PlannedJob], templates: Mapping[str, str], node_pyz: bytes) -> dict[str, bytes]:
     """Every file of ``jobs``, by path below the campaign; arguments as those of ``rendered``."""
     return {path: data for files in rendered(plan, jobs, templates, node_pyz) for path, data in files.items()}
@@ -121,6 +125,10 @@ def in_any_run_spec(site: Site, image: Image, variant: PlannedVariant | Variant)
         "variant_env": sorted(variant.env),
         "env_allow": sorted(site.env_allow),
         "expect_transport": site.expect_transport,
+        "need_transport": {
+            "same_node": site.need_transport.same_node,
+            "between_nodes": site.need_transport.between_nodes,
+        },
         "expect_ucx": release(image.ucx_version),
         "build_id": image.build_id,
         "build_manifest": image.build_manifest,
@@ -251,7 +259,7 @@ def place_of(site: Site, device: str) -> ImagePlace:
         mounts=site.container.mounts,
         # PATH is the image's own: the host's names programs that aren't inside.
         passed=[
-            *sorted([*NODE_VARIABLES, LAUNCHERS[site.launcher].rank]),
+            *sorted([*NODE_VARIABLES, LAUNCHERS[site.launcher].rank, *([GPUS] if device != "cpu" else [])]),
             *sorted(set(site.env_allow) - {"PATH"}),
         ],
         device=device,

@@ -140,7 +140,8 @@ def by_variant(inputs: ReportInputs) -> list[Fact]:
             (_counted(processes[v.label], "ucx", "loaded") for v in variants),
         ),
         fact("libucp", (_counted(processes[v.label], "ucx", "path") for v in variants)),
-        fact("transport seen", (_listed(found[v.label], "transport", "observed") for v in variants)),
+        fact("transports that UCX had", (_listed(found[v.label], "transport", "observed") for v in variants)),
+        fact("of these, seen to carry large messages", (_carriers(found[v.label]) for v in variants)),
         fact("lanes", (_listed(found[v.label], "transport", "lanes") for v in variants)),
         fact("UCX_* in force", (_environment(processes[v.label]) for v in variants)),
         fact("image", (_image(v) for v in variants)),
@@ -323,6 +324,13 @@ def _counted(processes: _Processes, *path: str, cut: int | None = None) -> str:
 def _listed(found: Iterable[Provenance], *path: str) -> str:
     values = {str(word) for one in found if isinstance(words := _at(one, *path), list) for word in words}
     return ", ".join(sorted(values))
+
+
+def _carriers(found: Sequence[Provenance]) -> str:
+    """The transports that UCX said it chose for large messages; all others were possible, and nothing proves more."""
+    chosen = _listed(found, "transport", "carriers")
+    is_silent = not chosen and _listed(found, "transport", "observed")
+    return "not proved: UCX didn't say (1.18 and newer can)" if is_silent else chosen
 
 
 def _environment(processes: _Processes) -> str:

@@ -140,6 +140,11 @@ class Measurement(abc.ABC):
         return []
 
     @property
+    def by_workers(self) -> bool:
+        """Whether the workers' own processes carry ``links_own``, so that their UCX must have what the site needs."""
+        return True
+
+    @property
     def figures(self) -> Dict[str, Any]:
         """What the run record keeps of all repetitions, beside the last answer's details (plain JSON values)."""
         return {}

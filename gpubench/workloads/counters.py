@@ -55,7 +55,7 @@ class HostCounters:
                 break
             self._clocks.append(clock.value)
         self._packages = _packages(powercap)
-        self._gpus = nvml.devices()
+        self._gpus = nvml.own()
 
     def read(self) -> Reading:
         """All counters now."""
@@ -98,8 +98,8 @@ class Cost:
     """Of one repetition; None: couldn't be read.
 
     ``cpu_s`` are processor seconds of scheduler, workers and client. ``energy_j`` are joules of the counters in
-    ``energy_of`` (``HOST/COUNTER``): whole processors and GPUs, whoever used them. ``throttle`` are the reasons for
-    which a GPU ran slower at the end, NVML's bits of all GPUs together.
+    ``energy_of`` (``HOST/COUNTER``): whole processors and the run's GPUs, whoever used them. ``throttle`` are the
+    reasons for which a GPU of the run ran slower at the end, NVML's bits of all of them together.
     """
 
     cpu_s: Optional[float] = None

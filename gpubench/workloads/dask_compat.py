@@ -9,7 +9,7 @@ import contextlib
 import gc
 import inspect
 import time
-from typing import Any, Deque, Dict, Iterator, List, Set, Tuple
+from typing import Any, Callable, Deque, Dict, Iterator, List, Set, Tuple
 
 _LOG_NAMES = ("transfer_incoming_log", "incoming_transfer_log")
 """The second in early 2022; both, the old one deprecated, in 2023.3 and 2025.7; only the first in 2026.8."""
@@ -48,10 +48,45 @@ def clean(dask_worker: Any) -> None:
     gc.collect()
 
 
+SPILLED = "gpubench_spilled"
+"""Name among a GPU worker's metrics, which its heartbeats carry to the scheduler."""
+_BUFFERS = {"from_gpu": "device_buffer", "to_disk": "host_buffer"}
+"""Of dask-cuda's ``DeviceHostFile``: what data leaves, from 22.12 to 26.10. Over its limit it goes from the GPU to main
+memory, and from there to disk. Dask's own figure of spilled bytes is 0 there (worker.py:1042@2025.7.0)."""
+
+
+def count_spilling(dask_worker: Any) -> None:
+    """Let a worker of dask-cuda count, from now on, the bytes of results that leave its GPU, or main memory for disk.
+
+    Source: zict's ``Buffer``, whose ``fast_to_slow_callbacks`` run for every result that moves.
+    """
+    from dask.sizeof import sizeof
+
+    moved = dict.fromkeys(_BUFFERS, 0)
+
+    def counting(what: str) -> Callable[[Any, Any], None]:
+        def count(_key: Any, value: Any) -> None:
+            moved[what] += sizeof(value)
+
+        return count
+
+    for what, name in _BUFFERS.items():
+        callbacks = getattr(getattr(dask_worker.data, name, None), "fast_to_slow_callbacks", None)
+        if callbacks is not None:
+            callbacks.append(counting(what))
+    dask_worker.metrics[SPILLED] = lambda _worker: dict(moved)
+
+
+def spilled(dask_worker: Any) -> Dict[str, int]:
+    """Bytes since ``count_spilling``; empty in a worker that doesn't count."""
+    return dict(dask_worker.metrics[SPILLED](dask_worker)) if SPILLED in dask_worker.metrics else {}
+
+
 def short_of_memory(dask_scheduler: Any) -> Dict[str, Dict[str, Any]]:
     """Workers that are paused or have spilled, as their last heartbeat says, for ``Client.run_on_scheduler``.
 
-    By address: ``name``, ``paused``, and in bytes ``used``, ``spilled`` and ``limit`` (0: none).
+    By address: ``name``, ``paused``, and in bytes ``used``, ``spilled`` (to disk), ``from_gpu`` (to main memory) and
+    ``limit`` (0: none).
     """
     found = {}
     for address, worker in dask_scheduler.workers.items():
@@ -59,13 +94,16 @@ def short_of_memory(dask_scheduler: Any) -> Dict[str, Dict[str, Any]]:
         spilled = metrics.get("spilled_bytes", metrics.get("spilled_nbytes", 0))  # the second in 2022
         if isinstance(spilled, dict):
             spilled = spilled.get("disk", 0)
+        counted = metrics.get(SPILLED, {})
+        spilled += counted.get("to_disk", 0)
         paused = getattr(worker.status, "name", worker.status) == "paused"
-        if paused or spilled:
+        if paused or spilled or counted.get("from_gpu"):
             found[address] = {
                 "name": str(worker.name),
                 "paused": paused,
                 "used": int(metrics.get("memory", 0)),
                 "spilled": int(spilled),
+                "from_gpu": int(counted.get("from_gpu", 0)),
                 "limit": int(worker.memory_limit or 0),
             }
     return found

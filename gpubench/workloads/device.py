@@ -59,7 +59,8 @@ def memory_pool(device: str) -> Dict[str, Any]:
     """What this process allocates GPU memory with, as it really is; empty on the CPU and in an image without RMM.
 
     ``resources``: RMM's memory resources from the outside in, by class; ``pool_bytes``: size of the pool among them, 0
-    without one. Source: RMM's API reference, ``rmm.mr``.
+    without one; ``arrays``: whether cupy allocates by ``rmm`` or by a pool of its own (``cupy``). Sources: RMM's API
+    reference, ``rmm.mr`` and ``rmm.allocators.cupy``.
     """
     if device != "gpu" or importlib.util.find_spec("rmm") is None:
         return {}
@@ -72,7 +73,36 @@ def memory_pool(device: str) -> Dict[str, Any]:
         resources.append(type(resource).__name__)
         pool_bytes = int(resource.pool_size()) if hasattr(resource, "pool_size") else pool_bytes
         resource = getattr(resource, "upstream_mr", None)
-    return {"resources": resources, "pool_bytes": pool_bytes}
+    return {"resources": resources, "pool_bytes": pool_bytes, "arrays": _allocator_of_arrays()}
+
+
+def _allocator_of_arrays() -> str:
+    if importlib.util.find_spec("cupy") is None:
+        return "none"
+    import cupy
+
+    return "rmm" if getattr(cupy.cuda.get_allocator(), "__name__", "") == RMM_ALLOCATOR else "cupy"
+
+
+RMM_ALLOCATOR = "rmm_cupy_allocator"
+
+
+def allocate_arrays_by_rmm() -> None:
+    """Let cupy allocate by RMM's current resource; does nothing in a Python that lacks one of the two.
+
+    Importing cuDF does so too (cudf/__init__.py:95@v22.12.00): without this a worker of dask-cuda before 25.08, which
+    imports cuDF only for a workload of frames, would allocate arrays in one way before that workload and in another
+    one after it.
+    """
+    if importlib.util.find_spec("rmm") is None or importlib.util.find_spec("cupy") is None:
+        return
+    import cupy
+
+    try:
+        from rmm.allocators.cupy import rmm_cupy_allocator
+    except ImportError:  # in RMM before 23.02
+        from rmm import rmm_cupy_allocator
+    cupy.cuda.set_allocator(rmm_cupy_allocator)
 
 
 def synchronize_workers(client: Any, device: str) -> None:

@@ -206,6 +206,8 @@ async def _start(test: str, words: Sequence[str]) -> Any:
         if "cupy" in words:
             # It sets CUDA_VISIBLE_DEVICES anew, to GPU 0 unless it is told this worker's first one.
             gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0]
+            if not gpu.isdigit():  # argparse's type=int (ucxx/benchmarks/send_recv.py:226@v0.45.01)
+                raise UnavailableError(f"{MODULE} takes a GPU by its number only, and this worker has {gpu}")
             command += ["-d", gpu, "-e", gpu]
     return await asyncio.create_subprocess_exec(
         *(*command, *words),
@@ -321,6 +323,11 @@ class LinkTest(Measurement):
     def moved_bytes_own(self) -> int:
         """Of the iterations that the program says it has completed."""
         return sum(int(link["bytes"]) for link in self.links_own)
+
+    @property
+    def by_workers(self) -> bool:
+        """No: processes of ``ucx_perftest`` do."""
+        return False
 
     @property
     def links_own(self) -> List[Link]:

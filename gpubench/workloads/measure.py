@@ -5,7 +5,7 @@ import dataclasses
 import itertools
 import math
 import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from gpubench.spec import SampleLine, WorkloadSpec
 from gpubench.workloads import dask_compat
@@ -24,9 +24,10 @@ class Result:
 
     Bytes are sums over the timed repetitions: ``least_moved_bytes`` had to move between worker processes,
     ``seen_bytes`` were seen to, in Dask's transfer logs or by the workload itself; ``links`` are the same bytes by pair
-    of workers (the clock's part only). ``floor`` is what one repetition can't do without: data lies in the same places
-    in all of them. ``slowed_s`` are the seconds waited because of ``slow``; ``answered`` are the addresses of the
-    workers that were there at the end; ``energy_of`` the counters of the last repetition's joules.
+    of workers (the clock's part only), ``pairs`` receiver and sender of what the workers' own connections carried.
+    ``floor`` is what one repetition can't do without: data lies in the same places in all of them. ``slowed_s`` are the
+    seconds waited because of ``slow``; ``answered`` are the addresses of the workers that were there at the end;
+    ``energy_of`` the counters of the last repetition's joules.
     The caller fails the run when ``seen_bytes < least_moved_bytes``.
     """
 
@@ -42,6 +43,7 @@ class Result:
     answered: List[str] = dataclasses.field(default_factory=list)
     figures: Dict[str, Any] = dataclasses.field(default_factory=dict)
     energy_of: Tuple[str, ...] = ()
+    pairs: Set[Tuple[str, str]] = dataclasses.field(default_factory=set)
 
     @property
     def details(self) -> Dict[str, Any]:
@@ -177,6 +179,8 @@ def _repeat(measurement: Measurement, result: Result, is_warmup: bool, slow: flo
     result.answers.append(answer)
     if not is_warmup:
         result.links = summed(result.links + traffic + measurement.links_own)
+        own = measurement.links_own if measurement.by_workers else []
+        result.pairs.update((link["receiver"], link["sender"]) for link in [*traffic, *own])
         result.seen_bytes += sum(link["bytes"] for link in traffic) + measurement.moved_bytes_own
         result.least_moved_bytes += result.floor
     return {

@@ -3,14 +3,23 @@
 Source: NVML API reference: nvmlInit_v2, nvmlDeviceGetCount_v2, nvmlDeviceGetHandleByIndex_v2, nvmlDeviceGetName,
 nvmlSystemGetDriverVersion, nvmlDeviceGetTotalEnergyConsumption (millijoules since the driver was loaded; Volta and
 newer), nvmlDeviceGetCurrentClocksThrottleReasons, nvmlDeviceGetHandleByUUID,
-nvmlDeviceGetDeviceHandleFromMigDeviceHandle, nvmlDeviceGetCpuAffinity (a bit per CPU). 0 is NVML_SUCCESS.
+nvmlDeviceGetDeviceHandleFromMigDeviceHandle, nvmlDeviceGetCpuAffinity (a bit per CPU), nvmlDeviceGetMemoryInfo,
+nvmlDeviceGetUtilizationRates, nvmlDeviceGetComputeMode, nvmlDeviceGetEnforcedPowerLimit (milliwatts),
+nvmlDeviceGetMigMode. 0 is NVML_SUCCESS.
 """
 
 import collections
+import contextlib
 import ctypes
+import itertools
 import os
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+EXCLUSIVE_PROCESS, PROHIBITED = "exclusive-process", "prohibited"
+_COMPUTE_MODES = ("default", "exclusive-thread", PROHIBITED, EXCLUSIVE_PROCESS)  # nvmlComputeMode_t
+_IDLE = 0x1
+"""nvmlClocksThrottleReasonGpuIdle: nothing runs, which slows nothing down."""
 NAME_BYTES = 96  # NVML_DEVICE_NAME_V2_BUFFER_SIZE; the driver's version needs 80
 
 
@@ -21,21 +30,112 @@ class Device(NamedTuple):
     handle: Any
 
 
+def named(text: str) -> List[str]:
+    """The GPUs that a value of ``CUDA_VISIBLE_DEVICES`` names: CUDA reads up to the first word that names none."""
+    words = (word.strip() for word in text.split(","))
+    return list(itertools.takewhile(lambda word: word.isdigit() or word.startswith(("GPU-", "MIG-")), words))
+
+
 def devices() -> Dict[str, Device]:
     """The GPUs that the driver shows to this process, as ``gpu-0``; empty without a driver."""
+    number = ctypes.c_uint(0)
+    try:
+        library = _initialised()
+    except NvmlError:
+        return {}
+    if library.nvmlDeviceGetCount_v2(ctypes.byref(number)) != 0:
+        return {}
+    return _open(str(index) for index in range(number.value))
+
+
+def own() -> Dict[str, Device]:
+    """Those of them that this process may use, as ``CUDA_VISIBLE_DEVICES`` says; all where it says nothing."""
+    return _open(named(os.environ[VISIBLE])) if VISIBLE in os.environ else devices()
+
+
+def _open(words: Iterable[str]) -> Dict[str, Device]:
+    found = {}
+    for word in words:
+        with contextlib.suppress(NvmlError):
+            found[f"gpu-{word}"] = device_of(word)
+    return found
+
+
+class NvmlError(Exception):
+    """NVML doesn't answer; the message says why."""
+
+
+def _initialised() -> Any:
     try:
         library = ctypes.CDLL("libnvidia-ml.so.1")
-    except OSError:
-        return {}
-    number = ctypes.c_uint(0)
-    if library.nvmlInit_v2() != 0 or library.nvmlDeviceGetCount_v2(ctypes.byref(number)) != 0:
-        return {}
-    found = {}
-    for index in range(number.value):
-        handle = ctypes.c_void_p()
-        if library.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(index), ctypes.byref(handle)) == 0:
-            found[f"gpu-{index}"] = Device(library, handle)
-    return found
+    except OSError as error:
+        raise NvmlError(str(error)) from None
+    failed = library.nvmlInit_v2()
+    if failed:
+        raise NvmlError(f"error {failed}")
+    return library
+
+
+def device_of(word: str) -> Device:
+    """The GPU that a word of ``CUDA_VISIBLE_DEVICES`` names: an index, or the UUID of a GPU or of an instance of MIG.
+
+    Raises:
+        NvmlError: there is no such one, or no driver.
+    """
+    library, handle = _initialised(), ctypes.c_void_p()
+    if word.isdigit():
+        failed = library.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(int(word)), ctypes.byref(handle))
+    else:
+        failed = library.nvmlDeviceGetHandleByUUID(word.encode("ascii", "replace"), ctypes.byref(handle))
+    if failed:
+        raise NvmlError(f"error {failed}")
+    return Device(library, handle)
+
+
+def compute_mode(word: str) -> str:
+    """``default``, ``exclusive-process`` or ``prohibited``; empty where NVML doesn't say it (parts of a GPU)."""
+    mode = ctypes.c_uint(0)
+    try:
+        device = device_of(word)
+    except NvmlError:
+        return ""
+    failed = device.library.nvmlDeviceGetComputeMode(device.handle, ctypes.byref(mode))
+    return "" if failed else _COMPUTE_MODES[mode.value]
+
+
+class _Memory(ctypes.Structure):
+    """``nvmlMemory_t``, bytes."""
+
+    _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
+
+
+class _Utilization(ctypes.Structure):
+    """``nvmlUtilization_t``: percent of the last second in which a kernel ran, or memory was read or written."""
+
+    _fields_ = (("gpu", ctypes.c_uint), ("memory", ctypes.c_uint))
+
+
+def used(device: Device) -> Tuple[int, Optional[int]]:
+    """Bytes of its memory that anybody uses, and percent of the last second that it was busy; None: NVML can't say."""
+    memory, utilization = _Memory(), _Utilization()
+    unknown = device.library.nvmlDeviceGetMemoryInfo(device.handle, ctypes.byref(memory))
+    failed = device.library.nvmlDeviceGetUtilizationRates(device.handle, ctypes.byref(utilization))
+    return 0 if unknown else memory.used, None if failed else utilization.gpu
+
+
+def limits() -> str:
+    """What bounds the speed of this node's GPUs: ``4 x 400 W``, ``2 x 400 W in parts (MIG)``; empty without a GPU."""
+    found = collections.Counter(_limits(device) for device in devices().values())
+    return ", ".join(f"{number} x {text}" for text, number in sorted(found.items()))
+
+
+def _limits(device: Device) -> str:
+    milliwatts, mig, pending = ctypes.c_uint(0), ctypes.c_uint(0), ctypes.c_uint(0)
+    unknown = device.library.nvmlDeviceGetEnforcedPowerLimit(device.handle, ctypes.byref(milliwatts))
+    # A driver older than the A100 lacks the function.
+    mig_of = getattr(device.library, "nvmlDeviceGetMigMode", None)
+    whole = mig_of is None or mig_of(device.handle, ctypes.byref(mig), ctypes.byref(pending)) or not mig.value
+    return ("unknown" if unknown else f"{milliwatts.value / 1000:.0f} W") + ("" if whole else " in parts (MIG)")
 
 
 def joules(device: Device) -> Optional[float]:
@@ -46,10 +146,13 @@ def joules(device: Device) -> Optional[float]:
 
 
 def throttle_reasons(device: Device) -> Optional[int]:
-    """Why its clock is below the highest now, as NVML's bits (nvmlClocksThrottleReason*); None where it can't say."""
+    """Why its clock is below the highest now, as NVML's bits (nvmlClocksThrottleReason*); None where it can't say.
+
+    That it is idle is no reason.
+    """
     reasons = ctypes.c_ulonglong(0)
     failed = device.library.nvmlDeviceGetCurrentClocksThrottleReasons(device.handle, ctypes.byref(reasons))
-    return None if failed else reasons.value
+    return None if failed else reasons.value & ~_IDLE
 
 
 def models() -> str:
@@ -69,19 +172,14 @@ def cpus_near(device: str) -> Tuple[List[int], str]:
 
     ``device`` is a word of ``CUDA_VISIBLE_DEVICES``: an index, or the UUID of a GPU or of an instance of MIG.
     """
-    try:
-        library = ctypes.CDLL("libnvidia-ml.so.1")
-    except OSError as error:
-        return [], str(error)
-    handle = ctypes.c_void_p()
     words = (os.sysconf("SC_NPROCESSORS_CONF") + 63) // 64
     bits = (ctypes.c_ulong * words)()
-    failed = library.nvmlInit_v2()
-    if not failed and device.isdigit():
-        failed = library.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(int(device)), ctypes.byref(handle))
-    elif not failed:
-        failed = library.nvmlDeviceGetHandleByUUID(device.encode("ascii", "replace"), ctypes.byref(handle))
-    if not failed and device.startswith("MIG-"):  # an older driver has no such function, and no MIG
+    try:
+        library, handle = device_of(device)
+    except NvmlError as error:
+        return [], str(error)
+    failed = 0
+    if device.startswith("MIG-"):  # an older driver has no such function, and no MIG
         failed = library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle, ctypes.byref(handle))
     failed = failed or library.nvmlDeviceGetCpuAffinity(handle, ctypes.c_uint(words), bits)
     if failed:

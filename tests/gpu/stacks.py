@@ -38,9 +38,10 @@ class GpuStack:
         """Those of a run's processes. ``nvml`` is the directory of the stand-in.
 
         Over ucx a worker makes a context on its GPU before UCX starts: numba's simulator, or the stand-in for
-        ``cuda.core``, do as if.
+        ``cuda.core``, do as if. UCX loads its module for GPU memory, with the stand-in for the driver's library.
         """
-        libraries = [str(nvml), *(path for path in (self.env.get("LD_LIBRARY_PATH"),) if path)]
+        driver = [str(nvml / "cuda")] if protocol == "ucx" else []
+        libraries = [str(nvml), *driver, *(path for path in (self.env.get("LD_LIBRARY_PATH"),) if path)]
         # The workers' CPUs: the first two that this test may use.
         cpus = ",".join(map(str, sorted(os.sched_getaffinity(0))[:2]))
         found = {

@@ -19,12 +19,13 @@ import pytest
 
 from gpubench.images.kinds.base import images_root
 from gpubench.images.kinds.venvs import ensure
-from gpubench.spec import Deadlines
+from gpubench.spec import Deadlines, WorkloadSpec
 from gpubench.spec.near_gpu import cpu_list
 from tests.conftest import ROOT, need
 from tests.gpu.stacks import IMAGES, STACKS, STAND_INS, obtain
 from tests.node.runners import Runner
 from tests.node.specs_by_hand import node_half, quiet_environment
+from tests.workloads.running import complete
 
 TWO_SOCKETS = {1: [0], 2: [0, 1], 8: [0, 0, 0, 0, 1, 1, 1, 1]}
 """By number of GPUs: for each the place, among the two CPUs, of the one near it."""
@@ -37,7 +38,8 @@ Start = Callable[..., "tuple[Any, list[dict[str, Any]]]"]
 def start(nvml: Path, python39: str, tmp_path: Path) -> Iterator[Start]:
     """A run of one small workload on the GPUs of a node: its record, and what its processes said of themselves.
 
-    ``variables`` are further ones of its processes; ``apart`` those of the supervisor of a scheduler that is elsewhere.
+    ``variables`` are further ones of its processes, ``supervisor`` of its supervisor, ``apart`` those of the supervisor
+    of a scheduler that is elsewhere.
     """
     need(len(os.sched_getaffinity(0)) > 1, "two CPUs, to tell the workers of one GPU from those of another")
     runners: list[Runner] = []
@@ -47,6 +49,7 @@ def start(nvml: Path, python39: str, tmp_path: Path) -> Iterator[Start]:
         more = {"STAND_IN_NODE": node, "STAND_IN_GPUS": str(gpus)}
         variables = found.variables(nvml, protocol, {**more, **changes.pop("variables", {})})
         apart: dict[str, str] | None = changes.pop("apart", None)
+        changes_of_supervisor: dict[str, str] = changes.pop("supervisor", {})
         runner = Runner(
             [found.python],
             tmp_path,
@@ -63,6 +66,7 @@ def start(nvml: Path, python39: str, tmp_path: Path) -> Iterator[Start]:
             },
         )
         runners.append(runner)
+        more.update(changes_of_supervisor)
         # The supervisor, too, finds NVML: it counts the GPUs of the node.
         more["LD_LIBRARY_PATH"] = variables["LD_LIBRARY_PATH"]
         if apart is not None:
@@ -107,7 +111,8 @@ def test_every_gpu_worker_has_its_own_gpu_and_the_cpus_near_it(
     record, processes = start(stack, gpus, protocol, rmm_pool=str(POOL))
     assert (record.status, record.reason) == ("ok", "")
     assert places(processes) == on_own(gpus, [[cpu] for cpu in TWO_SOCKETS[gpus]])
-    assert [one["memory_pool"]["pool_bytes"] for one in of_workers(processes)] == [POOL] * gpus
+    pools = [one["memory_pool"] for one in of_workers(processes)]
+    assert [(pool["pool_bytes"], pool["arrays"]) for pool in pools] == [(POOL, "rmm")] * gpus
     assert {one["ucx"]["loaded"] for one in processes} == {"1.19.0" if protocol == "ucx" else "none"}
     assert not [line for line in record.warnings if "GPU" in line]
     # What the binding has set in the parent of a worker before, the worker was not given.
@@ -246,6 +251,127 @@ def test_a_scheduler_without_gpu_beside_workers_whose_bar1_is_as_large_as_their_
     assert (record.status, record.reason) == ("ok", "")
     ratios = [(one["role"], one["ucx"]["env"].get("UCX_CUDA_COPY_MAX_REG_RATIO")) for one in processes]
     assert sorted(ratios) == [("client", "1.0"), ("scheduler", None), ("worker", "1.0"), ("worker", "1.0")]
+
+
+def shuffled(size: int) -> list[WorkloadSpec]:
+    """All workers send to all others."""
+    params = complete("transpose-sum", {"size": size, "chunk": size // 2})
+    return [WorkloadSpec("transpose-sum", "dask", params, reps=2, warmup=0, timeout_s=60.0)]
+
+
+@pytest.mark.system
+def test_a_run_whose_workers_lack_a_transport_that_the_site_needs_fails(start: Start) -> None:
+    needs = {"same_node": ["cuda_ipc"], "between_nodes": []}
+    record, _ = start("ucxx-0.45.1", 2, "ucx", need_transport=needs, workloads=shuffled(400))
+    assert record.status == "failed"
+    assert record.reason.startswith("worker-0-0-")
+    assert record.reason.endswith(
+        " sent and received by tcp only, the site needs cuda_ipc on the same node (need_transport.same_node)"
+    )
+
+
+@pytest.mark.system
+def test_a_run_whose_ucx_has_no_module_for_gpu_memory_fails(start: Start, nvml: Path, python39: str) -> None:
+    ucx = obtain("ucxx-0.52.0", python39).env["LD_LIBRARY_PATH"]
+    record, _ = start("ucxx-0.52.0", 1, "ucx", variables={"LD_LIBRARY_PATH": f"{nvml}:{ucx}"})
+    assert record.status == "failed"
+    assert " has UCX without its module for GPU memory (libuct_cuda): " in record.reason
+
+
+CHANGING = """
+import gc, sys
+collect = gc.collect
+def change(*words):
+    if sys._getframe(1).f_code.co_name == "clean":
+        import rmm
+        rmm.mr.set_current_device_resource(rmm.mr.CudaMemoryResource())
+    return collect(*words)
+gc.collect = change
+"""
+"""At the end of a workload, when the worker is cleaned, its memory resource is another one."""
+
+
+@pytest.mark.system
+def test_a_run_one_of_whose_workloads_changes_the_memory_pool_fails(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "changing").mkdir()
+    (tmp_path / "changing" / "sitecustomize.py").write_text(CHANGING)
+    path = f"{tmp_path / 'changing'}:{STAND_INS}"
+    record, _ = start("ucx-py-0.35", 1, "tcp", rmm_pool=str(POOL), variables={"PYTHONPATH": path})
+    assert record.status == "failed"
+    assert record.reason.startswith("tasks changed how worker-0-0 (pid ")
+    assert record.reason.endswith(" before, CudaMemoryResource of 0 bytes, arrays by rmm after it")
+
+
+SPILLING = """
+import json, tempfile, types
+from dask.sizeof import sizeof
+from dask_cuda.device_host_file import DeviceHostFile
+from gpubench.workloads import dask_compat
+class Data:
+    __cuda_array_interface__ = {}
+sizeof.register(Data)(lambda data: 1000)
+data = DeviceHostFile(tempfile.mkdtemp(), device_memory_limit=2500, memory_limit=10**6)
+worker = types.SimpleNamespace(data=data, metrics={})
+dask_compat.count_spilling(worker)
+said = []
+for number in range(4):
+    data[str(number)] = Data()
+    said.append(worker.metrics[dask_compat.SPILLED](worker)["from_gpu"])
+assert isinstance(data["0"], Data)
+data["host"], data["more"] = b"0" * 600_000, b"1" * 600_000
+print(json.dumps([said, dask_compat.spilled(worker)]))
+"""
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("stack", STACKS)
+def test_what_dask_cuda_moves_from_a_gpu_to_main_memory_and_to_disk_is_counted(
+    nvml: Path, python39: str, stack: str
+) -> None:
+    found = obtain(stack, python39)
+    variables = found.variables(nvml, "tcp", {})
+    variables["PYTHONPATH"] += f":{ROOT}"
+    words = [found.python, "-c", SPILLING]
+    done = subprocess.run(
+        words, env=quiet_environment(**variables), capture_output=True, text=True, timeout=150, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    # A result that comes back moves another one.
+    said, spilled = json.loads(done.stdout)
+    assert (said, spilled["from_gpu"]) == ([0, 0, 1000, 2000], 3000)
+    assert 600_000 <= spilled["to_disk"] < 700_000
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("gpus", "changes", "said"),
+    [
+        (
+            2,
+            {"supervisor": {"CUDA_VISIBLE_DEVICES": "1"}},
+            "2 workers need a GPU each, and 1 are there (CUDA_VISIBLE_DEVICES=1, NVML knows 2)",
+        ),
+        (1, {"supervisor": {"CUDA_VISIBLE_DEVICES": "NoDevFiles"}}, "1 workers need a GPU each, and 0 are there"),
+        (1, {"variables": {"STAND_IN_NVML_MODE": "3"}}, "GPU 0 is in compute mode exclusive-process: client and"),
+        (1, {"variables": {"STAND_IN_NVML_MODE": "2"}}, "GPU 0 is in compute mode prohibited: "),
+    ],
+)
+def test_where_a_worker_can_have_no_gpu_of_its_own_one_line_says_so(
+    start: Start, gpus: int, changes: dict[str, Any], said: str
+) -> None:
+    record, _ = start("ucxx-0.45.1", gpus, "tcp", **changes)
+    assert record.status == "failed"
+    assert record.reason.startswith(f"worker-0-0 ended: exit code 1: {said}")
+
+
+@pytest.mark.system
+def test_a_run_on_gpus_that_somebody_uses_has_a_warning(start: Start) -> None:
+    more = {"STAND_IN_NVML_USED": "12", "STAND_IN_NVML_BUSY": "40"}
+    record, _ = start("ucxx-0.45.1", 1, "tcp", supervisor=more)
+    assert (record.status, record.reason) == ("ok", "")
+    assert [line for line in record.warnings if "used" in line] == [
+        f"before this run somebody else used GPU 0: 12.0 GB, 40 % busy on {record.hosts[0]}"
+    ]
 
 
 MATRIX = [

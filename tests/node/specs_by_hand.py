@@ -43,6 +43,7 @@ def run_spec(**changes: Any) -> RunSpec:
         variant_env=[],
         env_allow=["PATH"],
         expect_transport=[],
+        need_transport={},
         expect_ucx="1.19.0",
         workloads=[WorkloadSpec("tasks", "dask", complete("tasks", {"count": 5}), reps=2, warmup=1, timeout_s=120.0)],
         deadlines=Deadlines(start_s=60.0, stop_s=30.0, silence_s=60.0),

@@ -14,8 +14,8 @@ from gpubench.node.build import packages, packages_id, packages_in_manifest
 from gpubench.node.checks import (
     CheckError,
     binding_environment,
-    check_affinity,
     check_moved,
+    check_needed,
     check_packages,
     check_processes,
     check_protocol,
@@ -148,39 +148,6 @@ def test_a_scheduler_without_the_workers_gpus_is_no_contradiction_but_workers_ag
     assert refusal(planned, [process("scheduler")]).startswith("scheduler (pid 7 on n0) started with UCX_TLS=tcp, pl")
 
 
-def gpu_worker(device: str, near: list[int], affinity: list[int], *, unknown: str = "", **more: Any) -> dict[str, Any]:
-    place = {"device": device, "near": near, "unknown": unknown, "step": [0, 1, 2, 3]}
-    return {"name": f"worker-0-0-{device}", "pid": 7, "host": "n0", "affinity": affinity, "gpu": place, **more}
-
-
-def test_a_gpu_worker_on_the_cpus_near_its_gpu_is_right() -> None:
-    assert check_affinity([gpu_worker("0", [0, 1], [0, 1]), gpu_worker("1", [2, 3], [2, 3])]) == []
-
-
-@pytest.mark.parametrize("affinity", [[2, 3], [0], [0, 1, 2], [0, 1, 2, 3]])
-def test_a_gpu_worker_on_any_other_cpus_is_named(affinity: list[int]) -> None:
-    with pytest.raises(
-        CheckError, match=r"^worker-0-0-0 \(pid 7 on n0\) has GPU 0, and is bound to CPUs .* instead of 0-1$"
-    ):
-        check_affinity([gpu_worker("1", [2, 3], [2, 3]), gpu_worker("0", [0, 1], affinity)])
-
-
-def test_where_the_step_lacks_cpus_near_a_gpu_one_line_says_so() -> None:
-    hosts = ["n0", "n1", "n2"]
-    workers = [gpu_worker(device, [8, 9], [0, 1, 2, 3], host=host) for device in "45" for host in hosts]
-    workers += [gpu_worker("6", [3, 4], [3]), gpu_worker("0", [0, 1], [0, 1])]
-    workers += [gpu_worker("7", [], [0, 1], unknown="error 3")]
-    assert check_affinity(workers) == [
-        "GPU workers may not use all CPUs near their GPUs: 1 of the 2 CPUs 3-4 near GPU 6 on n0; "
-        "NVML says no CPUs (error 3) near GPU 7 on n0; none of the 2 CPUs 8-9 near GPU 4,5 on n0, n1 and 1 more"
-    ]
-
-
-def test_a_gpu_worker_must_be_on_the_cpus_near_its_gpu_that_the_step_has() -> None:
-    with pytest.raises(CheckError, match=r"is bound to CPUs 0-3 instead of 3$"):
-        check_affinity([gpu_worker("6", [3, 4], [0, 1, 2, 3])])
-
-
 def test_a_setting_that_did_not_arrive_or_was_not_planned_is_named() -> None:
     assert refusal(SPEC, cluster(env_at_start={})) == "worker (pid 7 on n0) started with no UCX_*, planned UCX_TLS=tcp"
     more = {"UCX_TLS": "tcp", "UCX_RNDV_THRESH": "1"}
@@ -237,29 +204,78 @@ def test_an_address_of_another_protocol_is_named() -> None:
         check_protocol(SPEC, ["ucxx://127.0.0.1:1", "tcp://127.0.0.1:2"])
 
 
+def far(lane: str) -> dict[str, list[str]]:
+    return {"inter-node": [lane]}
+
+
 def test_the_transports_of_all_processes_are_found() -> None:
-    lanes = {"scheduler": ["tcp/lo"], "w1": ["self/memory", "tcp/lo"], "w2": ["tcp/eth0", "tcp/lo"]}
+    lanes = {"scheduler": far("tcp/lo"), "w1": {"self": ["self/memory"], **far("tcp/lo")}, "w2": far("tcp/eth0")}
     assert check_transport(SPEC, lanes) == ["tcp"]
     either = run_spec(protocol="ucx", expect_transport=[])
-    assert check_transport(either, {"w1": ["rc_mlx5/mlx5_0:1"], "w2": ["tcp/lo"]}) == ["rc_mlx5", "tcp"]
+    assert check_transport(either, {"w1": far("rc_mlx5/mlx5_0:1"), "w2": far("tcp/lo")}) == ["rc_mlx5", "tcp"]
 
 
 def test_a_foreign_transport_is_named() -> None:
     with pytest.raises(CheckError, match=r"^UCX used posix, tcp, the site expects tcp$"):
-        check_transport(SPEC, {"w1": ["tcp/lo"], "w2": ["posix/memory"]})
+        check_transport(SPEC, {"w1": far("tcp/lo"), "w2": {"intra-node": ["posix/memory"]}})
 
 
 def test_a_lane_to_itself_alone_is_not_the_expected_transport() -> None:
     with pytest.raises(CheckError, match=r"^UCX used none, the site expects tcp$"):
-        check_transport(SPEC, {"w1": ["self/memory"]})
+        check_transport(SPEC, {"w1": {"self": ["self/memory"]}})
 
 
 def test_a_process_without_a_lane_leaves_the_transport_unknown() -> None:
     message = "^UCX reported no lane in w2: which transport ran is unknown$"
     with pytest.raises(CheckError, match=message):
-        check_transport(SPEC, {"w1": ["tcp/lo"], "w2": []})
+        check_transport(SPEC, {"w1": far("tcp/lo"), "w2": {}})
     with pytest.raises(CheckError, match=r"no lane in any process"):
         check_transport(SPEC, {})
+
+
+NEEDS = run_spec(protocol="ucx", need_transport={"same_node": ["cuda_ipc"], "between_nodes": ["rc_mlx5", "dc_mlx5"]})
+WORKERS = {f"ucxx://{name}": {"name": name, "host": name[:2]} for name in ("n0a", "n0b", "n1a")}
+A, B, FAR = WORKERS
+NVLINK = {"intra-node": ["cuda_ipc/cuda", "tcp/lo"], "self": ["self/memory"]}
+INFINIBAND = {"inter-node": ["dc_mlx5/mlx5_0:1", "tcp/ib0"]}
+
+
+@pytest.mark.parametrize(
+    ("pair", "lanes", "said"),
+    [
+        ((A, B), {A: NVLINK, B: NVLINK}, ""),
+        ((A, FAR), {A: {**NVLINK, **INFINIBAND}, FAR: INFINIBAND}, ""),
+        # Of UCX before 1.15 nobody knows whose lane it is.
+        ((A, FAR), {A: {"unknown": ["rc_mlx5/mlx5_0:1"]}, FAR: {"unknown": ["rc_mlx5/mlx5_0:1"]}}, ""),
+        (
+            (A, B),
+            {A: NVLINK, B: {"intra-node": ["tcp/lo", "posix/memory"], "self": ["cuda_ipc/cuda"]}},
+            "n0b on n0 sent and received by posix, tcp only, the site needs cuda_ipc on the same node "
+            "(need_transport.same_node)",
+        ),
+        (
+            (FAR, A),
+            {A: {**NVLINK, "inter-node": ["tcp/ib0"], "intra-node": ["rc_mlx5/mlx5_0:1"]}, FAR: INFINIBAND},
+            "n0a on n0 sent and received by tcp only, the site needs rc_mlx5 or dc_mlx5 between nodes "
+            "(need_transport.between_nodes)",
+        ),
+        ((A, B), {A: {"self": ["self/memory"]}, B: NVLINK}, "n0a on n0 sent and received by no transport only"),
+    ],
+)
+def test_workers_that_sent_each_other_data_have_a_transport_that_the_site_needs_there(
+    pair: tuple[str, str], lanes: dict[str, dict[str, list[str]]], said: str
+) -> None:
+    check_needed(run_spec(protocol="ucx"), {pair}, WORKERS, lanes)
+    if not said:
+        check_needed(NEEDS, {pair}, WORKERS, lanes)
+        return
+    with pytest.raises(CheckError) as caught:
+        check_needed(NEEDS, {pair}, WORKERS, lanes)
+    assert str(caught.value).startswith(said)
+
+
+def test_workers_that_sent_each_other_nothing_need_no_transport() -> None:
+    check_needed(NEEDS, {(A, B)}, WORKERS, {A: NVLINK, B: NVLINK, FAR: {"inter-node": ["tcp/ib0"]}})
 
 
 def test_under_tcp_there_is_no_transport_to_look_for() -> None:

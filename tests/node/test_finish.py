@@ -35,6 +35,7 @@ def result(*statuses: str, error: str = "") -> dict[str, Any]:
         "error": error,
         "transport": ["tcp"],
         "lanes": ["self/memory", "tcp/lo"],
+        "carriers": ["tcp"],
         "processes": [PROCESS],
         "workloads": workloads,
         "dask_config": {"a": 1},
@@ -93,7 +94,7 @@ def test_without_a_client_every_workload_shares_the_runs_fate(record: RunRecord,
 def test_the_provenance_says_what_ran_where_and_what_nobody_planned(record: RunRecord) -> None:
     found = provenance(SPEC, record, result("ok", "ok", "ok"), [{"rank": 0}, {"rank": 1}])
     assert found == json.loads(json.dumps(found))
-    assert found["transport"] == {"lanes": ["self/memory", "tcp/lo"], "observed": ["tcp"]}
+    assert found["transport"] == {"lanes": ["self/memory", "tcp/lo"], "observed": ["tcp"], "carriers": ["tcp"]}
     assert found["binding_env"] == {"UCX_X": "1"}
     assert (found["manifest"], found["node_half"], found["attempt"]) == (SPEC.manifest, "f" * 64, 2)
     assert [node["rank"] for node in found["nodes"]] == [0, 1]

@@ -114,7 +114,10 @@ def test_a_cluster_that_does_not_start_is_a_failed_run_with_cause_and_last_lines
     runner = campaign()
     assert runner.run(UCX_TLS="bogus") == (0, "")
     record = runner.record()
-    assert (record.status, record.reason) == ("failed", "the scheduler ended while starting: exit code 1")
+    assert (record.status, record.reason) == (
+        "failed",
+        "the scheduler ended while starting: exit code 1: ModuleNotFoundError: No module named 'distributed'",
+    )
     assert record.cause["process"] == "scheduler"
     assert record.cause["last_lines"][-1] == "ModuleNotFoundError: No module named 'distributed'"
     assert [(item.workload, item.status, item.reason) for item in record.workloads] == [

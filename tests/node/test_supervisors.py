@@ -180,7 +180,7 @@ def test_a_process_that_dies_before_it_forks_fails_the_run(run: Start) -> None:
     os.kill(pid(runner, "forks"), signal.SIGKILL)
     assert codes(runner) == [0]
     record = runner.record()
-    assert (record.status, record.reason) == ("failed", "the scheduler ended while starting: exit code 1")
+    assert (record.status, record.reason) == ("failed", "the scheduler ended while starting: exit code 1: imports")
     assert record.cause["last_lines"] == ["imports"]
 
 
@@ -197,7 +197,7 @@ def test_a_client_that_fails_fails_the_run_with_its_last_lines(run: Start) -> No
     runner = run(env={"CLIENT": "fails"})
     assert codes(runner) == [0]
     record = runner.record()
-    assert (record.status, record.reason) == ("failed", "the client ended: exit code 40")
+    assert (record.status, record.reason) == ("failed", "the client ended: exit code 40: gpubench run: nobody there")
     assert record.cause["last_lines"] == ["client stands", "gpubench run: nobody there"]
 
 

@@ -86,15 +86,17 @@ def worker(**changes: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("one", "paused", "spilled"),
+    ("one", "paused", "spilled", "from_gpu"),
     [
-        (worker(status=types.SimpleNamespace(name="paused")), True, 0),
-        (worker(metrics={"spilled_bytes": {"memory": 9, "disk": 5}}), False, 5),
-        (worker(metrics={"spilled_bytes": 7}), False, 7),
+        (worker(status=types.SimpleNamespace(name="paused")), True, 0, 0),
+        (worker(metrics={"spilled_bytes": {"memory": 9, "disk": 5}}), False, 5, 0),
+        (worker(metrics={"spilled_bytes": 7}), False, 7, 0),
+        (worker(metrics={dask_compat.SPILLED: {"from_gpu": 3, "to_disk": 0}}), False, 0, 3),
+        (worker(metrics={dask_compat.SPILLED: {"from_gpu": 3, "to_disk": 2}}), False, 2, 3),
     ],
 )
-def test_a_worker_short_of_memory_is_paused_or_has_spilled(one: Any, paused: bool, spilled: int) -> None:
+def test_a_worker_short_of_memory_is_paused_or_has_spilled(one: Any, paused: bool, spilled: int, from_gpu: int) -> None:
     scheduler = types.SimpleNamespace(workers={"tcp://a": one, "tcp://b": worker(), "tcp://c": worker(metrics={})})
     assert dask_compat.short_of_memory(scheduler) == {
-        "tcp://a": {"name": "w", "paused": paused, "used": 100, "spilled": spilled, "limit": 200}
+        "tcp://a": {"name": "w", "paused": paused, "used": 100, "spilled": spilled, "from_gpu": from_gpu, "limit": 200}
     }

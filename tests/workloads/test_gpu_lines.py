@@ -17,12 +17,11 @@ from typing import Any
 import pytest
 
 import gpubench
-from gpubench.node.checks import CheckError, check_pools
 from gpubench.spec import Deadlines, WorkloadSpec
 from gpubench.workloads.catalogue import CATALOGUE
 from tests.gpu.stacks import GpuStack, obtain
 from tests.node.runners import Runner
-from tests.node.specs_by_hand import node_half, quiet_environment, run_spec
+from tests.node.specs_by_hand import node_half, quiet_environment
 
 STAND_INS = Path(__file__).parents[1] / "stand_ins" / "gpu"
 PACKAGE = Path(gpubench.__file__).parent
@@ -173,7 +172,17 @@ def test_a_gpu_is_there_when_nvml_counts_one(environment: Environment, more: dic
 
 @pytest.mark.parametrize(
     ("workers", "allotted", "shown"),
-    [(1, "", "0"), (2, "", "0,1"), (3, "", ""), (4, "", ""), (1, "2", "2"), (1, "1,2", "1"), (2, "1", "1")],
+    [
+        (1, "", "0"),
+        (2, "", "0,1"),
+        (3, "", "0,1,2"),
+        (4, "", "0,1,2"),
+        (1, "2", "2"),
+        (1, "1,2", "1"),
+        (2, "1", "1"),
+        (1, "NoDevFiles", ""),
+        (2, "0,-1,2", "0"),
+    ],
 )
 def test_of_more_gpus_than_workers_the_first_of_those_that_the_job_was_given_are_shown(
     environment: Environment, workers: int, allotted: str, shown: str
@@ -259,7 +268,7 @@ def test_every_workload_runs_on_gpu_workers_and_every_line_about_gpus_is_execute
     assert {item.workload for item in record.workloads if item.status == "ok"} >= {"merge", "transpose-sum", "message"}
     provenance = json.loads((runner.run_dir() / "provenance.json").read_text())
     workers = [one for one in provenance["processes"] if one["role"] == "worker"]
-    pool = {"resources": ["PoolMemoryResource", "CudaMemoryResource"], "pool_bytes": POOL}
+    pool = {"resources": ["PoolMemoryResource", "CudaMemoryResource"], "pool_bytes": POOL, "arrays": "rmm"}
     assert [one["memory_pool"] for one in workers] == [pool, pool]
 
     for more in ({}, {"STAND_IN_NVML_INIT": "9"}, {"LD_LIBRARY_PATH": ""}):
@@ -278,35 +287,3 @@ def test_every_workload_runs_on_gpu_workers_and_every_line_about_gpus_is_execute
     for name in FILES:
         missed = {line for line in executable(PACKAGE.parent / name) if f"{name}:{line}" not in seen}
         assert missed == set(), name
-
-
-WORKER = {"role": "worker", "pid": 7, "host": "a"}
-NONE: dict[str, Any] = {"resources": ["CudaMemoryResource"], "pool_bytes": 0}
-SOME: dict[str, Any] = {"resources": ["PoolMemoryResource", "CudaMemoryResource"], "pool_bytes": POOL}
-ASYNC: dict[str, Any] = {"resources": ["CudaAsyncMemoryResource"], "pool_bytes": 0}
-
-
-@pytest.mark.parametrize(
-    ("wanted", "found", "refused"),
-    [
-        (str(POOL), SOME, ""),
-        (str(POOL + 100), SOME, ""),
-        (str(2 * POOL), SOME, "allocates with PoolMemoryResource over CudaMemoryResource of 1073741824 bytes"),
-        (str(POOL), NONE, "allocates with CudaMemoryResource of 0 bytes, the site wants the memory pool 1073741824"),
-        (str(POOL), {}, "has no RMM, the site wants the memory pool 1073741824"),
-        ("none", NONE, ""),
-        ("none", SOME, "the site wants the memory pool none"),
-        ("none", ASYNC, "allocates with CudaAsyncMemoryResource"),
-        ("default", SOME, ""),
-        ("default", {}, ""),
-    ],
-)
-def test_a_memory_pool_that_the_site_does_not_want_fails_the_run(
-    wanted: str, found: dict[str, Any], refused: str
-) -> None:
-    spec = run_spec(device="gpu", rmm_pool=wanted)
-    if not refused:
-        check_pools(spec, [{**WORKER, "memory_pool": found}])
-        return
-    with pytest.raises(CheckError, match=refused):
-        check_pools(spec, [{**WORKER, "memory_pool": found}])

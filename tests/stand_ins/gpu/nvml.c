@@ -3,7 +3,8 @@
  * STAND_IN_NODE names the node (see `nodes` below; without it two GPUs that are near all CPUs), STAND_IN_GPUS another
  * number of GPUs (0 to 8), STAND_IN_CPUS the CPUs that are near GPUs, "0,1" without it: a test machine may have two CPUs,
  * and a process may use only some of them. STAND_IN_NVML_INIT is what init answers (0: success); likewise
- * STAND_IN_NVML_AFFINITY, STAND_IN_NVML_ENERGY, STAND_IN_NVML_THROTTLE and STAND_IN_NVML_NAME.
+ * STAND_IN_NVML_AFFINITY, STAND_IN_NVML_ENERGY, STAND_IN_NVML_THROTTLE and STAND_IN_NVML_NAME. STAND_IN_NVML_USED (GB)
+ * and STAND_IN_NVML_BUSY (percent) are what somebody else has of every GPU, STAND_IN_NVML_MODE is its compute mode.
  * Each GPU uses a joule between two readings. GPU i has i GB less than GPU 0: a limit tells whose it is. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,8 +168,21 @@ int nvmlDeviceGetMemoryInfo(handle device, unsigned long long memory[3])
     if (!known(device))
         return INVALID_ARGUMENT;
     memory[0] = memory[1] = (node()->memory - index_of(device)) * GB / (is_mig(device) ? INSTANCES : 1);
-    memory[2] = 0;
+    memory[2] = (unsigned long long)number("STAND_IN_NVML_USED", 0) * GB; /* somebody's */
+    memory[1] -= memory[2];
     return SUCCESS;
+}
+
+int nvmlDeviceGetComputeMode(handle device, unsigned int *mode)
+{
+    *mode = (unsigned int)number("STAND_IN_NVML_MODE", 0);
+    return is_mig(device) ? NOT_SUPPORTED : SUCCESS;
+}
+
+int nvmlDeviceGetEnforcedPowerLimit(handle device, unsigned int *milliwatts)
+{
+    *milliwatts = 400000;
+    return known(device) && !is_mig(device) ? SUCCESS : INVALID_ARGUMENT;
 }
 
 int nvmlDeviceGetBAR1MemoryInfo(handle device, unsigned long long memory[3])
@@ -276,7 +290,8 @@ int nvmlDeviceGetComputeRunningProcesses_v3(handle device, unsigned int *n, void
 
 int nvmlDeviceGetUtilizationRates(handle device, unsigned int percent[2])
 {
-    percent[0] = percent[1] = 0;
+    percent[0] = (unsigned int)number("STAND_IN_NVML_BUSY", 0);
+    percent[1] = 0;
     return is_mig(device) ? NOT_SUPPORTED : SUCCESS;
 }
 

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from gpubench.node.ucx import lanes, mapped, transports, unused
+from gpubench.node.ucx import mapped
+from gpubench.node.ucx_log import carriers, every, lanes, transports, unused
 from tests.conftest import need
 
 INTER = "[1795185083.361571] [vm:14310:0]      ucp_worker.c:1903 UCX  INFO    ucp_context_0 inter-node cfg#0 tag(tcp/lo)  rma_am(tcp/lo)  am(tcp/lo)  stream(tcp/lo)"
@@ -35,28 +36,72 @@ UNUSED = "[1795184933.521649] [vm:13524:0]          parser.c:2359 UCX  WARN  unu
     ],
 )
 def test_every_lane_of_a_configuration_is_found_in_old_and_new_logs(log: str, expected: list[str]) -> None:
-    assert lanes(log) == expected
+    assert every(lanes(log)) == expected
+
+
+def test_lanes_are_told_apart_by_who_the_peer_is_where_ucx_says_it() -> None:
+    assert lanes("\n".join([INTER, INTRA, OWN, RAILS, OLDER])) == {
+        "inter-node": ["cuda_copy/cuda", "rc_mlx5/mlx5_0:1", "rc_mlx5/mlx5_1:1", "tcp/lo"],
+        "intra-node": ["tcp/lo"],
+        "self": ["self/memory"],
+        "unknown": ["cma/memory", "posix/memory", "rc_mlx5/mlx5_0:1"],
+    }
 
 
 def test_lanes_of_all_lines_are_found_once_among_everything_else() -> None:
     log = "\n".join([VERSION, SETTINGS, UNUSED, INTER, INTRA, INTER, RAILS, ""])
-    assert lanes(log) == ["cuda_copy/cuda", "rc_mlx5/mlx5_0:1", "rc_mlx5/mlx5_1:1", "tcp/lo"]
+    assert every(lanes(log)) == ["cuda_copy/cuda", "rc_mlx5/mlx5_0:1", "rc_mlx5/mlx5_1:1", "tcp/lo"]
 
 
 @pytest.mark.parametrize("log", ["", VERSION, SETTINGS, UNUSED, "tag(tcp/lo)", INTER.split("cfg#", maxsplit=1)[0]])
 def test_a_log_without_a_configuration_reports_no_lane(log: str) -> None:
-    assert lanes(log) == []
+    assert lanes(log) == {}
 
 
-def test_a_line_that_is_cut_off_reports_only_whole_lanes() -> None:
-    assert lanes(RAILS[: RAILS.index(" cuda_copy")]) == []
-    assert lanes(INTER[: INTER.index("  stream") + 10]) == ["tcp/lo"]
+def test_of_a_line_that_is_cut_off_the_last_word_does_not_count() -> None:
+    """UCX's buffer holds 256 characters: UCS_STRING_BUFFER_ONSTACK(strb, 256) in ucp_worker.c of 1.14 to 1.22."""
+    assert every(lanes(RAILS[: RAILS.index(" cuda_copy")])) == ["rc_mlx5/mlx5_0:1"]
+    assert every(lanes(INTER[: INTER.index("  stream") + 10])) == ["tcp/lo"]
+    rails = " ".join(f"rc_mlx5/mlx5_{rail}:1" for rail in range(16))
+    line = RAILS.partition("0x100b240")[2].partition("tag(")[0] + f"tag({rails})"
+    cut = RAILS.partition("0x100b240")[0] + line[:256]
+    assert every(lanes(cut)) == sorted(f"rc_mlx5/mlx5_{rail}:1" for rail in range(13))
 
 
 def test_a_lane_to_itself_is_no_transport() -> None:
-    assert transports(lanes("\n".join([INTER, OWN, RAILS]))) == ["cuda_copy", "rc_mlx5", "tcp"]
-    assert transports(lanes(OWN)) == []
+    assert transports(every(lanes("\n".join([INTER, OWN, RAILS])))) == ["cuda_copy", "rc_mlx5", "tcp"]
+    assert transports(every(lanes(OWN))) == []
     assert transports([]) == []
+
+
+# ucx_perftest -t tag_bw with UCX_PROTO_INFO=y, between two processes of one machine: 1.19.0, then 1.22.0.
+TABLE_OF_1_19 = """
+[1795768247.591372] [vm:8499 :0]   +---------------------------+----------------------------------------------------------+
+[1795768247.591373] [vm:8499 :0]   | perftest intra-node cfg#0 | tagged message by ucp_tag_send* from host memory         |
+[1795768247.591374] [vm:8499 :0]   +---------------------------+-------------------------------------------+--------------+
+[1795768247.591375] [vm:8499 :0]   |                     0..92 | eager short                               | posix/memory |
+[1795768247.591375] [vm:8499 :0]   |                  93..5345 | eager copy-in copy-out                    | posix/memory |
+[1795768247.591375] [vm:8499 :0]   |                 5346..inf | (?) rendezvous zero-copy read from remote | cma/memory   |
+[1795768247.591376] [vm:8499 :0]   +---------------------------+-------------------------------------------+--------------+
+"""
+TABLE_OF_1_22 = """
+[1795768249.251798] [vm:8530 :0]   +-----------+-------------------------------------------+--------------+
+[1795768249.251798] [vm:8530 :0]   | perftest intra-node cfg#0                                            |
+[1795768249.251798] [vm:8530 :0]   | tagged message by ucp_tag_send* from host memory                     |
+[1795768249.251798] [vm:8530 :0]   +-----------+-------------------------------------------+--------------+
+[1795768249.251798] [vm:8530 :0]   |   Range   |                Description                |    Config    |
+[1795768249.251798] [vm:8530 :0]   +-----------+-------------------------------------------+--------------+
+[1795768249.251798] [vm:8530 :0]   |     0..92 | eager short                               | posix/memory |
+[1795768249.251798] [vm:8530 :0]   | 5029..inf | (?) rendezvous zero-copy read from remote | cma/memory   |
+[1795768249.251798] [vm:8530 :0]   +-----------+-------------------------------------------+--------------+
+"""
+
+
+@pytest.mark.parametrize("table", [TABLE_OF_1_19, TABLE_OF_1_22])
+def test_what_ucx_chose_for_the_largest_messages_from_the_devices_memory_is_read(table: str) -> None:
+    assert carriers(INTRA + table, "cpu") == ["cma"]
+    assert carriers(INTRA + table, "gpu") == []
+    assert carriers(INTRA, "cpu") == []
 
 
 def test_a_library_is_found_in_this_process_by_the_name_of_its_file() -> None:

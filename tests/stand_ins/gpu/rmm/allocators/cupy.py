@@ -1,0 +1,2 @@
+def rmm_cupy_allocator(nbytes: int) -> None:
+    """Never called: arrays are NumPy's."""
