@@ -1,83 +1,58 @@
-"""``python -m benchmarks.gpu``: all figures of a machine with GPUs in twenty minutes; one command.
+"""``python -m benchmarks.gpu first FOLDER``, then ``second``: do the checks of GPU runs hold on a real GPU?
 
-Two campaigns on site local-gpu: ``gpu-one`` on the first GPU and, where there are several, ``gpu-node`` on all of them,
-each with half of the time. Then the share of the copy bandwidth that array workloads reach, and verdicts on seconds,
-joules and processor seconds.
+Each step is a run of the node half on one GPU, as a campaign starts it; a half takes at most six minutes. A table says
+what was expected and what was seen, and everything raw stays in the folder: records, provenance, samples, UCX's logs.
+
+``--python`` is that of an image with a stack for GPUs. Where nothing can be installed, ``pack FILE`` here and
+``--node-half FILE`` there do without the tool's own libraries.
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import polars as pl
-
-from benchmarks.gpu.shares import shares
-from benchmarks.rounds import machine
-from gpubench.node import gpu
-
-AIM = 0.9
-GPUBENCH = [str(Path(sys.executable).with_name("gpubench"))]
+from benchmarks.gpu import steps
+from benchmarks.gpu.runs import Bench
 
 
-def campaigns(gpus: int, minutes: float, variants: str, pool: str, outputs: Path) -> Iterator[tuple[Path, list[str]]]:
-    """Where each campaign will be, and the words that run it."""
-    suites = [("gpu-one", 1, "env.CUDA_VISIBLE_DEVICES=0")]
-    if gpus > 1:
-        suites.append(("gpu-node", gpus, f"node.gpus={gpus}"))
-    for suite, workers, setting in suites:
-        directory = outputs / suite
-        budget = f"{minutes / len(suites):g}m"
-        words = ["bench", "--site", "local-gpu", "--suite", suite, "--workers", str(workers)]
-        words += ["--variants", variants, "--set", setting, "--set", f"layout.rmm_pool={pool}"]
-        yield directory, [*words, "--budget", budget, "--outputs", str(directory)]
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, and print; or print what is there already."""
+def main() -> int:
+    """Run a half, print its table; exit code 1 where something else was seen than expected."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=20.0)
-    parser.add_argument("--variants", default="1.19.0 1.22.0", help="as gpubench bench takes them")
-    parser.add_argument("--pool", default="32GB", help="memory pool of each GPU (RMM); gpu-one needs 30 GiB")
-    parser.add_argument("--outputs", type=Path, default=Path("outputs/gpu"))
-    parser.add_argument("--dry-run", action="store_true", help="print the commands and both plans")
-    parser.add_argument("--gpus", type=int, default=gpu.count(), help="of the node; default: as many as NVML counts")
-    parser.add_argument("--show", type=Path, nargs="+", metavar="CAMPAIGN", help="measure nothing, print its figures")
-    options = parser.parse_args(arguments)
-    if options.show:
-        for campaign in options.show:
-            show(campaign)
+    parser.add_argument("half", choices=("first", "second", "pack"))
+    parser.add_argument("folder", type=Path, help="where everything goes; the file, for pack")
+    parser.add_argument("--python", default=sys.executable, help="of a stack for GPUs")
+    parser.add_argument("--node-half", type=Path, help="made by pack; default: made here")
+    parser.add_argument("--ucx", default="1.22.0", help="what that Python's UCX says of itself")
+    parser.add_argument("--gigabytes", type=float, default=80.0, help="memory of the GPU: sizes are shares of it")
+    parser.add_argument("--only", nargs="+", default=[], help="names of steps")
+    options = parser.parse_args()
+    half = options.node_half.read_bytes() if options.node_half else packed()
+    if options.half == "pack":
+        options.folder.write_bytes(half)
         return 0
-    if not options.gpus:
-        print("no GPU answers to NVML here; --dry-run --gpus 4 shows what would be run", file=sys.stderr)
-        return 2
-    print(machine())
-    for directory, words in campaigns(options.gpus, options.minutes, options.variants, options.pool, options.outputs):
-        print(f"\ngpubench {' '.join(words)}", flush=True)
-        done = subprocess.run([*GPUBENCH, *words, *(["--dry-run"] if options.dry_run else [])], check=False)
-        if done.returncode:
-            return done.returncode
-        if not options.dry_run:
-            show(max(directory.iterdir(), key=lambda path: path.stat().st_mtime))
-    return 0
+    bench = Bench(options.folder, options.python, half, options.ucx, options.gigabytes)
+    print("| step | expected | seen | |\n|---|---|---|---|", flush=True)
+    failed = 0
+    for step in steps.HALVES[options.half]:
+        if options.only and step.__name__ not in options.only:
+            continue
+        for expected, seen, is_so in step(bench):
+            failed += not is_so
+            print(f"| {step.__name__} | {expected} | {seen} | {'yes' if is_so else '**no**'} |", flush=True)
+    return 1 if failed else 0
 
 
-def show(campaign: Path) -> None:
-    """The verdicts, and the shares."""
-    subprocess.run([*GPUBENCH, "compare", str(campaign)], check=False)
-    samples = pl.read_parquet(campaign / "results.parquet")
-    print("\n| variant | workload | ms | GB/s | copy, GB/s | share of the copy |")
-    print("|---|---|---|---|---|---|")
-    for one in shares(samples):
-        figures = f"{1e3 * one.seconds:.1f} | {one.bandwidth / 1e9:.1f} | {one.copy / 1e9:.1f}"
-        print(
-            f"| {one.variant} | {one.workload} | {figures} | {one.share:.0%}{'' if one.share >= AIM else ', missed'} |"
-        )
-    masks = sorted(set(samples["throttle"].drop_nulls().to_list()))
-    print(f"throttle reasons seen (bits of NVML): {', '.join(map(hex, masks)) or 'none recorded'}", flush=True)
+def packed() -> bytes:
+    """The node half of this checkout, with contrib's ``upstream``."""
+    from gpubench import resources  # noqa: PLC0415 - these need the tool's libraries
+    from gpubench.model.own_workload import packed_together, parse_own  # noqa: PLC0415
+    from gpubench.render.planned import pack  # noqa: PLC0415
+
+    folder = resources.root() / "contrib" / "upstream"
+    own = parse_own("upstream.py", "Upstream", lambda name: (folder / name).read_bytes(), str(folder))
+    return pack(resources.node_half() | packed_together([own]))
 
 
 if __name__ == "__main__":

@@ -267,6 +267,8 @@ class Pdsh(Measurement):
         from . import by_polars
 
         try:
+            # It leaves a memory resource of its own in our workers (cudf_polars/engine/dask.py:408@v26.10.00a).
+            self.context.client.run(device.keep_memory_resource)
             self._engine, self._about["cudf_polars"] = by_polars.cluster_engine(self.context.client)
         except ImportError as error:
             raise UnavailableError(f"pdsh needs cudf-polars' DaskEngine (26.10 or newer): {error}") from None
@@ -329,6 +331,7 @@ class Pdsh(Measurement):
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.shutdown()
+            self.context.client.run(device.restore_memory_resource)
 
 
 def difference(answer: pd.DataFrame, expected: pd.DataFrame) -> Tuple[str, float]:

@@ -22,7 +22,7 @@ import uuid
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
-from gpubench.workloads import process_reaper
+from gpubench.workloads import device, process_reaper
 from gpubench.workloads.base import Answer, Measurement, UnavailableError
 
 OURS = {
@@ -124,6 +124,9 @@ class Upstream(Measurement):
             raise ValueError(reason)
         if "rapidsmpf" in self.params["options"] and (lack := lack_of_rapidsmpf()):
             raise UnavailableError(f"{self.params['benchmark']} with rapidsmpf: {lack}")
+        if self.context.device == "gpu":
+            # It makes a pool of its own in our workers (benchmarks/utils.py:547@v25.08.00), by RMM's default size.
+            self.context.client.run(device.keep_memory_resource)
         self._version = importlib.metadata.version("dask-cuda")
         self._guard = process_reaper.guard(MARK, self._mark)
 
@@ -175,6 +178,8 @@ class Upstream(Measurement):
             self._guard.stdin.close()
             self._guard.wait()
             self._guard = None
+            if self.context.device == "gpu":
+                self.context.client.run(device.restore_memory_resource)
         self._clear()
 
     def words(self) -> List[str]:

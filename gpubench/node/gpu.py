@@ -49,30 +49,32 @@ def chosen(workers: int, inherited: Mapping[str, str]) -> Dict[str, str]:
     as NVML does, by their place on the bus: by default it begins with the fastest.
     Source: CUDA programming guide, environment variables.
     """
-    given = nvml.named(inherited[VISIBLE]) if VISIBLE in inherited else [str(index) for index in range(count())]
+    if VISIBLE in inherited:
+        given = nvml.named(inherited[VISIBLE])
+    else:
+        given = [str(index) for index in range(count())]
+        if not given:  # of a node without a driver there is nothing to say
+            return {}
     return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", VISIBLE: ",".join(given[:workers])}
 
 
-def require(workers: int) -> None:
-    """See that each of a node's workers can have a GPU of its own, and others of the run beside it.
-
-    Raises:
-        SystemExit: one line that says why not.
-    """
-    shown = os.environ.get(VISIBLE, "")
+def lacking(workers: int, environ: Mapping[str, str]) -> str:
+    """Why not each of a node's workers can have a GPU of its own, and others of the run beside it; empty if so."""
+    shown = environ.get(VISIBLE, "")
     given = nvml.named(shown)
     if len(given) < workers:
-        raise SystemExit(
-            f"{workers} workers need a GPU each, and {len(given)} are there ({VISIBLE}={shown or 'none'}, NVML knows "
-            f"{count()}); parts of a GPU (MIG) count if that variable names them"
+        return (
+            f"{len(given)} of {workers} workers can have a GPU of their own ({VISIBLE}={shown or 'none'}, NVML knows "
+            f"{count()}); a part of a GPU (MIG) counts if that variable names it"
         )
     for device in given[:workers]:
         mode = nvml.compute_mode(device)
         if mode == nvml.PROHIBITED or (mode == nvml.EXCLUSIVE_PROCESS and not MPS.exists()):
-            raise SystemExit(
+            return (
                 f"GPU {device} is in compute mode {mode}: client and scheduler can't use it beside its worker; "
                 "nvidia-smi --compute-mode=0, or MPS (under LSF alloc_flags gpumps)"
             )
+    return ""
 
 
 USED_BYTES, BUSY_PERCENT = 10**9, 5

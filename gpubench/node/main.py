@@ -145,8 +145,9 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
     elif options.role == "worker":
         from gpubench.node import probe  # noqa: F401 - the client asks for it first: imported while the scheduler starts
 
-        if spec.device == "gpu":
-            gpu.require(spec.workers_per_node)
+        lacking = gpu.lacking(spec.workers_per_node, os.environ) if spec.device == "gpu" else ""
+        if lacking:
+            raise SystemExit(lacking)
         become_worker = roles.WORKERS[spec.device]()  # imports, while the scheduler does the same
         address = roles.address_in(options.address, spec.deadlines.start_s)
         become_worker(roles.worker_arguments(started, address, options.name, options.local_directory or "."))

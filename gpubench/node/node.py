@@ -86,6 +86,11 @@ class RunNode:
         self.facts = facts()
         self.load = LoadSampler()
 
+    def lacking_gpus(self) -> str:
+        """Why this node's workers can't have a GPU each; empty if they can, or need none."""
+        needs = self.spec.device == "gpu" and self.spec.has_workers(self.rank)
+        return gpu.lacking(self.spec.workers_per_node, self.env) if needs else ""
+
     def ensure_clean(self) -> None:
         """Wait until no process of another run of this campaign is here; end processes and remove files of dead
         supervisors.
@@ -111,7 +116,7 @@ class RunNode:
             raise NotCleanError(f"node not clean: process {sorted(owners)} of {whose} is still running")
         scratch.clear(self._scratches)
         if self.spec.device == "gpu" and self.spec.has_workers(self.rank) and not self.spec.beside:
-            self.facts["gpus_in_use"] = gpu.in_use(self.env[gpu.VISIBLE])
+            self.facts["gpus_in_use"] = gpu.in_use(self.env.get(gpu.VISIBLE, ""))
 
     def start(self, planned: Sequence[Planned]) -> None:
         """Start processes of the cluster: several on a CPU as forks of one process."""

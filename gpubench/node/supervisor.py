@@ -100,6 +100,9 @@ class Leader:
     def _run(self) -> Dict[str, Any]:
         if self.turns:
             self.turns.await_start(self.stop)
+        lacking = self.node.lacking_gpus()
+        if lacking:  # a scheduler that finds no GPU may end before a worker says so, and with other words
+            raise RunFailedError(lacking)
         began, began_at = time.monotonic(), time.time()
         where = rendezvous.rank_0_address(os.environ)
         server = self.server = ControlServer(

@@ -64,6 +64,7 @@ def carriers(log: str, device: str) -> List[str]:
             is_ours = SENT_FROM[device] in row
         elif is_ours and "..inf |" in row:
             chosen.update(_LANE.findall(row.rstrip(" |").rpartition("|")[2]))
+            is_ours = False  # the table's last row
     return sorted(chosen)
 
 

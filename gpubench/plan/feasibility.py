@@ -87,8 +87,12 @@ def check_gpu_transports(device: str, protocol: str, env: Mapping[str, str], who
         )
 
 
-BEFORE_SPILLING = 0.6
-"""Share of its memory limit up to which a worker keeps everything in memory (``distributed.worker.memory.target``)."""
+BEFORE_SPILLING = {"cpu": 0.6, "gpu": 0.8}
+"""Share of its memory up to which a worker keeps everything there, by device: ``distributed.worker.memory.target``, and
+``dask cuda worker --device-memory-limit``."""
+CONTEXTS_BYTES = 2 * 10**9
+"""What CUDA takes of a node's first GPU: contexts of its worker, nanny, client and scheduler. Of an H100 503 MB were used
+without any, and each takes about as much."""
 
 
 def plan_cluster_shapes(request: Request) -> tuple[list[ClusterShape], list[str]]:
@@ -160,9 +164,10 @@ def _check_pool(request: Request) -> None:
         )
     for workers in request.workers or [request.site.layout.workers]:
         has = _device_memory(request, workers)
-        if has and pool > has:
+        if has and pool > has - CONTEXTS_BYTES:
             raise PlanRefusedError(
-                f"a memory pool of {format_bytes(pool)} doesn't fit: a worker has {format_bytes(has)} on its GPU",
+                f"a memory pool of {format_bytes(pool)} doesn't fit: a worker has {format_bytes(has)} on its GPU, of "
+                f"which CUDA itself takes up to {format_bytes(CONTEXTS_BYTES)}",
                 then="a smaller layout.rmm_pool",
             )
 
@@ -170,10 +175,11 @@ def _check_pool(request: Request) -> None:
 def check_memory(known: Workload, params: Mapping[str, Any], shape: Shape, memory: int, device: str) -> None:
     """Raise PlanRefusedError unless a worker can hold what the workload wants in ``memory`` bytes (0: not known)."""
     held = known.held(params, shape)
-    share = 1.0 if device == "gpu" else BEFORE_SPILLING
+    share = BEFORE_SPILLING.get(device, BEFORE_SPILLING["cpu"])
     if memory and held > share * memory:
         smaller = ", ".join(name for name, _ in known.grows)
-        less = "" if device == "gpu" else f", {100 * share:.0f} % of which it uses before it spills to disk"
+        place = "main memory" if device == "gpu" else "disk"
+        less = f", {100 * share:.0f} % of which it uses before it spills to {place}"
         raise PlanRefusedError(
             f"{known.name} doesn't fit on {_words(shape)}: a worker has {format_bytes(memory)}{less}, and holds up to "
             f"{format_bytes(held)} ({known.held_text})",

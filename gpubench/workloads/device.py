@@ -105,6 +105,26 @@ def allocate_arrays_by_rmm() -> None:
     cupy.cuda.set_allocator(rmm_cupy_allocator)
 
 
+_kept: List[Any] = []
+
+
+def keep_memory_resource() -> None:
+    """Before a library that sets a memory resource of its own is let loose in this worker: remember ours."""
+    import rmm
+
+    _kept[:] = [rmm.mr.get_current_device_resource()]
+
+
+def restore_memory_resource() -> None:
+    """Let this worker allocate as before ``keep_memory_resource``, as the next workload expects it."""
+    import rmm
+
+    for resource in _kept:
+        rmm.mr.set_current_device_resource(resource)
+    _kept.clear()
+    allocate_arrays_by_rmm()
+
+
 def synchronize_workers(client: Any, device: str) -> None:
     """Wait for the GPUs of all workers, on which a finished task may still run; nothing to do on the CPU."""
     if device == "gpu":

@@ -97,6 +97,32 @@ TABLE_OF_1_22 = """
 """
 
 
+# Two workers on one H100, UCX 1.22.0, driver 580: with cuda_ipc, and without it.
+TABLES_OF_GPU = """
+[1795770700.1] [vm:700 :0]   +------------+--------------------------------------------------+---------------+
+[1795770700.1] [vm:700 :0]   | ucp_context_0 intra-node cfg#4                                                |
+[1795770700.1] [vm:700 :0]   | tagged message by ucp_tag_send* from cuda/GPU0                                |
+[1795770700.1] [vm:700 :0]   +------------+--------------------------------------------------+---------------+
+[1795770700.1] [vm:700 :0]   |   Range    |                   Description                    |    Config     |
+[1795770700.1] [vm:700 :0]   +------------+--------------------------------------------------+---------------+
+[1795770700.1] [vm:700 :0]   |          0 | eager short                                      | tcp/lo        |
+[1795770700.1] [vm:700 :0]   |    1..8184 | eager copy-in copy-out                           | tcp/lo        |
+[1795770700.1] [vm:700 :0]   | 8185..8191 | multi-frag eager copy-in copy-out                | tcp/lo        |
+[1795770700.1] [vm:700 :0]   |    8K..inf | (?) rendezvous zero-copy flushed write to remote | cuda_ipc/cuda |
+[1795770700.1] [vm:700 :0]   +------------+--------------------------------------------------+---------------+
+[1795770700.1] [vm:700 :0]   | ucp_context_0 intra-node cfg#4                    |
+[1795770700.1] [vm:700 :0]   | rendezvous data fetch into host memory from host  |
+[1795770700.1] [vm:700 :0]   |      0 | no data fetch                   |        |
+[1795770700.1] [vm:700 :0]   | 1..inf | (?) fragmented copy-in copy-out | tcp/lo |
+"""
+
+
+def test_what_ucx_chose_for_messages_between_gpus_is_read() -> None:
+    assert carriers(TABLES_OF_GPU, "gpu") == ["cuda_ipc"]
+    copied = TABLES_OF_GPU.replace("zero-copy flushed write to remote | cuda_ipc/cuda |", "copy-in copy-out | tcp/lo |")
+    assert carriers(copied, "gpu") == ["tcp"]
+
+
 @pytest.mark.parametrize("table", [TABLE_OF_1_19, TABLE_OF_1_22])
 def test_what_ucx_chose_for_the_largest_messages_from_the_devices_memory_is_read(table: str) -> None:
     assert carriers(INTRA + table, "cpu") == ["cma"]

@@ -82,5 +82,7 @@ def test_on_gpus_the_memory_of_a_gpu_counts_where_the_profile_knows_it() -> None
     node = site().node.model_copy(update={"gpus": 2, "gpu_memory": None})
     assert plan(workloads=[merge], device="gpu", protocol="tcp", site=site(node=node))
     small = node.model_copy(update={"gpu_memory": 8 * 1024**3})
-    with pytest.raises(PlanRefusedError, match=r"a worker has 8\.0 GiB"):
+    with pytest.raises(
+        PlanRefusedError, match=r"a worker has 8\.0 GiB, 80 % of which it uses before it spills to main memory"
+    ):
         plan(workloads=[merge], device="gpu", protocol="tcp", site=site(node=small))

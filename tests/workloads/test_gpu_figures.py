@@ -1,4 +1,4 @@
-"""What ``python -m benchmarks.gpu`` prints and plans, without a GPU."""
+"""What ``python -m benchmarks.gpu_shares`` prints and plans, without a GPU."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from benchmarks.gpu.__main__ import campaigns, main
-from benchmarks.gpu.shares import shares
+from benchmarks.gpu_shares.__main__ import campaigns, main
+from benchmarks.gpu_shares.shares import shares
 from gpubench.merge.table import COLUMNS
 from tests.conftest import Run
 

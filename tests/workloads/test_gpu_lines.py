@@ -152,6 +152,30 @@ os.sysconf = lambda name: 80
 from gpubench.workloads import nvml
 print(*nvml.cpus_near("1"))
 """
+ALLOCATING = """
+import importlib.util, sys, types
+from gpubench.workloads import device
+device.keep_memory_resource()
+device.allocate_arrays_by_rmm()
+device.restore_memory_resource()
+print(device.memory_pool("gpu")["arrays"])
+sys.modules["rmm"].rmm_cupy_allocator = sys.modules["rmm.allocators.cupy"].rmm_cupy_allocator
+sys.modules["rmm.allocators.cupy"] = None  # as in RMM before 23.02
+device.allocate_arrays_by_rmm()
+there = importlib.util.find_spec
+importlib.util.find_spec = lambda name: None if name == "cupy" else there(name)
+device.allocate_arrays_by_rmm()
+print(device.memory_pool("gpu")["arrays"])
+"""
+USED = """
+from gpubench.node import gpu
+from gpubench.workloads import nvml
+gpu.FREE_S = 0
+gpu.in_use("0,1,GPU-1"), gpu.chosen(1, {})
+for count, shown in ((1, ""), (1, "0"), (1, "GPU-1"), (1, "7")):
+    gpu.lacking(count, {"CUDA_VISIBLE_DEVICES": shown})
+nvml.limits(), nvml.own(), nvml.devices()
+"""
 CHOSEN = "import os; from gpubench.node import gpu; print(gpu.chosen({workers}, os.environ).get(gpu.VISIBLE, ''))"
 COUNT = "from gpubench.node import gpu; print(gpu.count(), gpu.resolve('auto'), gpu.resolve('cpu'))"
 
@@ -283,6 +307,15 @@ def test_every_workload_runs_on_gpu_workers_and_every_line_about_gpus_is_execute
         ask(environment(**more), "from gpubench.workloads import counters; counters.HostCounters([]).read()")
     ask(variables, CPU.format(folder=tmp_path))
     ask(variables, "from gpubench.workloads import device; print(device.memory_pool('cpu'))")
+    ask(variables, ALLOCATING)
+    for more in (
+        {},
+        {"STAND_IN_NVML_INIT": "9"},
+        {"STAND_IN_NVML_COUNT": "9"},
+        {"STAND_IN_NVML_MODE": "3"},
+        {"STAND_IN_NVML_USED": "9"},
+    ):
+        ask(environment(**more), USED)
     seen = {line for path in Path(variables["STAND_IN_LINES"]).iterdir() for line in path.read_text().split()}
     for name in FILES:
         missed = {line for line in executable(PACKAGE.parent / name) if f"{name}:{line}" not in seen}

@@ -2,7 +2,7 @@
  *
  * STAND_IN_NODE names the node (see `nodes` below; without it two GPUs that are near all CPUs), STAND_IN_GPUS another
  * number of GPUs (0 to 8), STAND_IN_CPUS the CPUs that are near GPUs, "0,1" without it: a test machine may have two CPUs,
- * and a process may use only some of them. STAND_IN_NVML_INIT is what init answers (0: success); likewise
+ * and a process may use only some of them. STAND_IN_NVML_INIT is what init answers (0: success); likewise STAND_IN_NVML_COUNT,
  * STAND_IN_NVML_AFFINITY, STAND_IN_NVML_ENERGY, STAND_IN_NVML_THROTTLE and STAND_IN_NVML_NAME. STAND_IN_NVML_USED (GB)
  * and STAND_IN_NVML_BUSY (percent) are what somebody else has of every GPU, STAND_IN_NVML_MODE is its compute mode.
  * Each GPU uses a joule between two readings. GPU i has i GB less than GPU 0: a limit tells whose it is. */
@@ -93,7 +93,7 @@ int nvmlSystemGetDriverVersion(char *version, unsigned int length)
 int nvmlDeviceGetCount_v2(unsigned int *found)
 {
     *found = count();
-    return SUCCESS;
+    return number("STAND_IN_NVML_COUNT", 0);
 }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned int index, handle *device)

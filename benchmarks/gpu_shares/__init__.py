@@ -1,0 +1,1 @@
+"""All figures of a machine with GPUs in twenty minutes."""
