@@ -127,7 +127,7 @@ class ClusterHead:
         poll_until(started_or_ended, self._began + self.spec.deadlines.start_s, TICK_S)
         address = self.node.scheduler_address()
         if not address:
-            raise ClusterEndedError(f"the scheduler didn't start: {_words(scheduler.cause())}")
+            raise ClusterEndedError(f"the scheduler didn't start: {scheduler.cause()['how']}")
         return address
 
     def _publish(self, file: Path) -> None:
@@ -147,7 +147,7 @@ class ClusterHead:
                 self.state_file.event(f"node rank {rank} no longer answers")
         if scheduler.code is not None:
             self.stop.check()
-            raise ClusterEndedError(f"the scheduler ended: {_words(scheduler.cause())}")
+            raise ClusterEndedError(f"the scheduler ended: {scheduler.cause()['how']}")
         for child in self.node.children:
             if child.code is not None and child not in self._dead and child.name.startswith("worker-"):
                 self._dead.append(child)
@@ -203,7 +203,7 @@ class ClusterHead:
         child, ranks, answer, told = self._retiring
         self._retiring = None
         self.node.children.remove(child)
-        said: Dict[str, Any] = {"error": f"retiring failed: {_words(child.cause())}"}
+        said: Dict[str, Any] = {"error": f"retiring failed: {child.cause()['how']}"}
         with contextlib.suppress(OSError, ValueError):
             said = json.loads(answer.read_text(encoding="utf-8"))
         if not said.get("left") and "error" not in said:
@@ -225,11 +225,6 @@ def _registered(path: Path) -> List[Dict[str, Any]]:
     except FileNotFoundError:
         return []
     return rows
-
-
-def _words(cause: Dict[str, Any]) -> str:
-    lines = [connection for connection in cause["last_lines"] if connection.strip()]
-    return "{}{}".format(cause["how"], f" ({lines[-1].strip()[:200]})" if lines else "")
 
 
 SCHEDULER_ONLY_RANK = -1

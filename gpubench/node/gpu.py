@@ -42,19 +42,16 @@ def resolve(device: str) -> str:
 
 
 def chosen(workers: int, inherited: Mapping[str, str]) -> Dict[str, str]:
-    """The variables that show a node's workers ``workers`` of its GPUs, or fewer where there are fewer.
+    """The variables that show a node's workers ``workers`` of its GPUs, or fewer where there are fewer; none of none.
 
     They are the first ones of ``inherited``'s own variable, where the scheduler gave the job some of the node's GPUs,
     else the first ones of the node. ``dask cuda worker`` starts a worker on every GPU that it sees. CUDA counts GPUs
     as NVML does, by their place on the bus: by default it begins with the fastest.
     Source: CUDA programming guide, environment variables.
     """
-    if VISIBLE in inherited:
-        given = nvml.named(inherited[VISIBLE])
-    else:
-        given = [str(index) for index in range(count())]
-        if not given:  # of a node without a driver there is nothing to say
-            return {}
+    given = nvml.named(inherited[VISIBLE]) if VISIBLE in inherited else [str(index) for index in range(count())]
+    if not given:  # distributed's ucx looks for the first of these GPUs (diagnostics/nvml.py:292), also in a scheduler
+        return {}
     return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", VISIBLE: ",".join(given[:workers])}
 
 

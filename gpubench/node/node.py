@@ -16,7 +16,16 @@ from gpubench.node.environment import build
 from gpubench.node.kernel_caches import kernel_caches
 from gpubench.node.machine import LoadSampler, facts
 from gpubench.node.net import answers, split_address
-from gpubench.node.process import Child, Planned, command, maps_anywhere, role_words, stop_all, supervisor_of
+from gpubench.node.process import (
+    MOST_WORDS,
+    Child,
+    Planned,
+    command,
+    maps_anywhere,
+    role_words,
+    stop_all,
+    supervisor_of,
+)
 from gpubench.node.roles import LATE
 from gpubench.spec import RunSpec
 from gpubench.spec.run import LAUNCH_NODE
@@ -85,6 +94,14 @@ class RunNode:
         self.children: List[Child] = []
         self.facts = facts()
         self.load = LoadSampler()
+
+    def ucx_error(self) -> str:
+        """What UCX last called an error here, in its logs; empty where it called nothing one."""
+        found = ""
+        for path in sorted(self.scratch.glob("ucx-*.log")):
+            for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+                found = line.partition(" UCX  ERROR ")[2] or found
+        return found.strip()[:MOST_WORDS]
 
     def lacking_gpus(self) -> str:
         """Why this node's workers can't have a GPU each; empty if they can, or need none."""

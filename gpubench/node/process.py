@@ -17,6 +17,9 @@ from gpubench.workloads.clock import poll_until
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 TAIL_LINES = 20
+MOST_LINES, MOST_WORDS = 400, 300
+"""Lines at the end of a log in which an error may stand, and characters of it that are kept."""
+RAISED_FROM = "The above exception was the direct cause of the following exception:"
 POLL_S = 0.02
 NODE_HALF = b"node.pyz"
 
@@ -77,7 +80,18 @@ class Child:
         """How it ended, with its last log lines; why it could write none, if so."""
         disk = scratch.fault(self.log.parent)
         how = describe_exit(self.code)
+        words = self._last_words() if self.code is not None and self.code > 0 else ""
+        how += f": {words}" if words else ""
         return {"process": self.name, "how": how, "last_lines": self.tail(), **({"disk": disk} if disk else {})}
+
+    def _last_words(self) -> str:
+        """What it says of its end: its last line, or, of an error that was raised from another one, that of the first.
+
+        "Scheduler failed to start." says nothing.
+        """
+        lines = [line.strip() for line in self.tail(MOST_LINES) if line.strip()]
+        at = next((at for at, line in enumerate(lines) if line == RAISED_FROM), len(lines))
+        return lines[at - 1][:MOST_WORDS] if at else ""
 
     def tail(self, lines: int = TAIL_LINES) -> List[str]:
         """The last lines of its log."""

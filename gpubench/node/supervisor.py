@@ -5,7 +5,7 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Optional
 
 from gpubench.node import rendezvous
 from gpubench.node.control_channel import FACTS, STOP, ControlServer, Message
@@ -161,13 +161,20 @@ class Leader:
         while not self._scheduler:
             self._tick()
             if child is not None and child.code is not None:
-                raise self._failed("the scheduler ended while starting", child.cause())
+                cause = child.cause()
+                cause["how"] = f"{cause['how']}{self._ucx()}"
+                raise self._failed("the scheduler ended while starting", cause)
             self._listen(server, fatal=True, wait_s=START_TICK_S if child else TICK_S)
             address = self.node.scheduler_address() if child else ""
             if address:
                 self._announce(server, address)
             elif time.monotonic() > deadline:
-                raise RunFailedError("the scheduler did not start in time", child.cause() if child else None)
+                reason = f"the scheduler did not start in time{self._ucx()}"
+                raise RunFailedError(reason, child.cause() if child else None)
+
+    def _ucx(self) -> str:
+        said = self.node.ucx_error()
+        return f"; UCX: {said}" if said else ""
 
     def _announce(self, server: ControlServer, address: str) -> None:
         self._scheduler = address
@@ -263,7 +270,7 @@ class Leader:
         self._raise_if_asked_to_end()
         if cause.get("disk"):
             return NodeLostError("{}: {}, and its node can't write {}".format(what, cause["how"], cause["disk"]), cause)
-        return RunFailedError("{}: {}{}".format(what, cause["how"], _last_words(cause)), cause)
+        return RunFailedError("{}: {}".format(what, cause["how"]), cause)
 
     def _raise_if_asked_to_end(self) -> None:
         """Raise StoppedError if the run is asked to end: when a job is ended, its processes are signalled in any
@@ -297,16 +304,6 @@ class Leader:
         deadline = time.monotonic() + ORDER_S
         while time.monotonic() < deadline:
             self._watch(client, server, began)
-
-
-MOST_WORDS = 300
-"""Characters of a process's last line that a reason keeps."""
-
-
-def _last_words(cause: Mapping[str, Any]) -> str:
-    """The last line of a process that ended by itself: what it says of why."""
-    lines = [line.strip() for line in cause["last_lines"] if line.strip()]
-    return f": {lines[-1][:MOST_WORDS]}" if lines and cause["how"].startswith("exit code") else ""
 
 
 def registration_phases(registered_s: List[float]) -> Dict[str, float]:

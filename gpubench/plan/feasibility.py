@@ -91,8 +91,8 @@ BEFORE_SPILLING = {"cpu": 0.6, "gpu": 0.8}
 """Share of its memory up to which a worker keeps everything there, by device: ``distributed.worker.memory.target``, and
 ``dask cuda worker --device-memory-limit``."""
 CONTEXTS_BYTES = 2 * 10**9
-"""What CUDA takes of a node's first GPU: contexts of its worker, nanny, client and scheduler. Of an H100 503 MB were used
-without any, and each takes about as much."""
+"""What CUDA takes of a node's first GPU: contexts of its worker, nanny, client and scheduler. Of an H100 503 MB were
+used without any, and each takes about as much."""
 
 
 def plan_cluster_shapes(request: Request) -> tuple[list[ClusterShape], list[str]]:

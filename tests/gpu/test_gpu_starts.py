@@ -366,6 +366,15 @@ def test_where_a_worker_can_have_no_gpu_of_its_own_one_line_says_so(
 
 
 @pytest.mark.system
+def test_a_scheduler_that_ucx_gives_no_listener_fails_the_run_in_its_words(start: Start) -> None:
+    """Seen on a machine without RDMA, and to be expected on Slingshot."""
+    only = {"UCX_SOCKADDR_TLS_PRIORITY": "rdmacm"}
+    record, _ = start("ucxx-0.45.1", 1, "ucx", variables=only, deadlines=Deadlines(30.0, 20.0, 60.0))
+    assert record.status == "failed"
+    assert "none of the available components supports it" in record.reason
+
+
+@pytest.mark.system
 def test_a_run_on_gpus_that_somebody_uses_has_a_warning(start: Start) -> None:
     more = {"STAND_IN_NVML_USED": "12", "STAND_IN_NVML_BUSY": "40"}
     record, _ = start("ucxx-0.45.1", 1, "tcp", supervisor=more)

@@ -89,7 +89,27 @@ def test_a_child_has_the_given_environment_directory_and_log_and_no_input(tmp_pa
     child = Child("worker", ["bash", "-c", 'echo "$PWD $A"; echo wrong >&2; cat; exit 3'], {"A": "b"}, tmp_path)
     child.process.wait(150)
     assert (tmp_path / "worker.log").read_text() == f"{tmp_path} b\nwrong\n"
-    assert child.cause() == {"process": "worker", "how": "exit code 3", "last_lines": [f"{tmp_path} b", "wrong"]}
+    assert child.cause() == {"process": "worker", "how": "exit code 3: wrong", "last_lines": [f"{tmp_path} b", "wrong"]}
+
+
+RAISED = """
+Traceback (most recent call last):
+  File "nvml.py", line 299, in get_device_index_and_uuid
+pynvml.NVMLError_NotFound: Not Found
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "core.py", line 517, in start
+RuntimeError: Scheduler failed to start.
+"""
+"""The end of a scheduler's log on a node whose job was given no GPU (distributed 2026.7.1), shortened."""
+
+
+def test_an_error_that_another_one_caused_is_said_by_its_cause(tmp_path: Path) -> None:
+    child = shell(tmp_path, f"cat <<'END'\n{RAISED}END\nexit 1")
+    child.process.wait(150)
+    assert child.cause()["how"] == "exit code 1: pynvml.NVMLError_NotFound: Not Found"
 
 
 def test_the_cause_holds_the_last_lines_only(tmp_path: Path) -> None:
