@@ -1,6 +1,7 @@
 """The environment of every process of a run: built, not inherited."""
 
 import os
+import pwd
 from pathlib import Path
 from typing import Dict, List, Mapping, Tuple
 
@@ -27,6 +28,8 @@ FOREIGN_PREFIXES = (
 LOGGING = ("UCX_LOG_FILE", "UCX_LOG_LEVEL", "UCX_PROTO_INFO")
 
 CONNECT_TIMEOUT = "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT"
+USER = "gpubench"
+"""Name of a user that the image's list of users doesn't have: ``getpass.getuser``, which parsl calls, would fail."""
 DASKS_CONNECT_TIMEOUT_S = 30.0
 """Dask's own time limit to connect: too short for a scheduler of hundreds of workers that start at once."""
 
@@ -38,7 +41,8 @@ def build(spec: RunSpec, inherited: Mapping[str, str], scratch: Path, mark: str)
     ``mark`` finds the run's processes in the process table. UCX logs at level info into the scratch directory: that is
     where it names the lanes that it has, and, once an operation is first done, how it does it (UCX_PROTO_INFO).
     """
-    env = {name: inherited[name] for name in spec.env_allow if name in inherited}
+    env = {} if _has_name() else {"LOGNAME": USER, "USER": USER}
+    env.update({name: inherited[name] for name in spec.env_allow if name in inherited})
     env.update(PROCESS_DEFAULTS)
     env.update(
         HOME=str(scratch),
@@ -77,6 +81,13 @@ def build(spec: RunSpec, inherited: Mapping[str, str], scratch: Path, mark: str)
     if changed:
         warnings.append("the run's own value was used instead of the environment's: {}".format(", ".join(changed)))
     return env, warnings
+
+
+def _has_name() -> bool:
+    try:
+        return bool(pwd.getpwuid(os.getuid()).pw_name)
+    except KeyError:
+        return False
 
 
 def ucx_variables(environ: Mapping[str, str]) -> Dict[str, str]:

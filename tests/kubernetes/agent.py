@@ -48,6 +48,7 @@ class Agent:
         self._next = 9
         self._pods: dict[str, PodRun] = {}
         (root / "nsswitch.conf").write_text("hosts: files\n")
+        (root / "passwd").write_text("root:x:0:0:root:/root:/bin/bash\n")
         (root / "hosts").write_text("127.0.0.1 localhost\n")
 
     def look(self) -> None:

@@ -1,7 +1,8 @@
 """A pod as processes of this machine: its own network, host name and shared memory; each container its own root.
 
 What a container sees is this machine's /usr and the like, read-only, the image's folders where its Dockerfile would
-have put them, and the volumes that its pod mounts: no campaign, no home directory, no other pod.
+have put them, and the volumes that its pod mounts: no campaign, no home directory, no other pod. Its list of users
+knows root only, as that of an image (seen on Kubernetes 1.36.2: ``getpwuid(): uid not found: 1000``).
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ chmod 1777 "$root/tmp"
 mount -t proc proc "$root/proc"
 mount -t sysfs sysfs "$root/sys"
 mount --rbind /dev "$root/dev"
-for file in hosts nsswitch.conf; do mount --bind "$hosts/$file" "$root/etc/$file"; done
+for file in hosts nsswitch.conf passwd; do mount --bind "$hosts/$file" "$root/etc/$file"; done
 while [ "$1" != -- ]; do # SOURCE TARGET
   mkdir -p "$(dirname "$root$2")"
   if [ -d "$1" ]; then mkdir -p "$root$2"; else : >"$root$2"; fi

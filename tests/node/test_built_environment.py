@@ -37,6 +37,20 @@ def test_nothing_of_the_users_home_or_site_packages_is_seen(tmp_path: Path) -> N
     assert env[CLUSTER_VARIABLE] == "mark"
 
 
+def test_a_user_whom_the_image_does_not_know_has_a_name_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """parsl calls ``getpass.getuser``; in a pod with user 1000: ``getpwuid(): uid not found: 1000``."""
+    assert "USER" not in built(tmp_path)[0]
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 2)
+    env, _ = built(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", "import getpass; print(getpass.getuser())"], env=env, capture_output=True, check=True
+    )
+    assert done.stdout == b"gpubench\n"
+    assert built(tmp_path, {**SHELL, "USER": "me"}, env_allow=["USER"])[0]["USER"] == "me"
+
+
 @pytest.mark.parametrize(
     "name",
     [
