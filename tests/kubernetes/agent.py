@@ -132,6 +132,7 @@ class Agent:
             "kind": "Pod",
             "metadata": {
                 "name": f"{name}-{uuid.uuid4().hex[:5]}",
+                "namespace": job["metadata"]["namespace"],
                 "uid": str(uuid.uuid4()),
                 "labels": {**template["metadata"]["labels"], **own},
                 "annotations": {INDEX: str(index)},
@@ -150,6 +151,8 @@ class Agent:
         (term,) = pod["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         assert term["topologyKey"] == "kubernetes.io/hostname"
         wanted = term["labelSelector"]["matchLabels"]
+        if term.get("namespaceSelector") != {}:  # without one, a term is about its own namespace
+            others = [one for one in others if one["metadata"]["namespace"] == pod["metadata"]["namespace"]]
         taken = {one["spec"]["nodeName"] for one in others if wanted.items() <= one["metadata"]["labels"].items()}
         for name, facts in nodes.items():
             if name in taken or not pod["spec"].get("nodeSelector", {}).items() <= facts["labels"].items():

@@ -27,6 +27,7 @@ spec:
         podAntiAffinity:
           requiredDuringSchedulingIgnoredDuringExecution:
           - topologyKey: kubernetes.io/hostname
+            namespaceSelector: {{}}
             labelSelector: {{matchLabels: {{"app.kubernetes.io/name": gpubench}}}}
       securityContext: {{runAsUser: 0}}
       initContainers: []

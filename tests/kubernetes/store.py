@@ -61,9 +61,10 @@ class Store:
         found = [self.read(kind, path.stem.partition("~")[2]) for path in sorted(self._folder.glob(f"{kind}~*.json"))]
         return [one for one in found if one is not None]
 
-    def matching(self, kind: str, key: str, value: str) -> list[Object]:
-        """Those with this label."""
-        return [one for one in self.all(kind) if one["metadata"].get("labels", {}).get(key) == value]
+    def matching(self, kind: str, key: str, value: str, namespace: str = "") -> list[Object]:
+        """Those with this label, in a namespace or in all."""
+        with_label = [one for one in self.all(kind) if one["metadata"].get("labels", {}).get(key) == value]
+        return [one for one in with_label if namespace in ("", one["metadata"]["namespace"])]
 
     def log(self, pod: str, container: str) -> Path:
         """Where the container's output is."""

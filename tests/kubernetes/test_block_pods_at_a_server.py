@@ -26,7 +26,7 @@ from gpubench.workloads import tasks_parsl
 from gpubench.workloads.base import UnavailableError
 from gpubench.workloads.parsl_pods import BlockPods
 from tests.kubernetes.real import ApiServer
-from tests.kubernetes.test_real_api_server import job_dir
+from tests.kubernetes.test_real_api_server import job_dir, less
 from tests.plan.test_block_pods import parsl
 from tests.render.test_object_files import EVERYTHING
 from tests.render.test_rights_for_block_pods import RIGHTS, with_pods
@@ -57,7 +57,8 @@ class Job:
     def __init__(self, server: ApiServer, directory: Path, *settings: str) -> None:
         made = with_pods(*settings)
         files = render_jobs(made, made.jobs[:1], resources.job_templates(), b"node half")
-        found = {one["kind"]: one for one in yaml.safe_load_all(files[f"jobs/{made.jobs[0].job}/job.yaml"])}
+        text = less(files[f"jobs/{made.jobs[0].job}/job.yaml"].decode())
+        found = {one["kind"]: one for one in yaml.safe_load_all(text)}
         self.server = server
         self.rights = [found[kind] for kind in RIGHTS if kind in found]
         self.account = found["Job"]["metadata"]["name"]

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,20 @@ def test_a_pod_that_is_never_scheduled_skips_the_block_and_its_reason_is_told(cl
     said = cluster.run("status", campaign, code=4)
     assert "FAILED, exit code 40" in said
     assert "Unschedulable: 0/2 nodes are available" in said
+
+
+def test_a_node_has_one_pod_of_gpubench_whatever_its_namespace(cluster: Cluster) -> None:
+    """Seen on Kubernetes 1.36.2: a term without a namespaceSelector is about its own namespace."""
+    cluster.have_nodes(1)
+    cluster.have_images({})
+    for namespace in ("default", "bench"):
+        campaign = cluster.plan(*ONE_VERSION, "--nodes", "1", more=f'namespace = "{namespace}"')
+        (job_file,) = campaign.glob("jobs/*/job.yaml")
+        words = ["kubectl", "--namespace", namespace, "apply", "--server-side", "-f", str(job_file)]
+        subprocess.run(words, env={**os.environ, **cluster.env()}, check=True, capture_output=True)
+    until(lambda: len(list(cluster.pods())) == 2, "both pods")
+    until(lambda: all("conditions" in pod["status"] for pod in cluster.pods()), "the scheduler's word on both")
+    assert sum("nodeName" in pod["spec"] for pod in cluster.pods()) == 1
 
 
 def test_an_image_that_cannot_be_pulled_is_told_while_it_waits_and_at_the_deadline(cluster: Cluster) -> None:

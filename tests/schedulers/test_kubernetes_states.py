@@ -43,7 +43,8 @@ class Api:
 
     def pod(self, index: int, number: int = 1, **status: Any) -> None:
         labels = {"app.kubernetes.io/instance": f"g-{number}"}
-        metadata = {"name": f"g-{number}-{index}-abcde", "labels": labels, "annotations": {INDEX: str(index)}}
+        name = f"g-{number}-{index}-abcde"
+        metadata = {"name": name, "namespace": "default", "labels": labels, "annotations": {INDEX: str(index)}}
         self.store.write({"kind": "Pod", "metadata": metadata, "spec": {"nodeName": f"k{index}"}, "status": status})
 
     def commands(self) -> list[str]:
