@@ -12,6 +12,8 @@ Job's word: a Job is over when Kubernetes says so.
 * ``activeDeadlineSeconds`` counts from the Job's creation, so it holds the time that pods may wait for each other too.
 * A pod that waits says why in its conditions (``Unschedulable``) or in its containers (``ImagePullBackOff``); the Job
   only says that it is active. When it fails the pod may be gone, so the last words are remembered.
+* A Job isn't ``Failed`` before its last pod is gone, and a pod on a node that doesn't answer is never gone by itself.
+  Such a Job has ended for us; its pod keeps others of gpubench away from that node.
 """
 
 import dataclasses
@@ -25,9 +27,11 @@ from typing import Any
 
 from gpubench.errors import MissingToolError, SchedulerError, UsageError
 from gpubench.files import write_atomically
+from gpubench.model.quantities import format_seconds
 from gpubench.polling import poll_until
 from gpubench.schedulers import pod_log_collector, submitted
 from gpubench.schedulers.batch import Allocation, call, said, unheard
+from gpubench.schedulers.pods import INDEX, Pod
 from gpubench.schedulers.state import JobState, declared
 from gpubench.schedulers.submitted import Submitted
 
@@ -50,66 +54,12 @@ _JOB_NAME = re.compile(r"^kind: Job\nmetadata:\n  name: ([a-z0-9-]+)$", re.MULTI
 _HAS_RIGHTS = re.compile(r"^kind: Role$", re.MULTILINE)
 _OUTDIR = re.compile(r'name: OUTDIR, value: "/run/gpubench/outputs/(.*)"')
 _NO_SUCH = "(NotFound)"
-INDEX = "batch.kubernetes.io/job-completion-index"
-_HARMLESS = ("PodInitializing", "ContainerCreating")
-"""Reasons of containers that haven't started yet."""
+FAILING = "FailureTarget"
+"""Condition of a Job that fails and whose pods are being deleted; ``Failed`` comes when the last one is gone."""
 
 
 class NotAppliedError(SchedulerError):
     """The cluster has refused the objects, and none of them is left."""
-
-
-class Pod:
-    """What a pod of an Indexed Job says of itself; ``rank`` is the number that its Job gave it.
-
-    https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#PodStatus
-    """
-
-    def __init__(self, plain: Mapping[str, Any]) -> None:
-        self.name = str(plain["metadata"]["name"])
-        self.rank = int(plain["metadata"]["annotations"][INDEX])
-        self.node = str(plain.get("spec", {}).get("nodeName", ""))
-        self._status = plain.get("status", {})
-
-    def began(self) -> list[str]:
-        """Names of the containers that have a log."""
-        return [name for name, now in self._containers() if "running" in now or "terminated" in now]
-
-    def over(self) -> list[str]:
-        """Names of those that have ended."""
-        return [name for name, now in self._containers() if "terminated" in now]
-
-    def lives(self) -> bool:
-        """Whether a container of it may still run."""
-        return self._status.get("phase") not in ("Succeeded", "Failed")
-
-    def waits(self) -> str:
-        """Why it doesn't go on; empty where it does."""
-        for condition in self._status.get("conditions", ()):
-            if (condition["type"], condition["status"]) == ("PodScheduled", "False"):
-                return f"pod {self.name}: {condition.get('reason', '')}: {condition.get('message', '')}"
-        for name, now in self._containers():
-            waiting = now.get("waiting", {})
-            if waiting and waiting.get("reason") not in (None, *_HARMLESS):
-                return f"pod {self.name}, container {name}: {waiting['reason']}: {waiting.get('message', '')}"
-        return ""
-
-    def failure(self) -> tuple[int | None, str] | None:
-        """Exit code and words of the container that failed, or of the pod as a whole; None where it didn't."""
-        if self._status.get("phase") != "Failed":
-            return None
-        for name, now in self._containers():
-            ended = now.get("terminated")
-            if ended and ended["exitCode"]:
-                why = "" if ended.get("reason") in (None, "Error") else f" ({ended['reason']})"
-                return int(ended["exitCode"]), f"container {name} of pod {self.name}{why}"
-        words = ": ".join(str(self._status[key]) for key in ("reason", "message") if self._status.get(key))
-        return None, f"pod {self.name}: {words or 'failed'}"
-
-    def _containers(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """Names and states, in the order in which they run."""
-        both = (*self._status.get("initContainerStatuses", ()), *self._status.get("containerStatuses", ()))
-        return [(str(one["name"]), one.get("state", {})) for one in both]
 
 
 def current_allocation(environ: Mapping[str, str]) -> Allocation | None:  # noqa: ARG001 - whatever they are
@@ -256,6 +206,9 @@ def _fetch(job_dir: Path, *, again: bool = False) -> bool:
     now = _judge(job, pods, seen)
     whole = all(pod.began() == pod.over() for pod in pods)
     for pod in pods:
+        if pod.stuck():
+            whole = False  # nobody can read its log
+            continue
         if pod.rank and not now.end:
             continue  # the results are in rank 0's; what the others said matters when something went wrong
         for container in pod.began():
@@ -274,25 +227,47 @@ def _fetch(job_dir: Path, *, again: bool = False) -> bool:
 def _judge(job: Mapping[str, Any], pods: Sequence[Pod], seen: JobState | None) -> JobState:
     """The Job's own conditions; while it has none, what its pods are doing."""
     name = str(job["metadata"]["name"])
-    hosts = ",".join(sorted({pod.node for pod in pods if pod.node})) or (seen.hosts if seen else "")
+    hosts = _hosts(pods, seen)
     waiting = "; ".join(words for pod in pods if (words := pod.waits()))
     if not waiting and len(pods) < job["spec"]["completions"] and seen and seen.phase != "ended":
         waiting = seen.reason  # of a failing job the pods go first: what they said would be lost
-    for condition in job.get("status", {}).get("conditions", ()):
-        if condition["status"] != "True":
-            continue
-        if condition["type"] == "Complete":
-            return JobState("ended", "COMPLETED", "", 0, name, hosts)
-        if condition["type"] == "Failed":
-            failed = next((found for pod in pods if (found := pod.failure())), None)
-            waited = waiting or (seen.reason if seen and seen.phase != "ended" else "")
-            why = [*([condition["reason"], failed[1]] if failed else []), *([waited] if waited else [])]
-            word, code = ("FAILED", failed[0]) if failed else (condition["reason"], None)
-            return JobState("ended", word, "; ".join(why) or condition.get("message", ""), code, name, hosts)
-    running = any(pod.began() for pod in pods)
-    return JobState(
-        "running" if running else "pending", "Running" if running else "Pending", waiting, None, name, hosts
-    )
+    conditions = {one["type"]: one for one in job.get("status", {}).get("conditions", ()) if one["status"] == "True"}
+    if "Complete" in conditions:
+        return JobState("ended", "COMPLETED", "", 0, name, hosts)
+    deleted = {"reason": "DELETED"} if "deletionTimestamp" in job["metadata"] else None
+    ending = conditions.get("Failed") or conditions.get(FAILING) or deleted
+    if ending is None:
+        if any(pod.began() for pod in pods):
+            return JobState("running", "Running", waiting, None, name, hosts)
+        return JobState("pending", "Pending", waiting, None, name, hosts)
+    failed = next((found for pod in pods if (found := pod.failure())), None)
+    stuck = [pod for pod in pods if pod.stuck()]
+    before = seen.reason if seen and seen.phase != "ended" else ""
+    parts = [*([ending["reason"], failed[1]] if failed else []), waiting]
+    parts += [f"{pod.place()} was deleted and is still there: does the node answer?" for pod in stuck]
+    why = [*(part for part in parts if part and part not in before), *([before] if before else [])]
+    reason = "; ".join(why) or _why(job, ending)
+    if "Failed" not in conditions and (not stuck or any(pod.lives() and not pod.stuck() for pod in pods)):
+        return JobState("running", "Failing" if FAILING in conditions else "Deleting", reason, None, name, hosts)
+    word, code = ("FAILED", failed[0]) if failed else (ending["reason"], None)
+    return JobState("ended", word, reason, code, name, hosts)
+
+
+def _why(job: Mapping[str, Any], ending: Mapping[str, Any]) -> str:
+    """Of a Job whose pods say nothing."""
+    if ending["reason"] == "BackoffLimitExceeded":  # the limit is 0, and a pod that failed is kept
+        return "no pod of it has failed, so one was deleted: by hand, by a drain, or with its node"
+    message = str(ending.get("message", ""))
+    if ending["reason"] == "DeadlineExceeded":
+        allowed = format_seconds(job["spec"]["activeDeadlineSeconds"])
+        return f"{message} ({allowed}: the job's time limit and kubernetes.start)"
+    return message
+
+
+def _hosts(pods: Sequence[Pod], seen: JobState | None) -> str:
+    """Nodes of the pods that are there, and of those that have been."""
+    before = seen.hosts.split(",") if seen else []
+    return ",".join(sorted({*(pod.node for pod in pods), *before} - {""}))
 
 
 def _gone(seen: JobState | None, name: str) -> JobState:
@@ -320,27 +295,30 @@ def _delete(job_dir: Path) -> None:
     done = _kubectl(job_dir, "delete", kinds, "-l", selector, "--cascade=foreground", "--wait=false")
     if done.returncode:
         raise SchedulerError(f"kubectl delete failed: {said(done)}", then="does the cluster answer? kubectl get nodes")
-    if not _await_deletion(job_dir, "Job"):
-        raise SchedulerError(
-            f"Job {_name(job_dir)} still exists {CANCEL_S:g} s after it was deleted",
-            then=f"inspect it: kubectl describe job {_name(job_dir)}",
-        )
-    if not _await_deletion(job_dir, "Pod"):
-        raise SchedulerError(
-            f"pods of {_name(job_dir)} still run {CANCEL_S:g} s after they were deleted",
-            then=f"inspect them: kubectl get pods -l {INSTANCE}={_name(job_dir)}",
-        )
-
-
-def _await_deletion(job_dir: Path, kind: str) -> bool:
-    """Whether all objects of the kind are gone, at the latest CANCEL_S seconds from now."""
-    return poll_until(
-        lambda: all(one["kind"] != kind for one in _objects(job_dir)),
+    left = poll_until(
+        lambda: _objects(job_dir),
+        lambda left: not left or _all_stuck(left),
         interval_s=0.5,
         timeout_s=CANCEL_S,
         growth=1.5,
         longest_s=3.0,
     )
+    if not left:
+        return
+    client = f"kubectl {shlex.join(_client(job_dir))}"
+    pods = _pods(left)
+    raise SchedulerError(
+        f"{', '.join(pod.place() for pod in pods) or f'Job {_name(job_dir)}'} is still there, though it was deleted",
+        then=f"if its node doesn't come back: {client} delete pod {' '.join(pod.name for pod in pods)} --force"
+        if pods
+        else f"inspect it: {client} describe job {_name(job_dir)}",
+    )
+
+
+def _all_stuck(objects: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether there are pods, all of them on nodes that don't answer: nothing more comes from waiting."""
+    living = [pod for pod in _pods(objects) if pod.lives()]
+    return bool(living) and all(pod.stuck() for pod in living)
 
 
 def _cluster(job_dir: Path) -> str:
@@ -359,9 +337,14 @@ def _require_cluster(entry: Submitted, now: str) -> None:
 
 
 def _kubectl(job_dir: Path, *words: str) -> Any:
+    return call(["kubectl", *_client(job_dir), *words], cwd=job_dir)
+
+
+def _client(job_dir: Path) -> list[str]:
+    """Words for kubectl that say where the objects are."""
     match = _BY_HAND.search(_text(job_dir))
     assert match is not None
-    return call(["kubectl", *shlex.split(match[1]), *words], cwd=job_dir)
+    return shlex.split(match[1])
 
 
 def _name(job_dir: Path) -> str:

@@ -3,8 +3,10 @@
 As Kubernetes does it: an Indexed Job makes a pod per index with its variables, labels and host name; required
 anti-affinity, node selector and requests decide where it may run; init containers run one after the other, then the
 last one; a pod that fails, or is deleted, fails the Job when ``backoffLimit`` says so, and the pods that still run are
-deleted with their logs; so are they at ``activeDeadlineSeconds``. A pod that is no Job's runs once, and goes with its
-owner. Names of a headless Service resolve once a pod has an address (``publishNotReadyAddresses``). Anything else
+deleted with their logs; so are they at ``activeDeadlineSeconds``. A Job that fails is FailureTarget first, and Failed
+when its last pod is gone. On a node whose kubelet is dead containers go on, the taint manager deletes the pods, and
+they stay (all of it as seen on Kubernetes 1.36.2). A pod that is no Job's runs once, and goes with its owner. Names of
+a headless Service resolve once a pod has an address (``publishNotReadyAddresses``). Anything else
 raises: this is no Kubernetes.
 """
 
@@ -56,6 +58,9 @@ class Agent:
         for job in self.store.all("Job"):
             self._job(job)
         pods = self.store.all("Pod")
+        for pod in pods:
+            if self.is_dead(pod) and "deletionTimestamp" not in pod["metadata"]:
+                self._taint(pod)
         there = {one["metadata"]["uid"] for one in pods}
         for pod in pods:
             if UID not in pod["metadata"]["labels"]:
@@ -63,6 +68,25 @@ class Agent:
         for name, run in list(self._pods.items()):
             if run.done.is_set() and self.store.read("Pod", name) is None:
                 del self._pods[name]
+
+    def is_dead(self, pod: Object) -> bool:
+        """Whether the kubelet of its node doesn't act."""
+        return pod["spec"].get("nodeName") in json.loads((self.store.root / "dead.json").read_text())
+
+    def _taint(self, pod: Object) -> None:
+        """What the taint manager does when a pod has tolerated a dead node long enough; here at once."""
+        row = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "DeletionByTaintManager",
+            "message": "Taint manager: deleting due to NoExecute taint",
+        }
+        with self.store.locked():
+            now = self.store.read("Pod", pod["metadata"]["name"])
+            if now is not None:
+                now["status"].setdefault("conditions", []).append(row)
+                self.store.write(now)
+        self.store.delete(pod)
 
     def address(self) -> str:
         """Of the next pod."""
@@ -78,7 +102,7 @@ class Agent:
                 with self.store.locked():
                     self.store.remove("Job", name)
             return
-        if job["status"].get("conditions"):
+        if {one["type"] for one in job["status"].get("conditions", ())} & {"Complete", "Failed"}:
             return
         spec = job["spec"]
         assert (spec["completionMode"], spec["backoffLimit"], spec["template"]["spec"]["restartPolicy"]) == (
@@ -97,14 +121,16 @@ class Agent:
             reason = job["status"].get("failing") or (
                 "BackoffLimitExceeded" if failed or missing else "DeadlineExceeded"
             )
-            self._update(job, {"failing": reason})
+            message = {
+                "BackoffLimitExceeded": "Job has reached the specified backoff limit",
+                "DeadlineExceeded": "Job was active longer than specified deadline",
+            }[reason]
+            if not wrong:
+                self._update(job, {"failing": reason})
+                self._condition(job, "FailureTarget", reason, message)
             alive = [pod for pod in pods if pod["status"].get("phase") not in ENDED]
             self._delete(alive)
             if not alive:
-                message = {
-                    "BackoffLimitExceeded": "Job has reached the specified backoff limit",
-                    "DeadlineExceeded": "Job was active longer than specified deadline",
-                }[reason]
                 self._condition(job, "Failed", reason, message)
             return
         if all(pod["status"].get("phase") == "Succeeded" for pod in pods):
@@ -154,8 +180,9 @@ class Agent:
         if term.get("namespaceSelector") != {}:  # without one, a term is about its own namespace
             others = [one for one in others if one["metadata"]["namespace"] == pod["metadata"]["namespace"]]
         taken = {one["spec"]["nodeName"] for one in others if wanted.items() <= one["metadata"]["labels"].items()}
+        dead = json.loads((self.store.root / "dead.json").read_text())
         for name, facts in nodes.items():
-            if name in taken or not pod["spec"].get("nodeSelector", {}).items() <= facts["labels"].items():
+            if name in (*taken, *dead) or not pod["spec"].get("nodeSelector", {}).items() <= facts["labels"].items():
                 continue
             if self._fits(pod, facts["allocatable"]):
                 pod["spec"]["nodeName"] = name
@@ -181,11 +208,10 @@ class Agent:
 
     def _delete(self, pods: list[Object]) -> None:
         for pod in pods:
-            run = self._pods.get(pod["metadata"]["name"])
-            if run is not None:
-                run.delete()
-            else:
+            if pod["metadata"]["name"] not in self._pods:
                 self.remove(pod)
+            elif "deletionTimestamp" not in pod["metadata"]:
+                self.store.delete(pod)
 
     def remove(self, pod: Object) -> None:
         """A pod that is gone, with its logs."""
@@ -203,7 +229,9 @@ class Agent:
                 self.store.write(now)
 
     def _condition(self, job: Object, kind: str, reason: str, message: str) -> None:
-        self._update(job, {"conditions": [{"type": kind, "status": "True", "reason": reason, "message": message}]})
+        before = job["status"].get("conditions", [])
+        row = {"type": kind, "status": "True", "reason": reason, "message": message}
+        self._update(job, {"conditions": [*before, row]})
 
 
 class PodRun(threading.Thread):
@@ -217,10 +245,6 @@ class PodRun(threading.Thread):
         self._ending = threading.Event()
         self._address = agent.address()
         self.start()
-
-    def delete(self) -> None:
-        """Ask it to end; it is gone when its containers are."""
-        self._ending.set()
 
     def run(self) -> None:
         """Init containers in order, then the last."""
@@ -279,12 +303,12 @@ class PodRun(threading.Thread):
     def _wait(self, container: Container) -> int:
         grace = self.pod["spec"]["terminationGracePeriodSeconds"]
         killed_at = 0.0
-        while (code := container.code()) is None:
+        while (code := container.code()) is None or self.agent.is_dead(self.pod):
             if (self._ending.is_set() or self._asked()) and not killed_at:
                 self._ending.set()
                 killed_at = time.monotonic() + grace
                 container.signal(signal.SIGTERM)
-            if killed_at and time.monotonic() > killed_at:
+            if code is None and killed_at and time.monotonic() > killed_at:
                 container.signal(signal.SIGKILL)
             time.sleep(0.05)
         return code
@@ -328,6 +352,8 @@ class PodRun(threading.Thread):
 
     def _write(self, states: dict[str, Object] | None = None, *, phase: str = "") -> None:
         store = self.agent.store
+        if self.agent.is_dead(self.pod):
+            return
         with store.locked():
             now = store.read("Pod", self.name_)
             if now is None:
@@ -358,7 +384,9 @@ class PodRun(threading.Thread):
             store.write(now)
 
     def _asked(self) -> bool:
-        """Whether somebody deleted this very pod."""
+        """Whether somebody deleted this very pod, and its kubelet knows."""
+        if self.agent.is_dead(self.pod):
+            return False
         now = self.agent.store.read("Pod", self.name_)
         return now is None or "deletionTimestamp" in now["metadata"]
 

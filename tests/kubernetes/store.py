@@ -49,7 +49,8 @@ class Store:
         with self.locked():  # else the agent, which changes its status, might write over it
             now = self.read(kind, name)
             if now is not None:
-                at = dt.datetime.now(dt.UTC).isoformat()
+                grace_s = now["spec"].get("terminationGracePeriodSeconds", 0)
+                at = (dt.datetime.now(dt.UTC) + dt.timedelta(seconds=grace_s)).isoformat()
                 self.write({**now, "metadata": {**now["metadata"], "deletionTimestamp": at}})
 
     def remove(self, kind: str, name: str) -> None:

@@ -119,6 +119,23 @@ def test_a_node_has_one_pod_of_gpubench_whatever_its_namespace(cluster: Cluster)
     assert sum("nodeName" in pod["spec"] for pod in cluster.pods()) == 1
 
 
+def test_a_dead_node_ends_its_job_and_the_next_one_runs_on_another(cluster: Cluster) -> None:
+    """Seen on Kubernetes 1.36.2: with a dead kubelet a Job is FailureTarget, and never Failed."""
+    campaign = cluster.plan(*ONE_VERSION, "--nodes", "1", "--blocks", "2")
+    cluster.run("submit", campaign)
+    until(lambda: running(cluster, "run-0"), "the first run")
+    (pod,) = cluster.pods()
+    cluster.have_dead(pod["spec"]["nodeName"])
+    until(lambda: "Failing" in cluster.run("status", campaign, code=4), "the pod's deletion")
+    with cluster.store.locked():  # as if its grace period were over
+        pod = cluster.store.read("Pod", pod["metadata"]["name"]) or {}
+        cluster.store.write({**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "2026-11-26T21:09:20Z"}})
+    said = cluster.run("status", "--watch", campaign, code=4)
+    assert f"{pod['metadata']['name']} on node {pod['spec']['nodeName']} was deleted and is still there" in said
+    assert "DeletionByTaintManager: Taint manager: deleting due to NoExecute taint" in said
+    assert [record["block"] for record in records(campaign).values() if record["status"] == "ok"] == [2, 2]
+
+
 def test_an_image_that_cannot_be_pulled_is_told_while_it_waits_and_at_the_deadline(cluster: Cluster) -> None:
     cluster.have_images({})
     times = ("limits.job=20s", "kubernetes.start=5s", "estimates.run=200ms", "estimates.workload=100ms")

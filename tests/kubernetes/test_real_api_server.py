@@ -23,7 +23,7 @@ from tests.slurm.hosts import until
 pytestmark = pytest.mark.system
 
 UNKNOWN = ("completionMode", "namespaceSelector")
-"""What 1.20 doesn't know: Indexed Jobs came with 1.21, this field of an affinity with 1.22. Nothing else is left out."""
+"""What 1.20 doesn't know: Indexed Jobs came with 1.21, namespaces of an affinity with 1.22. No more is left out."""
 CLAIM = {
     "apiVersion": "v1",
     "kind": "PersistentVolumeClaim",

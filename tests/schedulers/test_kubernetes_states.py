@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import shutil
 import sys
@@ -33,7 +34,7 @@ class Api:
         return directory
 
     def status(self, number: int = 1, **conditions: str) -> None:
-        """The Job's conditions: their types with reasons."""
+        """The Job's conditions: their types with reasons, in the order in which they came."""
         job = self.store.read("Job", f"g-{number}")
         assert job is not None
         rows = [
@@ -41,10 +42,12 @@ class Api:
         ]
         self.store.write({**job, "status": {"conditions": rows}})
 
-    def pod(self, index: int, number: int = 1, **status: Any) -> None:
+    def pod(self, index: int, number: int = 1, *, deleted: str = "", **status: Any) -> None:
+        """``deleted``: when its grace period is over, if somebody has deleted it."""
         labels = {"app.kubernetes.io/instance": f"g-{number}"}
         name = f"g-{number}-{index}-abcde"
         metadata = {"name": name, "namespace": "default", "labels": labels, "annotations": {INDEX: str(index)}}
+        metadata |= {"deletionTimestamp": deleted} if deleted else {}
         self.store.write({"kind": "Pod", "metadata": metadata, "spec": {"nodeName": f"k{index}"}, "status": status})
 
     def commands(self) -> list[str]:
@@ -126,6 +129,84 @@ def test_a_pod_that_failed_says_which_container_and_how(
     api.pod(1, phase="Failed", **status)
     api.status(Failed="BackoffLimitExceeded")
     assert (kubernetes.state(job).exit_code, kubernetes.state(job).end) == (code, words)
+
+
+RUNNING = [{"name": "run-0", "state": {"running": {}}}]
+TAINTED = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "DeletionByTaintManager",
+    "message": "Taint manager: deleting due to NoExecute taint",
+}
+
+
+def test_a_job_whose_last_pod_is_on_a_dead_node_ends_without_it_and_says_where_it_is(api: Api) -> None:
+    """Seen on Kubernetes 1.36.2, kubelet of rank 1 stopped in run-0.
+
+    FailureTarget 62 s after the node was NotReady, then never Failed: 1 pod was terminating, rank 0's was gone.
+    """
+    job = api.job()
+    kubernetes.submit(job, os.environ)
+    for index in (0, 1):
+        api.pod(index, phase="Pending", initContainerStatuses=RUNNING)
+    assert kubernetes.state(job).words == "Running k0,k1"
+    api.store.remove("Pod", "g-1-0-abcde")
+    soon = (dt.datetime.now(dt.UTC) + dt.timedelta(seconds=20)).isoformat()
+    api.pod(1, phase="Pending", deleted=soon, initContainerStatuses=RUNNING, conditions=[TAINTED])
+    api.status(FailureTarget="BackoffLimitExceeded")
+    tainted = "pod g-1-1-abcde on node k1: DeletionByTaintManager: Taint manager: deleting due to NoExecute taint"
+    for _ in range(2):
+        now = kubernetes.state(job)
+        assert (now.phase, now.words, now.reason) == ("running", "Failing k0,k1", tainted)
+    api.pod(1, phase="Pending", deleted="2026-11-26T21:09:20Z", initContainerStatuses=RUNNING, conditions=[TAINTED])
+    second = api.job(2)
+    kubernetes.submit(second, os.environ, ["g-1"])
+    kubernetes.poll([job, second], submit_next=True)
+    assert kubernetes.state(job).end == (
+        "BackoffLimitExceeded: pod g-1-1-abcde on node k1 was deleted and is still there: does the node answer?; "
+        + tainted
+    )
+    assert api.store.read("Job", "g-2") is not None
+    assert "logs g-1-1-abcde -c run-0" not in (api.store.root / "commands").read_text()
+
+
+def test_a_pod_that_cannot_be_deleted_is_named_with_its_node_and_what_to_do(api: Api) -> None:
+    """Seen on Kubernetes 1.36.2: a cancel waited for 156 s, and then named the Job only."""
+    job = api.job()
+    kubernetes.submit(job, os.environ)
+    api.pod(1, phase="Pending", deleted="2026-11-26T21:09:20Z", initContainerStatuses=RUNNING)
+    with pytest.raises(SchedulerError) as raised:
+        kubernetes.cancel(job)
+    assert str(raised.value) == (
+        "pod g-1-1-abcde on node k1 is still there, though it was deleted; "
+        "if its node doesn't come back: kubectl --namespace default delete pod g-1-1-abcde --force"
+    )
+    ended = kubernetes.state(job)
+    assert ended.end == "DELETED: pod g-1-1-abcde on node k1 was deleted and is still there: does the node answer?"
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("BackoffLimitExceeded", "no pod of it has failed, so one was deleted: by hand, by a drain, or with its node"),
+        ("DeadlineExceeded", "so it is (10m00s: the job's time limit and kubernetes.start)"),
+    ],
+)
+def test_a_job_whose_pods_are_gone_says_what_its_reason_means(api: Api, reason: str, words: str) -> None:
+    """Seen on Kubernetes 1.36.2: "Job has reached the specified backoff limit", "was active longer than specified"."""
+    job = api.job()
+    kubernetes.submit(job, os.environ)
+    for index in (0, 1):
+        api.pod(index, phase="Pending", initContainerStatuses=RUNNING)
+    kubernetes.state(job)
+    api.store.remove("Pod", "g-1-0-abcde")
+    api.pod(1, phase="Pending", initContainerStatuses=RUNNING, deleted="2036-11-26T21:09:20Z")
+    api.status(FailureTarget=reason)
+    assert (kubernetes.state(job).words, kubernetes.state(job).reason) == ("Failing k0,k1", words)
+    api.store.remove("Pod", "g-1-1-abcde")
+    api.status(FailureTarget=reason, Failed=reason)
+    ended = kubernetes.state(job)
+    assert (ended.end, ended.hosts) == (f"{reason}: {words}", "k0,k1")
 
 
 def test_a_job_that_is_complete_ended_well_and_is_not_asked_for_again(api: Api) -> None:
@@ -217,8 +298,9 @@ def test_the_end_of_a_job_is_told_on_a_copy_without_a_cluster(api: Api, monkeypa
     kubernetes.state(job)
     shutil.copytree(api.campaign, api.campaign.with_name("copy"))
     monkeypatch.setenv("PATH", str(api.campaign))
-    kubernetes.poll([api.campaign.with_name("copy") / "jobs" / "j001-n2"], submit_next=True)
-    assert kubernetes.state(api.campaign.with_name("copy") / "jobs" / "j001-n2").end == "DeadlineExceeded: so it is"
+    copy = api.campaign.with_name("copy") / "jobs" / "j001-n2"
+    kubernetes.poll([copy], submit_next=True)
+    assert kubernetes.state(copy).end.startswith("DeadlineExceeded: so it is")
 
 
 def test_a_campaign_with_another_name_than_its_pods_look_for_is_refused(api: Api) -> None:
