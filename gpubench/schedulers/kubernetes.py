@@ -2,8 +2,8 @@
 
 A cluster has no queue that runs one Job after the other, and two at once would share the network, or each hold half of
 the nodes that both need. So a job with others before it isn't submitted until those have ended: the front end that
-looks (``status``, ``status --watch``, ``bench``) submits the next one, see ``poll``. What one pod says isn't the
-Job's word: a Job is over when Kubernetes says so.
+looks (``status``, ``status --watch``, ``bench``) submits the next one, see ``poll``. So do campaigns that see each
+other. What one pod says isn't the Job's word: a Job is over when Kubernetes says so.
 
 * ``apply`` without ``--server-side`` keeps a copy of every object in an annotation, which may have 256 KiB only.
 * A Job that has ended doesn't start again under its name, so the old objects are deleted before they are made anew.
@@ -21,6 +21,7 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,10 @@ ONE_AT_A_TIME = True
 JOB_FILE = "job.yaml"
 SEEN_FILE = "kubernetes.json"
 """What the last look saw, for when the objects are gone."""
+OURS = "app.kubernetes.io/name=gpubench"
+FAILING = "FailureTarget"
+"""Condition of a Job that fails and whose pods are being deleted; ``Failed`` comes when the last one is gone."""
+ENDINGS = ("Complete", "Failed", FAILING)
 CANCEL_S = 150.0
 KINDS = "job,service,configmap"
 RIGHTS = "serviceaccount,role,rolebinding"
@@ -53,9 +58,9 @@ _BY_HAND = re.compile(r"^# By hand: kubectl (.*) apply --server-side -f job\.yam
 _JOB_NAME = re.compile(r"^kind: Job\nmetadata:\n  name: ([a-z0-9-]+)$", re.MULTILINE)
 _HAS_RIGHTS = re.compile(r"^kind: Role$", re.MULTILINE)
 _OUTDIR = re.compile(r'name: OUTDIR, value: "/run/gpubench/outputs/(.*)"')
-_NO_SUCH = "(NotFound)"
-FAILING = "FailureTarget"
-"""Condition of a Job that fails and whose pods are being deleted; ``Failed`` comes when the last one is gone."""
+_OF_A_BLOCK = re.compile(r"^ +subdomain: ", re.MULTILINE)
+"""Its pods look for rank 0 by its name; those of a standing cluster don't."""
+_NO_SUCH, _MAY_NOT = "(NotFound)", "(Forbidden)"
 
 
 class NotAppliedError(SchedulerError):
@@ -85,9 +90,10 @@ def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ())
         _delete(job_dir)
     pod_log_collector.begin(job_dir)
     (job_dir / SEEN_FILE).unlink(missing_ok=True)
-    entry = submitted.write(job_dir, NAME, name, cluster=cluster, after=after)
+    waits_for = after or _words(_others(job_dir))
+    entry = submitted.write(job_dir, NAME, name, cluster=cluster, after=waits_for)
     try:
-        if not after:
+        if not entry.after:
             _apply(job_dir, entry)
     except (MissingToolError, NotAppliedError):  # after any other error the Job may be there: `state` finds out
         submitted.restore(job_dir, before)
@@ -96,12 +102,46 @@ def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ())
 
 
 def _apply(job_dir: Path, entry: Submitted) -> None:
+    """Hand the job over, unless that of another campaign is older: then it waits for that one."""
     name = _name(job_dir)
     done = _kubectl(job_dir, "apply", "--server-side", "-f", JOB_FILE)
     if done.returncode:
         _delete(job_dir)  # a Service without its Job is of no use
         raise NotAppliedError(f"kubectl refuses {job_dir / JOB_FILE}: {said(done)}")
     submitted.keep(job_dir, dataclasses.replace(entry, job_id=name))
+    # Two front ends may have looked at once. The one that applied last sees both Jobs, and gives way.
+    jobs = _jobs_of_blocks(job_dir)
+    created = next((one["metadata"]["creationTimestamp"] for one in jobs if one["metadata"]["name"] == name), "")
+    if older := [one for one in _others(job_dir, jobs) if one["metadata"]["creationTimestamp"] <= created]:
+        _delete(job_dir)
+        submitted.keep(job_dir, dataclasses.replace(entry, after=[*entry.after, *_words(older)]))
+
+
+def _others(job_dir: Path, jobs: Sequence[Mapping[str, Any]] | None = None) -> list[Mapping[str, Any]]:
+    """Jobs of other campaigns that hold nodes, or will: beside one of them, each could hold half of what both need."""
+    found = _jobs_of_blocks(job_dir) if jobs is None else jobs
+    return [one for one in found if one["metadata"]["name"] != _name(job_dir) and _holds_nodes(one)]
+
+
+def _jobs_of_blocks(job_dir: Path) -> list[Mapping[str, Any]]:
+    """In all namespaces, or in ours where this user may not look further; none for a standing cluster's job."""
+    if not _OF_A_BLOCK.search(_text(job_dir)):
+        return []
+    words = ("get", "jobs", "-l", OURS, "-o", "json")
+    done = _kubectl(job_dir, *words, "--all-namespaces")
+    if _MAY_NOT in done.stderr:
+        done = _kubectl(job_dir, *words)
+    return [one for one in _items(done) if "subdomain" in one["spec"]["template"]["spec"]]
+
+
+def _holds_nodes(job: Mapping[str, Any]) -> bool:
+    """Whether it has neither ended, nor fails, nor waits in a queue of the cluster's (Kueue)."""
+    ended = any(one["status"] == "True" and one["type"] in ENDINGS for one in job["status"].get("conditions", ()))
+    return not (ended or "deletionTimestamp" in job["metadata"] or job["spec"].get("suspend"))
+
+
+def _words(jobs: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [f"{one['metadata']['name']} (namespace {one['metadata']['namespace']})" for one in jobs]
 
 
 declare_ended = submitted.declare_ended
@@ -151,16 +191,17 @@ def poll(job_dirs: Sequence[Path], *, submit_next: bool) -> None:
     """
     if shutil.which(SUBMIT) is None:
         return
-    ended: set[str] = set()
-    for job_dir in job_dirs:
-        entry = submitted.read(job_dir)
-        if entry is None:
-            continue
+    entries = {job_dir: entry for job_dir in job_dirs if (entry := submitted.read(job_dir)) is not None}
+    open_jobs = {entry.name for entry in entries.values()}
+    for job_dir, entry in entries.items():
         if _fetch(job_dir) or state(job_dir).phase == "ended":
-            ended.add(entry.name)
-        elif submit_next and not entry.job_id and entry.after and not set(entry.after) - ended:
+            open_jobs.discard(entry.name)
+        elif submit_next and not entry.job_id and entry.after and not open_jobs.intersection(entry.after):
             _require_cluster(entry, _cluster(job_dir))
-            _apply(job_dir, entry)
+            if others := _words(_others(job_dir)):
+                submitted.keep(job_dir, dataclasses.replace(entry, after=others))
+            else:
+                _apply(job_dir, entry)
 
 
 def cancel(job_dir: Path) -> None:
@@ -282,7 +323,10 @@ def _pods(objects: Sequence[Mapping[str, Any]]) -> list[Pod]:
 
 def _objects(job_dir: Path) -> list[Mapping[str, Any]]:
     """The Job and its pods; none where they are gone."""
-    done = _kubectl(job_dir, "get", "job,pods", "-l", f"{INSTANCE}={_name(job_dir)}", "-o", "json")
+    return _items(_kubectl(job_dir, "get", "job,pods", "-l", f"{INSTANCE}={_name(job_dir)}", "-o", "json"))
+
+
+def _items(done: subprocess.CompletedProcess[str]) -> list[Mapping[str, Any]]:
     if done.returncode:
         raise SchedulerError(f"kubectl get failed: {said(done)}", then="does the cluster answer? kubectl get nodes")
     items: list[Mapping[str, Any]] = json.loads(done.stdout)["items"]
@@ -336,7 +380,7 @@ def _require_cluster(entry: Submitted, now: str) -> None:
         )
 
 
-def _kubectl(job_dir: Path, *words: str) -> Any:
+def _kubectl(job_dir: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return call(["kubectl", *_client(job_dir), *words], cwd=job_dir)
 
 

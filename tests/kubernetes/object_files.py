@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-_TEXT = """# By hand: kubectl --namespace default apply --server-side -f job.yaml
+_TEXT = """# By hand: kubectl --namespace {namespace} apply --server-side -f job.yaml
 apiVersion: batch/v1
 kind: Job
 metadata:
   name: {name}
-  namespace: default
+  namespace: {namespace}
   labels: {labels}
 spec:
   completionMode: Indexed
@@ -22,6 +22,7 @@ spec:
       labels: {labels}
     spec:
       restartPolicy: Never
+      subdomain: {name}
       terminationGracePeriodSeconds: 30
       affinity:
         podAntiAffinity:
@@ -42,7 +43,7 @@ spec:
 """
 
 
-def object_file(name: str, claim: str, script: str, *, deadline_s: int = 600) -> str:
+def object_file(name: str, claim: str, script: str, *, deadline_s: int = 600, namespace: str = "default") -> str:
     """``job.yaml`` as the adapter reads it."""
     labels = {"app.kubernetes.io/name": "gpubench", "app.kubernetes.io/instance": name}
     return _TEXT.format(
@@ -51,4 +52,5 @@ def object_file(name: str, claim: str, script: str, *, deadline_s: int = 600) ->
         labels=json.dumps(labels),
         script=json.dumps(f"cd /run/here\n{script}"),
         deadline_s=deadline_s,
+        namespace=namespace,
     )

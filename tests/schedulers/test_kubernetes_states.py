@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,10 @@ class Api:
         self.store = Store(root / "cluster")
         self.campaign = root / "campaign"
 
-    def job(self, number: int = 1) -> Path:
-        directory = self.campaign / "jobs" / f"j{number:03d}-n2"
+    def job(self, number: int = 1, namespace: str = "default", campaign: str = "campaign") -> Path:
+        directory = self.campaign.with_name(campaign) / "jobs" / f"j{number:03d}-n2"
         directory.mkdir(parents=True)
-        (directory / "job.yaml").write_text(object_file(f"g-{number}", "claim", "true"))
+        (directory / "job.yaml").write_text(object_file(f"g-{number}", "claim", "true", namespace=namespace))
         return directory
 
     def status(self, number: int = 1, **conditions: str) -> None:
@@ -251,6 +252,65 @@ def test_a_job_behind_another_is_handed_over_when_that_one_has_ended_by_who_may(
     kubernetes.poll([first, second], submit_next=True)
     assert api.store.read("Job", "g-2") is not None
     assert (kubernetes.state(second).phase, kubernetes.state(second).job_id) == ("pending", "g-2")
+
+
+def test_campaigns_take_turns_also_across_namespaces(api: Api) -> None:
+    """Seen on Kubernetes 1.36.2: two Jobs of two nodes held one each, until kubernetes.start was over for both."""
+    first, second, other = api.job(1), api.job(2), api.job(3, "bench", "other")
+    kubernetes.submit(first, os.environ)
+    kubernetes.submit(second, os.environ, ["g-1"])
+    kubernetes.submit(other, os.environ)
+    assert api.store.read("Job", "g-3") is None
+    assert (kubernetes.state(other).phase, kubernetes.state(other).reason) == (
+        "pending",
+        "waits for g-1 (namespace default)",
+    )
+    api.status(1, Complete="CompletionsReached")
+    kubernetes.poll([other], submit_next=True)
+    kubernetes.poll([first, second], submit_next=True)
+    assert (api.store.read("Job", "g-2"), kubernetes.state(second).reason) == (None, "waits for g-3 (namespace bench)")
+    api.status(3, FailureTarget="BackoffLimitExceeded")
+    kubernetes.poll([first, second], submit_next=True)
+    assert api.store.read("Job", "g-2") is not None
+
+
+def test_of_two_jobs_that_are_applied_at_once_the_later_gives_way(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, other = api.job(1), api.job(2, campaign="other")
+    looked: list[Path] = []
+
+    def look(job_dir: Path, *words: str) -> subprocess.CompletedProcess[str]:
+        done = kubectl(job_dir, *words)
+        if words[:2] == ("get", "jobs") and not looked:
+            looked.append(job_dir)
+            kubernetes.submit(other, os.environ)
+        if words[0] == "delete":
+            api.store.remove("Job", "g-1")  # as the agent does when there is no pod
+        return done
+
+    kubectl = kubernetes._kubectl
+    monkeypatch.setattr(kubernetes, "_kubectl", look)
+    kubernetes.submit(job, os.environ)
+    assert [one["metadata"]["name"] for one in api.store.all("Job")] == ["g-2"]
+    assert kubernetes.state(job).reason == "waits for g-2 (namespace default)"
+
+
+def test_jobs_that_hold_no_nodes_and_standing_clusters_are_not_waited_for(api: Api) -> None:
+    waits_in_kueue = ("parallelism: 1", "parallelism: 1\n  suspend: true")
+    stands = ("      subdomain: g-2\n", "")
+    jobs = [api.job(number, campaign=f"c{number}") for number in (1, 2, 3)]
+    for job, change in zip(jobs, (waits_in_kueue, stands, ("", "")), strict=True):
+        text = (job / "job.yaml").read_text()
+        (job / "job.yaml").write_text(text.replace(*change, 1))
+        kubernetes.submit(job, os.environ)
+    assert len(api.store.all("Job")) == 3
+
+
+def test_who_may_list_one_namespace_only_looks_there(api: Api) -> None:
+    (api.store.root / "own-namespace-only").touch()
+    kubernetes.submit(api.job(1, campaign="mine"), os.environ)
+    kubernetes.submit(api.job(2, "bench", "hidden"), os.environ)
+    kubernetes.submit(api.job(3, campaign="seen"), os.environ)
+    assert [one["metadata"]["name"] for one in api.store.all("Job")] == ["g-1", "g-2"]
 
 
 def test_a_job_that_was_cancelled_while_it_waited_is_never_handed_over(api: Api) -> None:
