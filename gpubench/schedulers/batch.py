@@ -420,8 +420,9 @@ def call(
 
 
 def said(done: subprocess.CompletedProcess[str]) -> str:
-    """What the command said, on one line."""
-    return " ".join((done.stderr or done.stdout).split())[:300] or f"exit code {done.returncode}"
+    """What the command said, on one line, each line of it once."""
+    lines = dict.fromkeys(" ".join(line.split()) for line in (done.stderr or done.stdout).splitlines())
+    return " ".join(filter(None, lines))[:300] or f"exit code {done.returncode}"
 
 
 def inherited(

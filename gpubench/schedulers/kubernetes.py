@@ -22,7 +22,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,8 @@ SEEN_FILE = "kubernetes.json"
 OURS = "app.kubernetes.io/name=gpubench"
 FAILING = "FailureTarget"
 """Condition of a Job that fails and whose pods are being deleted; ``Failed`` comes when the last one is gone."""
+DISRUPTIONS = ("Preempted", "TaintManagerEviction", "Evicted", "NodeNotReady")
+"""Reasons of events of a pod that somebody ended: the pod, which has a condition for it, may be gone."""
 ENDINGS = ("Complete", "Failed", FAILING)
 CANCEL_S = 150.0
 KINDS = "job,service,configmap"
@@ -108,13 +110,15 @@ def _apply(job_dir: Path, entry: Submitted) -> None:
     if done.returncode:
         _delete(job_dir)  # a Service without its Job is of no use
         raise NotAppliedError(f"kubectl refuses {job_dir / JOB_FILE}: {said(done)}")
-    submitted.keep(job_dir, dataclasses.replace(entry, job_id=name))
+    warning = "; ".join(dict.fromkeys(line for line in done.stderr.splitlines() if line.startswith("Warning: ")))
+    entry = dataclasses.replace(entry, job_id=name, warning=warning)
+    submitted.keep(job_dir, entry)
     # Two front ends may have looked at once. The one that applied last sees both Jobs, and gives way.
     jobs = _jobs_of_blocks(job_dir)
     created = next((one["metadata"]["creationTimestamp"] for one in jobs if one["metadata"]["name"] == name), "")
     if older := [one for one in _others(job_dir, jobs) if one["metadata"]["creationTimestamp"] <= created]:
         _delete(job_dir)
-        submitted.keep(job_dir, dataclasses.replace(entry, after=[*entry.after, *_words(older)]))
+        submitted.keep(job_dir, dataclasses.replace(entry, job_id="", after=[*entry.after, *_words(older)]))
 
 
 def _others(job_dir: Path, jobs: Sequence[Mapping[str, Any]] | None = None) -> list[Mapping[str, Any]]:
@@ -172,7 +176,10 @@ def _state(job_dir: Path, entry: Submitted) -> JobState:
     job = next((one for one in objects if one["kind"] == "Job"), None)
     pods = _pods(objects)
     if job is not None:
-        return _remember(job_dir, _judge(job, pods, seen))
+        now = _judge(job, pods, seen)
+        if not now.reason and now.word not in ("Running", "COMPLETED"):
+            now = dataclasses.replace(now, reason=_unsaid(job_dir, entry, job, pods))
+        return _remember(job_dir, now)
     if living := ", ".join(pod.name for pod in pods if pod.lives()):
         return JobState("running", "Deleted", f"its Job was deleted, and pods live on: {living}", None, entry.job_id)
     if entry.job_id:
@@ -269,7 +276,7 @@ def _judge(job: Mapping[str, Any], pods: Sequence[Pod], seen: JobState | None) -
     """The Job's own conditions; while it has none, what its pods are doing."""
     name = str(job["metadata"]["name"])
     hosts = _hosts(pods, seen)
-    waiting = "; ".join(words for pod in pods if (words := pod.waits()))
+    waiting = _waiting(pods)
     if not waiting and len(pods) < job["spec"]["completions"] and seen and seen.phase != "ended":
         waiting = seen.reason  # of a failing job the pods go first: what they said would be lost
     conditions = {one["type"]: one for one in job.get("status", {}).get("conditions", ()) if one["status"] == "True"}
@@ -284,25 +291,61 @@ def _judge(job: Mapping[str, Any], pods: Sequence[Pod], seen: JobState | None) -
     failed = next((found for pod in pods if (found := pod.failure())), None)
     stuck = [pod for pod in pods if pod.stuck()]
     before = seen.reason if seen and seen.phase != "ended" else ""
-    parts = [*([ending["reason"], failed[1]] if failed else []), waiting]
+    parts = [waiting, *([ending["reason"], failed[1]] if failed else [])]
     parts += [f"{pod.place()} was deleted and is still there: does the node answer?" for pod in stuck]
-    why = [*(part for part in parts if part and part not in before), *([before] if before else [])]
-    reason = "; ".join(why) or _why(job, ending)
+    reason = "; ".join(filter(None, (before, *(part for part in parts if part not in before))))
     if "Failed" not in conditions and (not stuck or any(pod.lives() and not pod.stuck() for pod in pods)):
         return JobState("running", "Failing" if FAILING in conditions else "Deleting", reason, None, name, hosts)
     word, code = ("FAILED", failed[0]) if failed else (ending["reason"], None)
     return JobState("ended", word, reason, code, name, hosts)
 
 
-def _why(job: Mapping[str, Any], ending: Mapping[str, Any]) -> str:
-    """Of a Job whose pods say nothing."""
-    if ending["reason"] == "BackoffLimitExceeded":  # the limit is 0, and a pod that failed is kept
-        return "no pod of it has failed, so one was deleted: by hand, by a drain, or with its node"
+def _waiting(pods: Sequence[Pod]) -> str:
+    """Why pods don't go on: each reason once, with the pods that have it."""
+    places: dict[str, list[str]] = {}
+    for pod in pods:
+        place, words = pod.waits()
+        if words:
+            places.setdefault(words, []).append(place)
+    return "; ".join(f"{', '.join(of)}: {words}" for words, of in places.items())
+
+
+def _unsaid(job_dir: Path, entry: Submitted, job: Mapping[str, Any], pods: Sequence[Pod]) -> str:
+    """Why a Job has no pods that run, where those that are there don't say it."""
+    conditions = {one["type"]: one for one in job.get("status", {}).get("conditions", ()) if one["status"] == "True"}
+    ending = conditions.get("Failed") or conditions.get(FAILING)
+    if "Suspended" in conditions:
+        return f"{conditions['Suspended']['reason']}: {conditions['Suspended'].get('message', '')}"
+    if ending is None:
+        names = {job["metadata"]["name"], *(pod.name for pod in pods)}
+        warned = entry.warning if len(pods) < job["spec"]["completions"] else ""
+        return (
+            _event(job_dir, lambda one: one["type"] == "Warning" and one["involvedObject"]["name"] in names) or warned
+        )
     message = str(ending.get("message", ""))
+    if ending["reason"] == "BackoffLimitExceeded":  # the limit is 0, and a pod that failed is kept
+        of_pods = f"{job['metadata']['name']}-"
+        disruption = _event(job_dir, lambda one: one["reason"] in DISRUPTIONS and _subject(one).startswith(of_pods))
+        return disruption or "no pod of it has failed, so one was deleted: by hand, by a drain, or with its node"
     if ending["reason"] == "DeadlineExceeded":
         allowed = format_seconds(job["spec"]["activeDeadlineSeconds"])
         return f"{message} ({allowed}: the job's time limit and kubernetes.start)"
     return message
+
+
+def _subject(event: Mapping[str, Any]) -> str:
+    return str(event["involvedObject"]["name"])
+
+
+def _event(job_dir: Path, about: Callable[[Mapping[str, Any]], bool]) -> str:
+    """The words of the last such event of our namespace; empty where there is none, or where we may not look."""
+    done = _kubectl(job_dir, "get", "events", "-o", "json")
+    events = [one for one in _items(done) if about(one)] if not done.returncode else []
+    if not events:
+        return ""
+    last = max(events, key=lambda one: str(one.get("lastTimestamp") or one.get("eventTime") or ""))
+    place = last["involvedObject"]
+    return f"{place['kind'].lower()} {place['name']}: {last['reason']}: {' '.join(last['message'].split())}"
 
 
 def _hosts(pods: Sequence[Pod], seen: JobState | None) -> str:

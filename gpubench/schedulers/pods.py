@@ -50,31 +50,32 @@ class Pod:
         """Its name, and where it is."""
         return f"pod {self.name}{f' on node {self.node}' if self.node else ''}"
 
-    def waits(self) -> str:
-        """Why it doesn't go on; empty where it does."""
+    def waits(self) -> tuple[str, str]:
+        """What doesn't go on, and why; both empty where it does."""
         if ended_by := self._disruption():
-            return ended_by
+            return self.place(), ended_by
         for condition in self._status.get("conditions", ()):
             if (condition["type"], condition["status"]) == ("PodScheduled", "False"):
-                return f"pod {self.name}: {condition.get('reason', '')}: {condition.get('message', '')}"
+                return f"pod {self.name}", f"{condition.get('reason', '')}: {condition.get('message', '')}"
         for name, now in self._containers():
             waiting = now.get("waiting", {})
             if waiting and waiting.get("reason") not in (None, *_HARMLESS):
-                return f"pod {self.name}, container {name}: {waiting['reason']}: {waiting.get('message', '')}"
-        return ""
+                return f"pod {self.name}, container {name}", f"{waiting['reason']}: {waiting.get('message', '')}"
+        return "", ""
 
     def failure(self) -> tuple[int | None, str] | None:
         """Exit code and words of the container that failed, or of the pod as a whole; None where it didn't."""
         if self._status.get("phase") != "Failed":
             return None
-        ended_by = self._disruption()
         for name, now in self._containers():
             ended = now.get("terminated")
             if ended and ended["exitCode"]:
                 why = "" if ended.get("reason") in (None, "Error") else f" ({ended['reason']})"
-                return int(ended["exitCode"]), ended_by or f"container {name} of pod {self.name}{why}"
+                return int(ended["exitCode"]), f"container {name} of pod {self.name}{why}"
+        if self._disruption():
+            return None, ""  # `waits` says more
         words = ": ".join(str(self._status[key]) for key in ("reason", "message") if self._status.get(key))
-        return None, ended_by or f"pod {self.name}: {words or 'failed'}"
+        return None, f"pod {self.name}: {words or 'failed'}"
 
     def _disruption(self) -> str:
         """Who ends it, and why: eviction, preemption, a taint of its node, or the node itself; empty for nobody.
@@ -83,7 +84,7 @@ class Pod:
         """
         for condition in self._status.get("conditions", ()):
             if (condition["type"], condition["status"]) == ("DisruptionTarget", "True"):
-                return f"{self.place()}: {condition.get('reason', '')}: {condition.get('message', '')}"
+                return f"{condition.get('reason', '')}: {condition.get('message', '')}"
         return ""
 
     def _containers(self) -> list[tuple[str, Mapping[str, Any]]]:

@@ -69,6 +69,11 @@ class JobState:
         return " ".join(filter(None, (self.word or self.phase, self.hosts)))
 
     @property
+    def standing(self) -> str:
+        """How it stands, and where; of one that waits or runs also why it doesn't go on."""
+        return self.words + (f": {self.reason}" if not self.over and self.reason else "")
+
+    @property
     def doubt(self) -> str:
         """Why nobody knows whether it has ended; empty where that is known."""
         which = f"job {self.job_id}" if self.job_id else "it"

@@ -36,6 +36,7 @@ class Submitted:
         here: the script was started inside the allocation ``job_id``, which is older and lives longer than it.
         after: names of the jobs that must have ended before it is handed over.
         files: numbers of jobs whose files lay in the directory before.
+        warning: what the submit's client said beside its answer.
         declared_ended: time and user of the statement that it has ended, where its scheduler can't tell; else None.
         earlier: what stood in the file before, oldest first.
     """
@@ -51,6 +52,7 @@ class Submitted:
     here: bool = False
     after: list[str] = dataclasses.field(default_factory=list)
     files: list[str] = dataclasses.field(default_factory=list)
+    warning: str = ""
     declared_ended: dict[str, str] | None = None
     earlier: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 

@@ -51,6 +51,13 @@ class Api:
         metadata |= {"deletionTimestamp": deleted} if deleted else {}
         self.store.write({"kind": "Pod", "metadata": metadata, "spec": {"nodeName": f"k{index}"}, "status": status})
 
+    def event(self, number: int, about: str, reason: str, message: str, kind: str = "Warning") -> None:
+        """Of the Job, or of a pod; a higher number is a later one."""
+        involved = {"kind": "Job" if about == "g-1" else "Pod", "name": about}
+        metadata = {"name": f"event-{number}", "namespace": "default"}
+        event = {"kind": "Event", "metadata": metadata, "involvedObject": involved, "type": kind, "reason": reason}
+        self.store.write({**event, "message": message, "lastTimestamp": f"2026-11-26T21:08:{number:02d}Z"})
+
     def commands(self) -> list[str]:
         path = self.store.root / "commands"
         return [line.split()[0] for line in path.read_text().splitlines()] if path.exists() else []
@@ -132,6 +139,90 @@ def test_a_pod_that_failed_says_which_container_and_how(
     assert (kubernetes.state(job).exit_code, kubernetes.state(job).end) == (code, words)
 
 
+QUOTA = 'Error creating: pods "g-1-0-7jfr2" is forbidden: exceeded quota: q, requested: pods=1, limited: pods=0'
+VIOLATES = 'would violate PodSecurity "restricted:latest": host namespaces (hostNetwork=true)'
+
+
+def test_a_job_whose_pods_are_refused_says_why_and_the_warning_of_its_apply_is_kept(api: Api) -> None:
+    """Seen on Kubernetes 1.36.2 (quota; PodSecurity): no pods, and the Job's event has the reason."""
+    job = api.job()
+    (api.store.root / "warning").write_text(f"{VIOLATES}\n")
+    kubernetes.submit(job, os.environ)
+    entry = submitted.read(job)
+    assert entry is not None
+    assert entry.warning == f"Warning: {VIOLATES}"
+    assert kubernetes.state(job).standing == f"Pending: Warning: {VIOLATES}"
+    (job / "kubernetes.json").unlink()
+    api.event(1, "g-2", "FailedCreate", "of another")
+    api.event(2, "g-1", "FailedCreate", "an older one")
+    api.event(3, "g-1", "FailedCreate", QUOTA)
+    api.event(4, "g-1", "SuccessfulCreate", "no fault", kind="Normal")
+    assert kubernetes.state(job).standing == f"Pending: job g-1: FailedCreate: {QUOTA}"
+    api.status(Failed="DeadlineExceeded")
+    assert kubernetes.state(job).end == f"DeadlineExceeded: job g-1: FailedCreate: {QUOTA}"
+
+
+def test_pods_that_cannot_begin_say_why_and_who_may_not_read_events_is_told_the_rest(api: Api) -> None:
+    """FailedMount is an event only; Kueue's jobs are suspended."""
+    job = api.job()
+    kubernetes.submit(job, os.environ)
+    rows = [{"name": "run-0", "state": {"waiting": {"reason": "PodInitializing"}}}]
+    api.pod(0, phase="Pending", initContainerStatuses=rows)
+    api.event(1, "g-1-0-abcde", "FailedMount", 'MountVolume.SetUp failed for volume "outputs"')
+    assert kubernetes.state(job).standing == (
+        'Pending k0: pod g-1-0-abcde: FailedMount: MountVolume.SetUp failed for volume "outputs"'
+    )
+    (api.store.root / "no-events").touch()
+    assert kubernetes.state(job).standing == "Pending k0"
+    api.store.remove("Pod", "g-1-0-abcde")
+    (job / "kubernetes.json").unlink()
+    api.status(Suspended="JobSuspended")
+    assert kubernetes.state(job).standing == "Pending: JobSuspended: so it is"
+
+
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        ("PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod"),
+        ("EvictionByEvictionAPI", "Eviction API: evicting"),
+        ("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint"),
+        ("TerminationByKubelet", "The node was low on resource: memory. Threshold quantity: 100Mi, available: 88Mi."),
+    ],
+)
+def test_who_ended_a_pod_wins_over_its_exit_code(api: Api, reason: str, message: str) -> None:
+    """Reasons and messages as Kubernetes' own sources write them (condition DisruptionTarget)."""
+    job = api.job()
+    kubernetes.submit(job, os.environ)
+    disrupted = [{"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}]
+    ended = [state("run-0", exitCode=143, reason="Error")]
+    api.pod(0, phase="Failed", conditions=disrupted, initContainerStatuses=ended)
+    api.status(Failed="BackoffLimitExceeded")
+    assert kubernetes.state(job).end == (
+        f"FAILED, exit code 143: pod g-1-0-abcde on node k0: {reason}: {message}; "
+        "BackoffLimitExceeded; container run-0 of pod g-1-0-abcde"
+    )
+
+
+def test_the_events_of_pods_that_are_gone_say_who_ended_them(api: Api) -> None:
+    job = api.job()
+    kubernetes.submit(job, os.environ)
+    api.event(1, "g-1-1-abcde", "Preempted", "Preempted by pod 1f on node k1", kind="Normal")
+    api.event(2, "g-1-0-abcde", "Killing", "Stopping container run-0", kind="Normal")
+    api.status(Failed="BackoffLimitExceeded")
+    assert kubernetes.state(job).end == (
+        "BackoffLimitExceeded: pod g-1-1-abcde: Preempted: Preempted by pod 1f on node k1"
+    )
+
+
+def test_pods_that_wait_for_the_same_reason_are_told_together(api: Api) -> None:
+    job = api.job()
+    kubernetes.submit(job, os.environ)
+    unfit = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
+    for index in (0, 1):
+        api.pod(index, phase="Pending", conditions=[unfit])
+    assert kubernetes.state(job).reason == "pod g-1-0-abcde, pod g-1-1-abcde: Unschedulable: 0/1 nodes"
+
+
 RUNNING = [{"name": "run-0", "state": {"running": {}}}]
 TAINTED = {
     "type": "DisruptionTarget",
@@ -164,8 +255,8 @@ def test_a_job_whose_last_pod_is_on_a_dead_node_ends_without_it_and_says_where_i
     kubernetes.submit(second, os.environ, ["g-1"])
     kubernetes.poll([job, second], submit_next=True)
     assert kubernetes.state(job).end == (
-        "BackoffLimitExceeded: pod g-1-1-abcde on node k1 was deleted and is still there: does the node answer?; "
-        + tainted
+        f"BackoffLimitExceeded: {tainted}; "
+        "pod g-1-1-abcde on node k1 was deleted and is still there: does the node answer?"
     )
     assert api.store.read("Job", "g-2") is not None
     assert "logs g-1-1-abcde -c run-0" not in (api.store.root / "commands").read_text()

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from gpubench.cli.say import say
+from gpubench.cli.say import say, warn
 from gpubench.errors import (
     GpubenchError,
     InterruptedByUserError,
@@ -273,6 +273,8 @@ def submit_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, 
             ) from None
         entry = jobs_known.read(directory)
         say(f"job {job.job}: {job_id}{entry.place if entry else ''}")
+        if entry and entry.warning:
+            warn(f"job {job.job}: {entry.warning}")
         if scheduler.ONE_AT_A_TIME or campaign.plan.site.layout.one_machine:  # two at once would measure each other
             before = [job_id]
     waits = ", which submits the jobs that wait, and fetches results" if scheduler.ONE_AT_A_TIME else ""
@@ -325,9 +327,9 @@ def watch_jobs(campaign: Campaign) -> dict[str, JobState]:
                 else:
                     failures = 0
                     for job, state in states.items():
-                        if told.get(job) != state.words:
-                            told[job] = state.words
-                            progress.tell(f"job {job} ({state.job_id}): {state.words}")
+                        if told.get(job) != state.standing:
+                            told[job] = state.standing
+                            progress.tell(f"job {job} ({state.job_id}): {state.standing}")
                     if ended:
                         progress.look()
                         return states

@@ -103,7 +103,7 @@ def wait_for(cluster: Cluster, job: ClusterJob, deadline: float, ready: Callable
                 return state
             if time.monotonic() - asked > 1.0:
                 asked, now = time.monotonic(), job_state(cluster, job)
-                words = now.words + (f": {now.reason}" if not now.over and now.reason else "")
+                words = now.standing
                 if words != said and (now.reason or now.phase != "running"):
                     say(f"job {job.job} ({now.job_id}): {words}")
                 said = words
