@@ -1,7 +1,6 @@
 """What is happening right now: block, run, workload, repetition, elapsed, what is left."""
 
 import contextlib
-import dataclasses
 import json
 import math
 import statistics
@@ -27,18 +26,12 @@ from gpubench.spec.plain import parse_lines
 from gpubench.spec.records import RUN_FILE, SAMPLES_FILE
 from gpubench.stats.data import SUMMARIES
 from gpubench.store.campaign import Campaign
-from gpubench.store.rundirs import read_record, run_directories
+from gpubench.store.rundirs import read_record, record_seconds, run_directories
 
 BAR = 40
 """Columns of the bar."""
 LEAST_COMPLETE = 3
 """Complete blocks that are needed before estimates are shown."""
-
-
-@dataclasses.dataclass
-class _Seen:
-    started: float
-    done: bool = False
 
 
 class Progress:
@@ -57,7 +50,7 @@ class Progress:
         self.rows = [(block, run) for _, block, run in campaign.rows()]
         self.blocks = {block.block: [run.run for run in block.runs] for block, _ in self.rows}
         self.workloads = {item.params_id: item for item in campaign.plan.workloads}
-        self._seen: dict[Path, _Seen] = {}
+        self._seen: dict[Path, float] = {}
         self._durations: list[float] = []
         # Attempts from before this job are not news; whoever joins a job that runs wants to see how its run ends.
         old = [one for one in run_directories(campaign.runs_dir) if not joining or (one.path / RUN_FILE).exists()]
@@ -87,21 +80,20 @@ class Progress:
             path = new.get(run.run)
             if path is None:
                 continue
-            seen = self._seen.setdefault(path, _Seen(time.monotonic()))
+            began = self._seen.setdefault(path, time.monotonic())
             if (path / RUN_FILE).exists():
-                self._ended(block, run, path, seen)
+                self._ended(block, run, path)
             else:
-                current = self._describe(block, run, path, seen)
+                current = self._describe(block, run, path, began)
         if current:
             self._show(current)
 
-    def _ended(self, block: PlannedBlock, run: PlannedRun, path: Path, seen: _Seen) -> None:
+    def _ended(self, block: PlannedBlock, run: PlannedRun, path: Path) -> None:
         record = _record(path)
         if record is None:
             return
         self._done.add(run.run)
-        # Without the time in which the block's other runs had their turns.
-        seconds = max(0.0, time.monotonic() - seen.started - record.phases.get("waited", 0.0))
+        seconds = record_seconds(record)
         if record.status == "ok":
             self._durations.append(seconds)
             self._ok[run.run] = path
@@ -134,8 +126,8 @@ class Progress:
         ]
         return f"  so far, not final, {len(self._complete())} of {len(self.blocks)} blocks: {', '.join(words)}"
 
-    def _describe(self, block: PlannedBlock, run: PlannedRun, path: Path, seen: _Seen) -> str:
-        running = format_seconds(time.monotonic() - seen.started)
+    def _describe(self, block: PlannedBlock, run: PlannedRun, path: Path, began: float) -> str:
+        running = format_seconds(time.monotonic() - began)
         return f"block {block.block}  {run.variant}  {self._step(path)}  {running}"
 
     def _step(self, path: Path) -> str:

@@ -40,7 +40,7 @@ def _block_s(inputs: ReportInputs) -> float:
     """Seconds of a block over all sizes of the cluster: the median of those that ran, else as planned."""
     spans: dict[tuple[str, int], list[dt.datetime]] = {}
     for one in inputs.outcomes:
-        if one.record:
+        if one.record and one.status != "skipped":
             times = [dt.datetime.fromisoformat(at) for at in (one.record.started_at, one.record.ended_at)]
             spans.setdefault((one.job.job, one.block.block), []).extend(times)
     seconds = [(max(times) - min(times)).total_seconds() for times in spans.values()]

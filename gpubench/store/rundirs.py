@@ -1,6 +1,7 @@
 """Run directories (``runs/<run>-<attempt>/``), the record in each, and what writers and runs that were killed left."""
 
 import dataclasses
+import datetime as dt
 import operator
 import os
 import re
@@ -42,6 +43,12 @@ def run_directories(runs: Path) -> list[RunDirectory]:
         with os.scandir(runs) as entries:
             named = [(entry.name, _NAME.fullmatch(entry.name)) for entry in entries if entry.is_dir()]
     return sorted(RunDirectory(match["run"], int(match["attempt"]), runs / name) for name, match in named if match)
+
+
+def record_seconds(record: RunRecord) -> float:
+    """From a run's start to its record, without the time in which others had their turns."""
+    ended, started = (dt.datetime.fromisoformat(stamp) for stamp in (record.ended_at, record.started_at))
+    return (ended - started).total_seconds() - record.phases.get("waited", 0.0)
 
 
 def read_record(path: Path) -> RunRecord | None:

@@ -14,7 +14,9 @@ import rich.live
 
 from gpubench.cli.progress import Progress, estimates
 from gpubench.cli.terminal import Terminal
+from gpubench.model.quantities import format_seconds
 from gpubench.store.campaign import Campaign
+from gpubench.store.rundirs import read_record, record_seconds
 from tests.conftest import ROOT, Run
 from tests.store.campaign_builder import Writer, begin, make_plan
 
@@ -72,6 +74,21 @@ def test_where_no_terminal_is_only_the_runs_have_lines(tmp_path: Path, capsys: p
         progress.look()
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition("]")[0] for line in lines] == [f"[{number}/8" for number in range(1, 9)]
+
+
+def test_a_run_took_as_long_as_its_record_says_whenever_it_was_seen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seen on Kubernetes 1.36.2: results come home when a run has ended, and each was "ok  0.0s", 0.0s left."""
+    campaign = begin(tmp_path / "c", make_plan(blocks=1))
+    progress = Progress(campaign, None)
+    for row in campaign.rows():
+        Writer(campaign).write(*row)
+    progress.look()
+    times = [record_seconds(record) for one in campaign.runs_dir.iterdir() if (record := read_record(one))]
+    assert times[0] > 1
+    shown = re.findall(r": ok  (\S+)  \(", capsys.readouterr().out)
+    assert sorted(shown) == sorted(map(format_seconds, times))
 
 
 def test_a_look_reads_the_directory_of_runs_once_however_many_are_awaited(tmp_path: Path) -> None:

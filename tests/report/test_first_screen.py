@@ -11,6 +11,7 @@ import pytest
 import reports
 from campaign_builder import QUICK, begin, finish, make_plan, variant
 
+from gpubench.model.quantities import format_seconds
 from gpubench.report import labels, page, provenance
 from gpubench.report.campaign_page import campaign_page
 from gpubench.report.inputs import ReportInputs
@@ -101,6 +102,11 @@ def test_missing_runs_come_first_and_a_decided_campaign_needs_none(tmp_path: Pat
     first, *_ = next_steps(dataclasses.replace(reports.collect(reports.empty(tmp_path / "c")), target="d"))
     assert first.command == "gpubench bench --campaign d"
     assert first.why.startswith("24 runs are missing: about ")
+    outcomes = [dataclasses.replace(one, status="skipped") for one in story.outcomes]
+    outcomes[0] = dataclasses.replace(outcomes[0], status="lost", record=None)
+    first, *_ = next_steps(dataclasses.replace(story, outcomes=outcomes))
+    block_s = len(story.plan.places) * story.plan.time.block_s  # as planned: skipped runs don't say how long one takes
+    assert first.why == f"1 run is missing: about {format_seconds(block_s)}"
     calm = [one for one in story.verdicts if one.verdict == "equivalent"]
     (step,) = next_steps(dataclasses.replace(story, verdicts=calm))
     assert (step.command, step.why) == ("", "Nothing has to be run: every comparison is decided.")

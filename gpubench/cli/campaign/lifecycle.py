@@ -30,7 +30,6 @@ from gpubench.cli.campaign.planning import (
     makes_first_pass,
     plan_campaign,
     read_wishes,
-    run_seconds,
     settle,
     write_scripts,
 )
@@ -74,7 +73,7 @@ from gpubench.spec.plain import parse_lines
 from gpubench.spec.records import SAMPLES_FILE
 from gpubench.store.accounting import RunOutcome
 from gpubench.store.campaign import Campaign
-from gpubench.store.rundirs import remove_leftovers
+from gpubench.store.rundirs import record_seconds, remove_leftovers
 
 
 def bench(asked: CampaignOptions, *, gate: bool, over_budget: bool) -> None:
@@ -317,7 +316,7 @@ def with_repetitions(wanted: Wanted) -> Wanted:
     if not tried:
         why = f"the first pass ended {outcome.status}{f': {outcome.reason}' if outcome.reason else ' without samples'}"
         return dataclasses.replace(wanted, repetitions=[f"repetitions are those of suite {wanted.suite}: {why}"])
-    seconds = run_seconds(outcome)
+    seconds = record_seconds(outcome.record) if outcome.record else 0.0
     variants, asked_blocks = len(wanted.variants), wanted.asked.chosen_blocks()
     first = FirstPass(
         outcome.record.campaign if outcome.record else "",

@@ -38,8 +38,9 @@ from gpubench.spec import WorkloadSpec
 from gpubench.spec.plain import content_id
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.settings import Margin, VerdictSettings
-from gpubench.store.accounting import RunOutcome, account
+from gpubench.store.accounting import account
 from gpubench.store.campaign import PLAN_FILE, Campaign, create_campaign, require_place
+from gpubench.store.rundirs import record_seconds
 
 SEEDS = 2**31
 EPOCH = "19700101"
@@ -299,7 +300,9 @@ def find_history(outputs: Path, site: str, shape: dict[str, Any]) -> History | N
         except GpubenchError:  # a damaged campaign is no history; whoever opens it by name is told
             continue
         if campaign.plan.site.name == site and _shape(campaign.plan) == shape:
-            durations = [run_seconds(outcome) for outcome in account(campaign).outcomes if outcome.status == "ok"]
+            durations = [
+                record_seconds(one.record) for one in account(campaign).outcomes if one.status == "ok" and one.record
+            ]
             if durations:
                 return History(campaign.plan.campaign, statistics.median(durations), len(durations), _pilot(campaign))
     return None
@@ -329,12 +332,3 @@ def _pilot(campaign: Campaign) -> list[ComparisonInput]:
 
     merged = merge_directory(campaign.runs_dir)
     return family(campaign.plan, cells(campaign.plan, account(campaign).outcomes, merged))
-
-
-def run_seconds(outcome: RunOutcome) -> float:
-    """From a run's start to its record, without the time in which others had their turns; 0 without a record."""
-    record = outcome.record
-    if record is None:
-        return 0.0
-    ended, started = (dt.datetime.fromisoformat(stamp) for stamp in (record.ended_at, record.started_at))
-    return (ended - started).total_seconds() - record.phases.get("waited", 0.0)
