@@ -92,7 +92,8 @@ def _arrive(state: State, spec: RunSpec, rank: int, deadline_s: float) -> None:
         missing = _wait_for_all(server, spec.nodes, deadline, stop)
         if missing:
             state.code = EXIT_NODE
-            state.reason = f"the pod of node rank {missing} did not start within {deadline_s:.0f} s"
+            ranks = ", ".join(map(str, missing))
+            state.reason = f"the pod of node rank {ranks} did not start within {deadline_s:.0f} s"
     else:
         try:
             met = rendezvous.meet(where, token, deadline, stop, rank=rank, order=BEFORE_THE_FIRST, facts={})
@@ -128,8 +129,8 @@ def _run(state: State, spec: RunSpec, rank: int, options: argparse.Namespace, ma
     if code and not state.code:
         state.code = code
         state.reason = f"the run before it ended with exit code {code}{': the node is not clean' if code == 40 else ''}"
-    if rank == 0 and os.environ.get(FRAMES_VARIABLE):
-        _print_frames(Path(os.environ["OUTDIR"]) / "runs", spec.run)
+    if rank == 0:
+        _print_frames(spec.run)
 
 
 def _tell(state: State, spec: RunSpec, rank: int) -> None:
@@ -150,9 +151,11 @@ def _tell(state: State, spec: RunSpec, rank: int) -> None:
         state.told = True
 
 
-def _print_frames(runs_dir: Path, run: str) -> None:
-    """What the run left, as lines of this container's log."""
-    for directory in sorted(runs_dir.glob(f"{run}-*")):
+def _print_frames(run: str) -> None:
+    """What a run left, or every one, as lines of this container's log; nothing where there is another way home."""
+    if not os.environ.get(FRAMES_VARIABLE):
+        return
+    for directory in sorted((Path(os.environ["OUTDIR"]) / "runs").glob(f"{run}-*")):
         files = {name: (directory / name).read_bytes() for name in FILES if (directory / name).exists()}
         for line in encode(directory.name, files):
             print(line)  # noqa: T201 - the log is the way home
@@ -161,6 +164,8 @@ def _print_frames(runs_dir: Path, run: str) -> None:
 
 def _end(state: State, rank: int) -> int:
     _say(state.reason or "every run has ended")
+    if rank == 0:
+        _print_frames("*")  # the kubelet may have turned a log over between a run's lines and our look
     return state.code if rank == 0 else EXIT_OK
 
 

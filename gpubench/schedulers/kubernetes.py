@@ -53,6 +53,8 @@ CANCEL_S = 150.0
 KINDS = "job,service,configmap"
 RIGHTS = "serviceaccount,role,rolebinding"
 """Kinds that only a job has which starts pods of its own; who has none may not be allowed to ask for them."""
+FRAMES = "GPUBENCH_FRAMES"
+"""Variable of containers whose results come home over the log."""
 INSTANCE = "app.kubernetes.io/instance"
 GONE = "its objects are gone: they were deleted, or their time to be kept is over"
 
@@ -252,7 +254,7 @@ def _fetch(job_dir: Path, *, again: bool = False) -> bool:
     uid = str(job["metadata"]["uid"])
     pods = _pods(objects)
     now = _judge(job, pods, seen)
-    whole = all(pod.began() == pod.over() for pod in pods)
+    whole = all(pod.began() == list(pod.exit_codes()) for pod in pods)
     for pod in pods:
         if pod.stuck():
             whole = False  # nobody can read its log
@@ -264,12 +266,22 @@ def _fetch(job_dir: Path, *, again: bool = False) -> bool:
                 continue
             done = _kubectl(job_dir, "logs", pod.name, "-c", container)
             if done.returncode == 0:
-                pod_log_collector.keep(job_dir, uid, pod.rank, container, done.stdout, over=container in pod.over())
+                code = pod.exit_codes().get(container)
+                run = "" if pod.rank else _run_directory(job_dir, container)
+                pod_log_collector.keep(job_dir, uid, pod.rank, container, done.stdout, code=code, run=run)
             else:
                 whole = whole and _NO_SUCH in done.stderr
     if whole and now.phase == "ended" and not pod_log_collector.torn(job_dir):
         pod_log_collector.finish(job_dir)
     return False
+
+
+def _run_directory(job_dir: Path, container: str) -> str:
+    """What rank 0's container of a run prints, by the name that it has in the pod; empty for any other container."""
+    specs = [path.stem for path in job_dir.glob(f"specs/*-{container.removeprefix('run-')}-*.json")]
+    if not container.startswith("run-") or not specs or FRAMES not in _text(job_dir):
+        return ""
+    return f"{specs[0].rpartition('-')[2]}-1"
 
 
 def _judge(job: Mapping[str, Any], pods: Sequence[Pod], seen: JobState | None) -> JobState:

@@ -1,7 +1,8 @@
 """Logs of pods, kept in the job's directory, and the results in them, put where the node half would have put them.
 
 A pod that shares no file system with others counts the attempts of a run from 1 again whenever its job starts again:
-here it gets the next number that is free. Gathering twice changes nothing; what came torn is said, and tried again.
+here it gets the next number that is free. Its directory is made as soon as it is known to run: else a run whose pod is
+gone would look as if it had never begun. Gathering twice changes nothing; what came torn is said, and tried again.
 """
 
 import hashlib
@@ -22,6 +23,7 @@ _ATTEMPT = re.compile(r'(?m)^( "attempt": )\d+(,?)$')
 
 
 WHOLE = "read to its end"
+TURNED_OVER = "holds no result; did the kubelet turn it over (containerLogMaxSize)?"
 
 
 def whole(job_dir: Path, job: str, rank: int, container: str) -> bool:
@@ -29,7 +31,7 @@ def whole(job_dir: Path, job: str, rank: int, container: str) -> bool:
     return f"{job} {container}-rank{rank}" in _read(job_dir)
 
 
-def keep(job_dir: Path, job: str, rank: int, container: str, log: str, *, over: bool) -> None:
+def keep(job_dir: Path, job: str, rank: int, container: str, log: str, *, code: int | None, run: str = "") -> None:
     """Store the log of one container and the runs that it holds.
 
     Args:
@@ -38,20 +40,27 @@ def keep(job_dir: Path, job: str, rank: int, container: str, log: str, *, over: 
         rank: of the node.
         container: its name.
         log: all that it has printed so far.
-        over: whether that is all it will ever print.
+        code: its exit code; None while it runs, and may print more.
+        run: the run directory that it brings, as its pod calls it; empty where it brings none.
 
     Raises:
         DataError: what has been gathered before can't be read.
         MissingToolError: the directory can't be written.
     """
     found, others = decode(log.splitlines())
+    over = code is not None
     text = "".join(f"{line}\n" for line in others)
     if text:
         write_atomically(job_dir / f"{container}-rank{rank}.log", text)
-    if not found and not over:
+    if not found and not over and not run:
         return
     with locked(job_dir):  # two front ends that look at once must not give one run two directories
-        known = _read(job_dir)
+        known, lacking = _read(job_dir), False
+        if run:
+            directory = _directory(job_dir, known, f"{job} {run}", run)
+            lacking = code == 0 and run not in found and not (directory / RUN_FILE).exists()
+            if lacking:
+                known[f"{job} {run}{TORN}"] = f"log of container {container}, rank {rank}: {TURNED_OVER}"
         for name, one in found.items():
             if one.torn and not over:
                 continue  # the rest is on its way
@@ -64,7 +73,7 @@ def keep(job_dir: Path, job: str, rank: int, container: str, log: str, *, over: 
                 for file in FILES:
                     if file in files:
                         write_atomically(directory / file, files[file])
-        if over and not any(one.torn for one in found.values()):
+        if over and not lacking and not any(one.torn for one in found.values()):
             known[f"{job} {container}-rank{rank}"] = WHOLE
         _write(job_dir, known)
 

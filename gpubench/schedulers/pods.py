@@ -30,9 +30,9 @@ class Pod:
         """Names of the containers that have a log."""
         return [name for name, now in self._containers() if "running" in now or "terminated" in now]
 
-    def over(self) -> list[str]:
-        """Names of those that have ended."""
-        return [name for name, now in self._containers() if "terminated" in now]
+    def exit_codes(self) -> dict[str, int]:
+        """Of those that have ended, by name."""
+        return {name: int(now["terminated"]["exitCode"]) for name, now in self._containers() if "terminated" in now}
 
     def lives(self) -> bool:
         """Whether a container of it may still run."""

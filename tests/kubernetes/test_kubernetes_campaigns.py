@@ -85,6 +85,8 @@ def test_cancel_ends_every_process_and_resume_runs_the_block_again(cluster: Clus
     said = cluster.run("status", campaign, code=4)
     assert "CANCELLED: deleted by gpubench cancel" in said
     assert "2 lost of 2 runs" in said
+    assert "lost: started, but left no record: job j001-n2 ended (CANCELLED" in said
+    assert "before this run started" in said
     cluster.run("submit", "--campaign", campaign)
     assert len(cluster.store.all("Job")) == 1
     cluster.run("cancel", campaign)
@@ -99,7 +101,7 @@ def test_a_pod_that_is_never_scheduled_skips_the_block_and_its_reason_is_told(cl
     cluster.have_all_images()
     cluster.run("status", "--watch", campaign, code=4)
     assert [status for status, _ in statuses(campaign)] == ["skipped"] * 2
-    assert all("the pod of node rank [2] did not start within 15 s" in reason for _, reason in statuses(campaign))
+    assert all("the pod of node rank 2 did not start within 15 s" in reason for _, reason in statuses(campaign))
     said = cluster.run("status", campaign, code=4)
     assert "FAILED, exit code 40" in said
     assert "Unschedulable: 0/2 nodes are available" in said
@@ -167,13 +169,16 @@ def test_a_torn_log_is_told_and_a_whole_one_is_taken_later(cluster: Cluster) -> 
     campaign = cluster.plan(*ONE_VERSION, "--nodes", "1")
     cluster.run("submit", campaign)
     until(lambda: cluster.store.all("Job")[0]["status"].get("conditions"), "the end of the job")
-    (log,) = cluster.root.glob("logs/*/run-1.log")
+    (log,), (last,) = cluster.root.glob("logs/*/run-1.log"), cluster.root.glob("logs/*/end.log")
     whole = log.read_text()
+    last.write_text("")  # it has the results once more
     log.write_text(whole[:200] + ("A" if whole[200] != "A" else "B") + whole[201:])
     said = cluster.run("status", campaign, code=4)
     assert "log of container run-1, rank 0: line 1 of 2 was changed on its way" in said
     assert "1 lost, 1 ok of 2 runs" in said
     log.write_text("".join(whole.splitlines(keepends=True)[:-1]))
     assert "log of container run-1, rank 0: its end is missing" in cluster.run("status", campaign, code=4)
+    log.write_text("")
+    assert "log of container run-1, rank 0: holds no result; did the kubelet" in cluster.run("status", campaign, code=4)
     log.write_text(whole)
     assert cluster.run("status", campaign).endswith("2 ok of 2 runs\n")
