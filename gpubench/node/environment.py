@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Dict, List, Mapping, Tuple
 
 from gpubench.node import gpu
+from gpubench.node.machine import NODE_NAME_VARIABLE
 from gpubench.spec import PROCESS_DEFAULTS, RunSpec
 from gpubench.workloads import clock
 from gpubench.workloads.process_reaper import CLUSTER_VARIABLE
@@ -63,8 +64,7 @@ def build(spec: RunSpec, inherited: Mapping[str, str], scratch: Path, mark: str)
         env.update(gpu.chosen(spec.workers_per_node, inherited))
     env.update(spec.env)
     env[CLUSTER_VARIABLE] = mark
-    if clock.VARIABLE in inherited:
-        env[clock.VARIABLE] = inherited[clock.VARIABLE]
+    env.update({name: inherited[name] for name in (clock.VARIABLE, NODE_NAME_VARIABLE) if name in inherited})
     dropped = sorted(
         name
         for name in inherited

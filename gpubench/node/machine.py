@@ -12,11 +12,19 @@ from typing import Any, Dict, List, Tuple
 
 from gpubench.workloads import nvml
 
+NODE_NAME_VARIABLE = "GPUBENCH_NODE_NAME"
+"""Set in a pod, whose own host name says nothing of the machine."""
+
+
+def host() -> str:
+    """The name of this machine."""
+    return os.environ.get(NODE_NAME_VARIABLE) or socket.gethostname()
+
 
 def facts() -> Dict[str, Any]:
     """CPU, memory, kernel, GPUs: facts that don't change during a run."""
     return {
-        "host": socket.gethostname(),
+        "host": host(),
         "cpu_model": _field("/proc/cpuinfo", "model name"),
         "cores": os.cpu_count() or 0,
         "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),

@@ -7,7 +7,6 @@ import asyncio
 import ctypes
 import os
 import platform
-import socket
 import sys
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Dict, List
 
 from gpubench.node import build, forked, gpu, ucx, ucx_log
 from gpubench.node.environment import AT_START, ucx_variables
+from gpubench.node.machine import host
 from gpubench.node.process import hash_of_archive
 from gpubench.spec import near_gpu
 from gpubench.workloads import dask_compat, device
@@ -41,7 +41,7 @@ def describe(role: str, build_manifest: str = "") -> Dict[str, Any]:
     library = ucx.loaded()
     return {
         "role": role,
-        "host": socket.gethostname(),
+        "host": host(),
         "pid": os.getpid(),
         "python": platform.python_version(),
         "executable": sys.executable,

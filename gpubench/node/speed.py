@@ -5,10 +5,11 @@ disturbance does not make a worker slow. A piece takes longer than the kernel's 
 core, so a process that shares a worker's core doubles even the fastest time.
 """
 
-import socket
 import statistics
 import time
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
+
+from gpubench.node.machine import host
 
 PIECES = 4
 LONGEST_S = 1.0
@@ -36,7 +37,7 @@ def probe(dask_worker: Any) -> Dict[str, Any]:
     while len(pieces) < PIECES and time.perf_counter() < end:
         pieces.append(_piece())
     wall_s, cpu_s = min(pieces)
-    return {"name": str(dask_worker.name), "host": socket.gethostname(), "wall_s": wall_s, "cpu_s": cpu_s}
+    return {"name": str(dask_worker.name), "host": host(), "wall_s": wall_s, "cpu_s": cpu_s}
 
 
 def slow(probes: Sequence[Mapping[str, Figures]]) -> Dict[str, float]:

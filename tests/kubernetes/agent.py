@@ -336,7 +336,8 @@ class PodRun(threading.Thread):
             else:
                 path = one["valueFrom"]["fieldRef"]["fieldPath"]
                 label = path.removeprefix("metadata.labels['").removesuffix("']")
-                env[one["name"]] = self.name_ if path == "metadata.name" else labels[label]
+                known = {"metadata.name": self.name_, "spec.nodeName": self.pod["spec"]["nodeName"]}
+                env[one["name"]] = known[path] if path in known else labels[label]
         return {**env, **({"JOB_COMPLETION_INDEX": labels[INDEX]} if INDEX in labels else {})}
 
     def _publish(self) -> None:

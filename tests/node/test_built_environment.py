@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gpubench.node import machine
 from gpubench.node.environment import build, ucx_variables
 from gpubench.spec import Deadlines
 from gpubench.workloads.process_reaper import CLUSTER_VARIABLE
@@ -49,6 +50,16 @@ def test_a_user_whom_the_image_does_not_know_has_a_name_all_the_same(
     )
     assert done.stdout == b"gpubench\n"
     assert built(tmp_path, {**SHELL, "USER": "me"}, env_allow=["USER"])[0]["USER"] == "me"
+
+
+def test_the_host_of_a_pod_is_its_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen on Kubernetes 1.36.2: provenance had pods' names only, another one in each block."""
+    env, _ = built(tmp_path, {**SHELL, "GPUBENCH_NODE_NAME": "node-a"})
+    assert env["GPUBENCH_NODE_NAME"] == "node-a"
+    monkeypatch.setenv("GPUBENCH_NODE_NAME", "node-a")
+    assert machine.facts()["host"] == machine.host() == "node-a"
+    monkeypatch.delenv("GPUBENCH_NODE_NAME")
+    assert machine.host() == os.uname().nodename
 
 
 @pytest.mark.parametrize(
