@@ -62,6 +62,7 @@ class ClusterHead:
         self._waiting: List[Tuple[List[int], Optional[Path]]] = []
         self._dead: List[Child] = []
         self._leaving: Set[int] = set()
+        self._interrupted: Set[int] = set()
         self._asked = 0.0
 
     def run(self) -> str:
@@ -168,8 +169,10 @@ class ClusterHead:
         elif message["kind"] == "leaving" and rank >= self.spec.nodes:  # the cluster ends with the head's own job
             self.state_file.event("node rank {} leaves: {}".format(rank, message["reason"]))
             self._waiting.append(([rank], None))
+            if message["reason"] != NEARLY_OVER:
+                self._interrupted.add(rank)
         elif message["kind"] == "final_report":
-            self.state_file.left(rank, RETIRED)
+            self.state_file.left(rank, GONE if rank in self._interrupted else RETIRED)
             server.forget(rank)
 
     def _read_requests(self) -> None:
@@ -227,6 +230,8 @@ def _registered(path: Path) -> List[Dict[str, Any]]:
     return rows
 
 
+NEARLY_OVER = "the job's time is nearly over"
+"""The reason of a node that leaves by itself; any other is a signal's, which nobody asked of this cluster."""
 SCHEDULER_ONLY_RANK = -1
 """Rank of a supervisor that has the scheduler and runs on none of the nodes; further jobs continue the nodes' ranks."""
 
@@ -340,7 +345,7 @@ def _until_stop(node: RunNode, connection: Connection, stop: StopRequest) -> str
                 return "rank 0 requested the stop"
         if not connection.open or connection.silence() > node.spec.deadlines.silence_s:
             return "rank 0 is gone"
-        reason = stop.reason if stop.asked() else "the job's time is nearly over" if time_left() < 2 * grace else None
+        reason = stop.reason if stop.asked() else NEARLY_OVER if time_left() < 2 * grace else None
         if reason and leave_by == float("inf"):
             leave_by = time.monotonic() + grace / 2
             connection.send({"kind": "leaving", "reason": reason})

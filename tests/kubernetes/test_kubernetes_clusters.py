@@ -60,6 +60,11 @@ class Standing:
         names = {one["spec"]["hostname"]: one for one in self.cluster.pods()}
         return next(one for name, one in names.items() if f"-{job}-" in name and name.endswith(f"-{index}"))
 
+    def conditions(self, job: str) -> list[str]:
+        """Types of a Job's conditions."""
+        found = self.cluster.store.read("Job", job)
+        return [one["type"] for one in found["status"].get("conditions", ())] if found else []
+
     def supervisors(self) -> dict[str, int]:
         """Host names of the pods, and the process of each that is their container's first."""
         found = {}
@@ -136,6 +141,12 @@ def test_a_cluster_with_keys_is_joined_from_a_pod_checked_grown_shrunk_and_stopp
     assert mine("shrink", "-1").startswith("1 worker retired")
     assert len(mine.cluster.store.all("Job")) == 1
     assert "ready, 2 of 2 workers on 2 nodes" in mine("status")
+    mine("grow", "+1")
+    mine.cluster.store.delete(mine.pod("j003-n1", 0))
+    (job,) = [one["metadata"]["name"] for one in mine.cluster.store.all("Job") if "-j003-" in one["metadata"]["name"]]
+    until(lambda: "Failed" in mine.conditions(job), "the end of the job")
+    # Seen on Kubernetes 1.36.2: "given back", exit code 0, of a pod that another hand had deleted.
+    assert "job j003-n1 has ended: BackoffLimitExceeded" in mine("status", code=4)
     assert "job j001-n2: ended\ncluster mine is stopped\n" in mine("stop")
     nothing_left(mine.left)
     assert "rank 0: gpubench cluster stop" in (mine.directory / "jobs/j001-n2/cluster-rank0.log").read_text()
