@@ -332,12 +332,13 @@ def _unsaid(job_dir: Path, entry: Submitted, job: Mapping[str, Any], pods: Seque
         names = {job["metadata"]["name"], *(pod.name for pod in pods)}
         warned = entry.warning if len(pods) < job["spec"]["completions"] else ""
         return (
-            _event(job_dir, lambda one: one["type"] == "Warning" and one["involvedObject"]["name"] in names) or warned
+            _event(job_dir, lambda one: one.get("type") == "Warning" and one["involvedObject"]["name"] in names)
+            or warned
         )
     message = str(ending.get("message", ""))
     if ending["reason"] == "BackoffLimitExceeded":  # the limit is 0, and a pod that failed is kept
         of_pods = f"{job['metadata']['name']}-"
-        disruption = _event(job_dir, lambda one: one["reason"] in DISRUPTIONS and _subject(one).startswith(of_pods))
+        disruption = _event(job_dir, lambda one: one.get("reason") in DISRUPTIONS and _subject(one).startswith(of_pods))
         return disruption or "no pod of it has failed, so one was deleted: by hand, by a drain, or with its node"
     if ending["reason"] == "DeadlineExceeded":
         allowed = format_seconds(job["spec"]["activeDeadlineSeconds"])
@@ -357,7 +358,7 @@ def _event(job_dir: Path, about: Callable[[Mapping[str, Any]], bool]) -> str:
         return ""
     last = max(events, key=lambda one: str(one.get("lastTimestamp") or one.get("eventTime") or ""))
     place = last["involvedObject"]
-    return f"{place['kind'].lower()} {place['name']}: {last['reason']}: {' '.join(last['message'].split())}"
+    return f"{place['kind'].lower()} {place['name']}: {last.get('reason')}: {' '.join(last.get('message', '').split())}"
 
 
 def _hosts(pods: Sequence[Pod], seen: JobState | None) -> str:

@@ -5,13 +5,16 @@ anti-affinity, node selector and requests decide where it may run; init containe
 last one; a pod that fails, or is deleted, fails the Job when ``backoffLimit`` says so, and the pods that still run are
 deleted with their logs; so are they at ``activeDeadlineSeconds``. A Job that fails is FailureTarget first, and Failed
 when its last pod is gone. On a node whose kubelet is dead containers go on, the taint manager deletes the pods, and
-they stay (all of it as seen on Kubernetes 1.36.2). A pod that is no Job's runs once, and goes with its owner. Names of
-a headless Service resolve once a pod has an address (``publishNotReadyAddresses``). Anything else
+they stay. While there is a file ``quota``, a Job has an event and no pods. The log of a container that has a file in
+``turn-over`` is empty when it has ended, as when the kubelet turns it over at that moment. (All of it as seen on
+Kubernetes 1.36.2.) A pod that is no Job's runs once, and goes with its owner. Names of a headless Service resolve once
+a pod has an address (``publishNotReadyAddresses``). Anything else
 raises: this is no Kubernetes.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import signal
@@ -108,6 +111,9 @@ class Agent:
         assert (spec["completionMode"], spec["backoffLimit"], spec["template"]["spec"]["restartPolicy"]) == (
             "Indexed", 0, "Never",
         )  # fmt: skip
+        if (self.store.root / "quota").exists():
+            self._refuse(job)
+            return
         if not job["status"].get("startTime"):
             self._update(job, {"startTime": time.time()})
             for index in range(spec["completions"]):
@@ -139,6 +145,24 @@ class Agent:
         for pod in pods:
             if pod["metadata"]["name"] not in self._pods:
                 self._schedule(pod)
+
+    def _refuse(self, job: Object) -> None:
+        """The event of a Job whose pods a ResourceQuota refuses; the Job's status says nothing."""
+        name = job["metadata"]["name"]
+        words = (
+            f'Error creating: pods "{name}-0-7jfr2" is forbidden: exceeded quota: q, requested: pods=1, limited: pods=0'
+        )
+        event = {
+            "kind": "Event",
+            "metadata": {"name": f"{name}.1", "namespace": job["metadata"]["namespace"]},
+            "involvedObject": {"kind": "Job", "name": name},
+            "type": "Warning",
+            "reason": "FailedCreate",
+            "message": words,
+            "lastTimestamp": dt.datetime.now(dt.UTC).isoformat(),
+        }
+        with self.store.locked():
+            self.store.write(event)
 
     def _bare(self, pod: Object, there: set[str]) -> None:
         """A pod by itself runs once, and goes with its owner."""
@@ -294,6 +318,8 @@ class PodRun(threading.Thread):
             states[one["name"]] = {"running": {}}
             self._write(states)
             code = self._wait(container)
+            if (self.agent.store.root / "turn-over" / one["name"]).exists():
+                log.write_text("")
             states[one["name"]] = {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed"}}
             self._write(states)
             if code or self._ending.is_set():

@@ -167,6 +167,27 @@ def test_a_pod_that_is_deleted_fails_its_job_and_the_runs_before_are_kept(cluste
     assert "1 lost, 1 ok of 2 runs" in said or "1 ok, 1 skipped of 2 runs" in said
 
 
+def test_a_job_without_pods_says_why_and_a_log_that_was_turned_over_loses_no_result(cluster: Cluster) -> None:
+    (cluster.root / "quota").touch()
+    turned_over = cluster.root / "turn-over" / "run-0"
+    turned_over.parent.mkdir()
+    turned_over.touch()
+    try:
+        campaign = cluster.plan(*ONE_VERSION, "--nodes", "1")
+        cluster.run("submit", campaign)
+        with cluster.start("status", "--watch", campaign) as watching:
+            assert watching.stdout is not None
+            assert any("Pending: job g-planned" in line and "exceeded quota: q" in line for line in watching.stdout)
+            (cluster.root / "quota").unlink()
+            watching.stdout.read()
+        assert watching.returncode == 0
+        assert statuses(campaign) == [("ok", ""), ("ok", "")]
+    finally:
+        (cluster.root / "quota").unlink(missing_ok=True)
+        turned_over.unlink()
+        turned_over.parent.rmdir()
+
+
 def test_a_torn_log_is_told_and_a_whole_one_is_taken_later(cluster: Cluster) -> None:
     campaign = cluster.plan(*ONE_VERSION, "--nodes", "1")
     cluster.run("submit", campaign)
