@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpubench.errors import MissingToolError, SchedulerError, UsageError
+from gpubench.plan.node_kinds import NodeKind
 from gpubench.polling import poll_until
 from gpubench.schedulers import submitted
 from gpubench.schedulers.state import JobState, declared, with_log
@@ -139,6 +140,15 @@ class BatchScheduler(abc.ABC):
             MissingToolError: it isn't on this machine.
         """
         raise UsageError(f"the nodes of {self.TITLE} aren't counted", then="say how many: --nodes N")
+
+    def node_kinds(self) -> list[NodeKind]:
+        """The kinds of nodes of every queue; none where this scheduler isn't asked for them.
+
+        Raises:
+            SchedulerError: it doesn't answer.
+            MissingToolError: it isn't on this machine.
+        """
+        return []
 
     def dependencies(self, after: Sequence[str]) -> Sequence[str]:
         """The jobs of ``after`` that the submit command can be given; raises SchedulerError, MissingToolError."""

@@ -34,7 +34,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpubench.errors import MissingToolError, SchedulerError, UsageError
+from gpubench.plan.node_kinds import NodeKind
 from gpubench.schedulers.batch import STOPPED, Accepted, Allocation, BatchScheduler, call, said
+from gpubench.schedulers.gres import whole_gpus
 from gpubench.schedulers.state import JobState, Word, judged
 from gpubench.schedulers.submitted import Submitted
 
@@ -69,7 +71,9 @@ WORDS = {
 }
 """Every word of ``job_state_string``. REVOKED is the state of a federated job on the cluster where it was submitted
 while it waits or runs on a sibling (doc/html/federation.shtml)."""
-_TAKE_JOBS = {"alloc", "comp", "idle", "mix", "resv"}
+_TAKE_JOBS = {"alloc", "comp", "idle", "mix", "plnd"}
+"""Short states of nodes that take our jobs, now or later; ``resv`` takes others (sinfo(1), NODE STATE CODES). A suffix
+``-`` says that the next job is planned; with another one a node doesn't answer, is off, restarts or is maintained."""
 _FIELD = re.compile(r"(?:^| )(\w+(?::\w+)?)=(\S*)")
 _CHOSEN_CLUSTERS = re.compile(r"^#SBATCH(?:\s.*)?\s(?:--clusters?(?:=|\s+)|-M\s*)[\"']?([\w.,-]+)", re.MULTILINE)
 _CLUSTER_NAME = re.compile(r"^ClusterName\s*=\s*(\S+)", re.MULTILINE)
@@ -155,7 +159,7 @@ class Slurm(BatchScheduler):
         return self.allocation(job_id, int(nodes), ("SLURM_JOB_NUM_NODES", "SLURM_NNODES"), cluster)
 
     def count_nodes(self, queue: str) -> tuple[int, int]:
-        """See ``BatchScheduler.count_nodes``; a star behind a state: the node doesn't answer."""
+        """See ``BatchScheduler.count_nodes``."""
         chosen = [f"--partition={queue}"] if queue else []
         done = self.ask("sinfo", "--noheader", *chosen, "--format=%P|%t|%D")
         if done.returncode:
@@ -164,8 +168,28 @@ class Slurm(BatchScheduler):
         counts = [(state, int(number)) for name, state, number in rows if queue or name.endswith("*")]
         if not counts:
             raise SchedulerError(f"Slurm has no partition {queue}" if queue else "Slurm has no default partition")
-        usable = sum(number for state, number in counts if state in _TAKE_JOBS)
+        usable = sum(number for state, number in counts if state.removesuffix("-") in _TAKE_JOBS)
         return usable, sum(number for _, number in counts) - usable
+
+    def node_kinds(self) -> list[NodeKind]:
+        """See ``BatchScheduler.node_kinds``; of a cluster's rows the ``CLUSTER:`` lines between them say nothing."""
+        done = self.ask("sinfo", "--noheader", "--format=%P|%D|%c|%m|%G|%l")
+        if done.returncode:
+            raise self.no_answer("sinfo", done)
+        rows = (line.strip().split("|") for line in done.stdout.splitlines() if line.count("|") == 5)
+        return [
+            NodeKind(
+                queue=queue.rstrip("*"),
+                default=queue.endswith("*"),
+                nodes=_number(nodes),
+                cores=_number(cores),
+                memory_mib=_number(memory),
+                gpus=whole_gpus(resources),
+                resources="no GRES" if resources == "(null)" else resources,
+                limit=f"at most {limit}",
+            )
+            for queue, nodes, cores, memory, resources, limit in rows
+        ]
 
     def find(self, job: Submitted) -> Accepted | None:
         """See ``BatchScheduler.find``: in the queue, then in the database, on each cluster that it may be on."""
@@ -263,6 +287,12 @@ def _of_the_script(job_dir: Path) -> str:
 def _of_the_shell(environ: Mapping[str, str]) -> str:
     """The clusters that the user has chosen for all commands; of both variables sbatch believes the last."""
     return environ.get("SLURM_CLUSTERS", "") or environ.get("SBATCH_CLUSTERS", "")
+
+
+def _number(text: str) -> int:
+    """``64+`` is 64: of nodes that differ sinfo shows the least."""
+    digits = re.match(r"\d+", text)
+    return int(digits[0]) if digits else 0
 
 
 def _state(word: str, code: str, reason: str, job_id: str, hosts: str) -> JobState:

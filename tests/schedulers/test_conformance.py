@@ -430,7 +430,14 @@ batch*|mix|4
 batch*|alloc|5
 batch*|drain|1
 batch*|idle*|2
+batch*|mix-|6
+batch*|plnd|1
+batch*|idle~|8
+batch*|idle@|1
+batch*|alloc$|1
+batch*|resv|4
 """
+"""Short states and suffixes of sinfo(1), NODE STATE CODES."""
 
 
 def sinfo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
@@ -441,7 +448,7 @@ def sinfo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
 
 def test_slurms_nodes_that_take_jobs_are_counted_by_partition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sinfo(tmp_path, monkeypatch, f"cat <<'END'\n{SINFO}END")
-    assert Slurm().count_nodes("") == (12, 3)
+    assert Slurm().count_nodes("") == (19, 17)
     sinfo(tmp_path, monkeypatch, """[ "$2" = --partition=debug ] && echo 'debug|idle|2'""")
     assert Slurm().count_nodes("debug") == (2, 0)
     sinfo(tmp_path, monkeypatch, "true")
