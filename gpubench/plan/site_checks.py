@@ -16,8 +16,6 @@ _GROUPS = frozenset(
     ("all", "sm", "shm", "mm", "ib", *("rc", "rc_v", "rc_x", "ud", "ud_v", "ud_x", "dc", "dc_x"), "cuda", "rocm")
 )
 """Words of UCX_TLS that stand for several transports, or for another name (UCX's FAQ): no run reports them."""
-_NO_CUDA = frozenset(("debian", "ubuntu", "rockylinux", "almalinux", "centos", "fedora"))
-"""Distributions' own images."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -128,28 +126,6 @@ def _words(site: Site) -> Iterator[CheckResult]:
         yield CheckResult(
             not mounts, f"container.mounts{': not HOST:INSIDE[:ro]: ' + ', '.join(mounts) if mounts else ''}"
         )
-
-
-def check_base(site: Site) -> Iterator[CheckResult]:
-    """Whether a container's base has the CUDA that the profile names; unknown for a base with a name of its own."""
-    base, cuda = site.image.base, site.image.cuda
-    name, _, tag = base.rpartition(":")
-    if not cuda:
-        return
-    if name.rpartition("/")[2] in _NO_CUDA:
-        yield CheckResult(
-            False, f"image.cuda = {cuda}, and image.base {base} has no CUDA: take one that has, like nvidia/cuda"
-        )
-    elif name.endswith("nvidia/cuda"):
-        has = re.match(r"\d+\.\d+", tag)
-        fits = has is not None and _release(has[0]) <= _release(cuda)
-        yield CheckResult(fits, f"image.base {base} {'has' if fits else 'is newer than'} image.cuda = {cuda}")
-    else:
-        yield CheckResult(None, f"image.cuda = {cuda}: whether image.base {base} has it")
-
-
-def _release(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", text))
 
 
 def _paths(site: Site) -> Iterator[CheckResult]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from gpubench.cli.sites import survey
 from gpubench.cli.sites.new_site import new_site
 from gpubench.plan.adapter_combinations import VALID
+from tests.answers import install
 from tests.cli.test_bad_input import one_line
 from tests.conftest import Run
 
@@ -30,7 +34,7 @@ def test_a_new_profile_says_what_to_fill_in_and_passes_its_check_once_that_is_do
     assert (done.returncode, len(wrong)) == (2, 4)
     assert "wrong: interface '' can't be the name of a network device" in wrong
     assert "not checked: paths.shared" not in done.stdout
-    filled = text.replace('interface = ""', 'interface = "ib0"').replace('queue = ""', 'queue = "gpu"')
+    filled = text.replace('interface = ""', 'interface = "hsn0"').replace('queue = ""', 'queue = "gpu"')
     (tmp_path / "hopper.toml").write_text(filled)
     done = gpubench("sites", "check", "./hopper.toml", "--set", "paths.shared=['/home']")
     assert (done.returncode, "wrong" in done.stdout) == (0, False), done.stdout
@@ -75,3 +79,136 @@ def test_a_wrong_word_is_named_and_nothing_is_written(
     done = gpubench("sites", "new", *words)
     assert (done.returncode, said in one_line(done)) == (code, True)
     assert list(tmp_path.iterdir()) == []
+
+
+ASKED = ("sinfo", "ip", "nvidia-smi", "ucx_info")
+COMPUTE_NODE = ('interface = ""', 'interface = "eth0"'), ("shared = []", 'shared = ["/home"]')
+
+
+OnMachine = Callable[[str, str], "subprocess.CompletedProcess[str]"]
+NEW = "sites new m --scheduler slurm --runtime apptainer"
+
+
+@pytest.fixture
+def on_machine(gpubench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OnMachine:
+    """Run the command where the commands of the file ``name`` of real answers are, and no other one of ``ASKED``."""
+    monkeypatch.setattr(survey, "INFINIBAND", tmp_path / "none")
+    monkeypatch.setattr(survey, "MOUNTS", tmp_path / "mounts")
+    (tmp_path / "mounts").touch()
+
+    def run(name: str, words: str) -> subprocess.CompletedProcess[str]:
+        return gpubench(*words.split(), env={"PATH": install(f"sites/{name}", tmp_path / name, ASKED)})
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("place", "known", "lacks"),
+    [
+        ("ascend nextgen", {"device": "gpu", "gpus": 4, "cores": 96, "workers": 4}, ["image.cuda", "image.base"]),
+        ("infiniband compute", {"device": "cpu", "gpus": None, "cores": 128, "workers": 2}, ["image.fabric"]),
+        ("login-gpu cpu", {"device": "cpu", "gpus": None, "cores": 256, "workers": 2}, []),
+        ("login-gpu gpu", {"device": "gpu", "gpus": 4, "cores": 128, "workers": 4}, ["image.compute_capability"]),
+        ("nesi genoa", {"device": None, "gpus": None, "cores": None, "workers": 2}, []),
+        ("moss dev", {"device": None, "gpus": None, "cores": None, "workers": 2}, []),
+        ("noctua2 gpu", {"device": "gpu", "gpus": 4, "cores": 128, "workers": 4}, ["image.cuda"]),
+        ("alpine mixed", {"device": None, "gpus": None, "cores": 48, "workers": 2}, []),
+        ("alpine aa100", {"device": None, "gpus": None, "cores": None, "workers": 2}, []),
+    ],
+)
+def test_what_sinfo_says_of_a_whole_partition_is_written_and_nothing_else(
+    on_machine: OnMachine,
+    tmp_path: Path,
+    place: str,
+    known: dict[str, object],
+    lacks: list[str],
+) -> None:
+    machine, partition = place.split()
+    done = on_machine(machine, f"{NEW} --partition {partition}")
+    assert done.returncode == 0, done.stderr
+    plain = tomllib.loads((tmp_path / "m.toml").read_text())
+    assert plain["batch"]["queue"] == partition
+    node = {"device": plain.get("device"), "workers": plain["layout"]["workers"], **plain["node"]}
+    assert {key: node.get(key) for key in known} == known
+    assert "gpu_memory" not in node
+    missing = done.stdout.partition("fill in ")[2].split("\n")[0].split(", ")
+    assert set(lacks) <= set(missing)
+    checked = on_machine(machine, "sites check m.toml")
+    for key in missing:
+        assert f"wrong: {key} is empty, and m.toml says that it must be filled in" in checked.stdout
+
+
+def test_partitions_are_shown_with_their_nodes_and_gpus_and_none_is_chosen(
+    on_machine: OnMachine, tmp_path: Path
+) -> None:
+    on_machine("login-gpu", NEW)
+    text = (tmp_path / "m.toml").read_text()
+    assert "# cpu: 3072 nodes, 256 threads and 500 GiB each, no GRES, at most 2-00:00:00, default\n" in text
+    assert "# gpu: 1536 nodes, 128 threads and 250 GiB each, gpu:a100:4(S:0-3), at most 2-00:00:00\n" in text
+    assert "gpus = 4                          # seen on this machine: 1" in text
+    assert "; seen on this machine: 12.4\n" in text
+    plain = tomllib.loads(text)
+    assert (plain["batch"]["queue"], plain["node"], plain["image"], "device" in plain) == ("", {}, {}, False)
+    done = on_machine("login-gpu", f"{NEW} --partition gpus --out other")
+    assert (done.returncode, "no partition 'gpus' (did you mean 'gpu'?)" in done.stderr) == (2, True)
+
+
+def test_a_queue_that_nobody_knows_here_is_written_as_it_was_typed(gpubench: Run, tmp_path: Path) -> None:
+    done = gpubench("sites", "new", "m", "--scheduler", "pbs", "--runtime", "venv", "--partition", 'a"b')
+    assert done.returncode == 0, done.stderr
+    assert tomllib.loads((tmp_path / "m.toml").read_text())["batch"]["queue"] == 'a"b'
+
+
+def test_the_gpus_of_the_only_machine_are_its_own_also_where_one_does_not_tell_its_memory(
+    on_machine: OnMachine, tmp_path: Path
+) -> None:
+    done = on_machine("gb10", "sites new spark --scheduler local --runtime docker")
+    assert "spark.toml: fill in image.base\n" in done.stdout
+    plain = tomllib.loads((tmp_path / "spark.toml").read_text())
+    assert (plain["device"], plain["node"]) == ("gpu", {"gpus": 1})
+    assert plain["image"] == {"cuda": "13.0", "compute_capability": "12.1", "base": ""}
+
+
+def test_infiniband_and_network_file_systems_are_seen(on_machine: OnMachine, tmp_path: Path) -> None:
+    """File systems by the names that /proc/mounts has for them, as ceph-fuse, dfuse (DAOS) and DVS register them."""
+    kinds = ["nfs4", "fuse.ceph-fuse", "dvs", "cifs", "fuse.dfuse", "afs", "lustre", "ext4", "fuse.portal", "tmpfs"]
+    mounts = "".join(f"x /{kind} {kind} rw 0 0\n" for kind in kinds)
+    (tmp_path / "mounts").write_text(mounts)
+    on_machine("infiniband", NEW)
+    text = (tmp_path / "m.toml").read_text()
+    assert "as `ip link` names it there; seen on this machine: eno1, ib0\n" in text
+    assert '["rdmacm", "verbs"]; seen on this machine: mlx5_0, ib0\n' in text
+    assert ": /nfs4, /fuse.ceph-fuse, /dvs, /cifs, /fuse.dfuse, /afs, /lustre\n" in text
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        (
+            ["batch.queue=cpu", "node.gpus=1", "layout.workers=1", "device=gpu"],
+            "the queue has no GPUs: cpu: 3072 nodes",
+        ),
+        (
+            ["batch.queue=gpu", "node.gpus=8", "layout.workers=8", "device=gpu"],
+            "no node of the queue has so many: gpu:",
+        ),
+        (["batch.queue=gpu"], "node.gpus isn't set, and the nodes have GPUs"),
+        (["interface=ib0"], "interface ib0 is InfiniBand or RoCE, and image.fabric is empty"),
+        (["node.gpus=2", "device=gpu"], "image.cuda, image.compute_capability, image.base isn't set"),
+    ],
+)
+def test_check_says_wrong_for_what_the_site_would_refuse_or_measure_otherwise(
+    on_machine: OnMachine, tmp_path: Path, setting: list[str], message: str
+) -> None:
+    on_machine("login-gpu", f"{NEW} --partition cpu")
+    text = (tmp_path / "m.toml").read_text()
+    for old, new in COMPUTE_NODE:
+        text = text.replace(old, new)
+    (tmp_path / "m.toml").write_text(text)
+    right = on_machine("login-gpu", "sites check m.toml")
+    assert (right.returncode, "wrong" in right.stdout) == (0, False), right.stdout
+    device = [] if any(one.startswith("device") for one in setting) else ["device=auto"]
+    settings = " ".join(f"--set {one}" for one in [*setting, *device])
+    done = on_machine("login-gpu", f"sites check m.toml {settings}")
+    lines = [line for line in done.stdout.splitlines() if line.startswith("wrong")]
+    assert (done.returncode, any(message in line for line in lines)) == (2, True), done.stdout

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gpubench.model.site import Site
+from gpubench.plan.image_checks import check_image
 from gpubench.plan.node_checks import check_images, check_nodes, parse_facts
-from gpubench.plan.site_checks import check_base, check_site
+from gpubench.plan.site_checks import check_site
 from tests.plan.requests_by_hand import site
 
 BATCH = """
@@ -225,13 +226,46 @@ def test_without_an_image_nothing_is_said_of_it() -> None:
     ],
 )
 def test_a_base_without_the_cuda_of_the_profile_is_wrong(base: str, ok: bool | None, what: str) -> None:
-    (finding,) = check_base(cluster('fabric = ["verbs"]', f'cuda = "12.4"\nbase = "{base}"'))
+    keys = f'fabric = ["verbs"]\ncompute_capability = "8.0"\ncuda = "12.4"\nbase = "{base}"'
+    (*_, finding) = check_image(cluster('fabric = ["verbs"]', keys), "docker")
     assert finding.ok is ok
     assert what in finding.what
 
 
-def test_a_profile_without_cuda_has_any_base() -> None:
-    assert list(check_base(cluster())) == []
+def test_a_profile_without_gpus_has_any_base_and_modules_bring_their_own_cuda() -> None:
+    plain = cluster('device = "gpu"', 'device = "cpu"')
+    assert list(check_image(plain, "docker")) == []
+    assert list(check_image(cluster(), "modules")) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing"),
+    [("docker", "image.cuda, image.compute_capability, image.base"), ("conda", "image.cuda, image.compute_capability")],
+)
+def test_gpus_without_cuda_in_the_image_are_wrong(kind: str, missing: str) -> None:
+    (finding,) = check_image(cluster(), kind)
+    assert (finding.ok, finding.what) == (False, f"device = gpu, and {missing} isn't set")
+
+
+@pytest.mark.parametrize(
+    ("settings", "seen"),
+    [
+        ({"interface": "ibp132s0"}, "interface ibp132s0"),
+        ({"interface": "ib0", "env": {"UCX_TLS": "rc,cuda"}}, "interface ib0"),
+        ({"interface": "eth0", "env": {"UCX_NET_DEVICES": "mlx5_0:1"}}, "env.UCX_NET_DEVICES mlx5_0:1"),
+        ({"interface": "eth0", "env": {}, "expect_transport": ["tcp", "rc_mlx5"]}, "expect_transport rc_mlx5"),
+        ({"interface": "ib0", "env": {"UCX_TLS": "tcp,cuda_copy"}}, ""),
+        ({"interface": "ib0", "protocol": "tcp"}, ""),
+        ({"interface": "hsn0", "env": {}}, ""),
+    ],
+)
+def test_a_fast_network_without_verbs_in_the_image_is_wrong_unless_tcp_is_meant(
+    settings: dict[str, object], seen: str
+) -> None:
+    site = cluster('fabric = ["verbs"]', "").model_copy(update={"device": "cpu", **settings})
+    found = list(check_image(site, "squashfs"))
+    assert [one.ok for one in found] == ([False] if seen else [])
+    assert not seen or found[0].what.startswith(f"{seen} is InfiniBand or RoCE, and image.fabric is empty")
 
 
 def test_a_group_of_transports_is_none_that_a_run_reports() -> None:

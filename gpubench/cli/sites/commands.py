@@ -56,12 +56,18 @@ def new(
     launcher: Annotated[
         str | None, typer.Option(help="How a job starts on its nodes; default: the usual launcher of the scheduler.")
     ] = None,
+    partition: Annotated[
+        str, typer.Option(help="Partition or queue that jobs go to; default: to be filled in.", show_default=False)
+    ] = "",
     out: Annotated[Path, typer.Option(help="Folder that NAME.toml is written into.")] = Path(),
 ) -> None:
-    """Write NAME.toml, a commented profile to fill in."""
+    """Write NAME.toml, a commented profile to fill in.
+
+    Commands of this machine (sinfo, nvidia-smi, ip, ucx_info) are asked; what they say beyond doubt is filled in.
+    """
     from gpubench.cli.sites.new_site import new_site
 
-    new_site(name, scheduler, launcher, runtime, out)
+    new_site(name, scheduler, launcher, runtime, out, queue=partition)
 
 
 def check(

@@ -15,9 +15,13 @@ from gpubench.model.image import parse_variants
 from gpubench.model.site import Site
 from gpubench.model.text import counted
 from gpubench.plan.check_result import CheckResult
-from gpubench.plan.site_checks import check_base, check_site
+from gpubench.plan.image_checks import check_image
+from gpubench.plan.node_kinds import check_node_kinds
+from gpubench.plan.site_checks import check_site
 from gpubench.report.sections import TextTable, table_lines
 from gpubench.runtimes import RUNTIMES
+from gpubench.schedulers import BATCH
+from gpubench.schedulers.batch import BatchScheduler
 
 
 def list_sites() -> None:
@@ -67,9 +71,20 @@ def _findings(name: str, settings: Sequence[str]) -> Iterator[CheckResult]:
     for one in check_site(site):
         if one.ok is not None or not any(one.what.startswith(f"{key} ") for key in empty):  # said already
             yield one
-    if site.runtime in RUNTIMES and RUNTIMES[site.runtime].KIND in ("docker", "squashfs"):
-        yield from check_base(site)
+    kind = RUNTIMES[site.runtime].KIND if site.runtime in RUNTIMES else ""
+    yield from check_image(site, kind)
+    yield from _nodes(site)
     yield from _defaults(site)
+
+
+def _nodes(site: Site) -> Iterator[CheckResult]:
+    """Where the site's scheduler answers on this machine: its nodes against the profile."""
+    scheduler = BATCH.get(site.scheduler)
+    try:
+        kinds = scheduler.node_kinds() if isinstance(scheduler, BatchScheduler) else []
+    except GpubenchError:  # the file can be checked anywhere
+        return
+    yield from check_node_kinds(site, kinds)
 
 
 def _defaults(site: Site) -> Iterator[CheckResult]:

@@ -1,15 +1,17 @@
-"""``gpubench sites new``: a commented profile to begin with."""
+"""``gpubench sites new``: a commented profile to begin with, which holds what a command said beyond doubt."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from gpubench import resources
 from gpubench.cli.say import say
+from gpubench.cli.sites.survey import survey
 from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.files import create_exclusively
 from gpubench.model.base import check_name, nearest
 from gpubench.plan.adapter_combinations import VALID
 from gpubench.render.environment import environment
+from gpubench.runtimes import RUNTIMES
 
 TEMPLATE = "new/site.toml.j2"
 FILL_IN = "# fill in:"
@@ -17,11 +19,11 @@ QUEUES = {"slurm": "partition", "pbs": "queue", "lsf": "queue"}
 """Schedulers of several nodes that share file systems; what they call a queue."""
 
 
-def new_site(name: str, scheduler: str, launcher: str | None, runtime: str, folder: Path) -> None:
-    """Write ``NAME.toml``.
+def new_site(name: str, scheduler: str, launcher: str | None, runtime: str, folder: Path, *, queue: str = "") -> None:
+    """Write ``NAME.toml``; ``queue`` is the one that jobs go to, empty where that is to be filled in.
 
     Raises:
-        UsageError: no such name can be, the file exists, an adapter doesn't exist.
+        UsageError: no such name can be, the file exists, an adapter or the queue doesn't exist.
         PlanRefusedError: the adapters don't go together.
     """
     try:
@@ -29,16 +31,21 @@ def new_site(name: str, scheduler: str, launcher: str | None, runtime: str, fold
     except ValueError as error:
         raise UsageError(f"'{name}': {error}") from None
     path = folder / f"{name}.toml"
+    launcher = _launcher(scheduler, launcher, runtime)
+    found = survey(scheduler, queue)
     template = environment(resources.texts("templates", TEMPLATE)).get_template(TEMPLATE)
     text = template.render(
         name=name,
         path=path,
         schema=resources.schema("site").as_uri(),
         scheduler=scheduler,
-        launcher=_launcher(scheduler, launcher, runtime),
+        launcher=launcher,
         runtime=runtime,
         queue=QUEUES.get(scheduler, ""),
         one_machine=scheduler == "local",
+        kind=RUNTIMES[runtime].KIND,
+        known=found.known,
+        seen=found.seen,
     )
     try:
         create_exclusively(path, text)
