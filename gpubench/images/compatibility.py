@@ -13,6 +13,7 @@ from gpubench.images.specs import RequestedUcx, Wheel, releases, version_key
 from gpubench.model.base import Settings
 from gpubench.model.site import Site
 from gpubench.resources import docker_file
+from gpubench.runtimes import RUNTIMES
 
 _TABLE = "compatibility.toml"
 
@@ -116,8 +117,16 @@ class Dropped(Settings):
     source: str
 
 
+class BasePython(Settings):
+    """The Python of a distribution: bases whose name holds ``name``, less its colon, have it as ``python3``."""
+
+    name: str
+    python: str
+
+
 class _Table(Settings):
     dropped: list[Dropped]
+    base: list[BasePython]
     stack: list[Stack] = pydantic.Field(min_length=1)
 
 
@@ -138,6 +147,12 @@ def newest_cuda(driver: str, compute_capability: str) -> str:
     if ends and compute_capability:
         ends += [row.cuda_max for row in _table().dropped if version_key(compute_capability) < version_key(row.below)]
     return min(ends, key=version_key, default="")
+
+
+def base_python(base: str) -> str:
+    """The minor of the Python that a base image's distribution has; empty where its name doesn't tell."""
+    name = base.rpartition("/")[2].replace(":", "")
+    return next((row.python for row in _table().base if row.name in name), "")
 
 
 def choose(wanted: Sequence[Wheel], table: Sequence[Stack] | None = None) -> Stack:
@@ -188,7 +203,15 @@ def objection(row: Stack, site: Site) -> str:
         return f"RAPIDS {row.rapids} needs compute capability {row.compute_capability}, the GPUs have {gpu}"
     if driver and row.cuda and version_key(driver) < version_key(row.cuda.min):
         return f"it needs CUDA {row.cuda.min}, driver and GPUs run {driver} at most"
+    python = base_python(image.base) if in_containers(site) and row.packages == "wheels" else ""
+    if python and not row.python.holds(python):
+        return f"it needs Python {row.python}, image.base {image.base} has {python}"
     return ""
+
+
+def in_containers(site: Site) -> bool:
+    """Whether images of the site begin with ``image.base``."""
+    return site.runtime in RUNTIMES and RUNTIMES[site.runtime].KIND in ("docker", "squashfs")
 
 
 def runs(row: Stack, asked: RequestedUcx) -> bool:

@@ -101,12 +101,8 @@ def recipes(specs: Sequence[str], site: Site, *, stack: str = "") -> list[Recipe
         UsageError: an unknown spec, git ref, stack or base.
         PlanRefusedError: no row of the table can run on this site with that UCX; names the nearest that can.
     """
+    rows = stacks_for(specs, site, stack=stack)
     settings = site.image
-    _check(settings)
-    asked = [parse(spec) for spec in specs]
-    rows = _rows(stack)
-    candidates = admitted(rows, site)
-    common = next((row for row in candidates if all(runs(row, one) for one in asked)), None)
 
     @functools.cache
     def known() -> dict[str, str] | None:
@@ -120,13 +116,22 @@ def recipes(specs: Sequence[str], site: Site, *, stack: str = "") -> list[Recipe
         found = known()
         return "" if found is None else commit_of(settings.ucx_repository, ref, found)
 
-    made = []
-    for spec, one in zip(specs, asked, strict=True):
-        row = common or next((row for row in candidates if runs(row, one)), None)
+    asked = zip(specs, map(parse, specs), rows, strict=True)
+    return [_recipe(spec, one, row, site, commit) for spec, one, row in asked]
+
+
+def stacks_for(specs: Sequence[str], site: Site, *, stack: str = "") -> list[Stack]:
+    """The row of the table for each spec; nothing outside this process is asked. Raises as ``recipes``."""
+    _check(site.image)
+    asked = [parse(spec) for spec in specs]
+    rows = _rows(stack)
+    candidates = admitted(rows, site)
+    common = next((row for row in candidates if all(runs(row, one) for one in asked)), None)
+    chosen = [common or next((row for row in candidates if runs(row, one)), None) for one in asked]
+    for spec, one, row in zip(specs, asked, chosen, strict=True):
         if row is None:
             raise refusal(spec, one, rows, candidates, site)
-        made.append(_recipe(spec, one, row, site, commit))
-    return made
+    return [row for row in chosen if row]
 
 
 def unresolved(recipe: Recipe) -> bool:

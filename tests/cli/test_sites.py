@@ -185,6 +185,15 @@ def test_perlmutter_asks_its_scheduler_for_what_its_old_scripts_asked_for_and_al
     assert suite.reps == 10
 
 
+@pytest.mark.parametrize("words", [["plan", "--site", "polaris"], ["sites", "check", "polaris"]])
+def test_a_base_with_too_old_a_python_is_known_before_anything_is_built(gpubench: Run, words: list[str]) -> None:
+    done = gpubench(*words, "--set", "image.base=nvidia/cuda:12.8.1-devel-ubuntu22.04")
+    message = (
+        "stack ucxx-0.45.1: it needs Python 3.11 to 3.13, image.base nvidia/cuda:12.8.1-devel-ubuntu22.04 has 3.10"
+    )
+    assert (done.returncode, message in done.stdout + done.stderr) == (6 if words[0] == "plan" else 2, True)
+
+
 def test_list_names_every_profile_with_its_adapters(gpubench: Run) -> None:
     done = gpubench("sites", "list")
     rows = [line.split(maxsplit=6) for line in done.stdout.splitlines()]

@@ -56,6 +56,28 @@ def test_a_spec_becomes_a_source_a_version_a_stack_a_binding_and_a_cuda(
     assert made.spec == spec
 
 
+@pytest.mark.parametrize(
+    ("base", "runtime", "stack"),
+    [
+        ("nvidia/cuda:12.8.1-devel-ubuntu24.04", "apptainer", "ucxx-0.45.1"),
+        ("debian:12", "docker", "ucxx-0.45.1"),
+        ("registry.example.org/own:1", "apptainer", "ucxx-0.45.1"),
+        ("nvidia/cuda:12.8.1-devel-ubuntu22.04", "conda", "ucxx-0.45.1"),
+        ("nvidia/cuda:12.8.1-devel-ubuntu22.04", "apptainer", ""),
+        ("ubuntu:20.04", "docker", ""),
+        ("debian:11-slim", "docker", ""),
+    ],
+)
+def test_a_stack_of_wheels_needs_a_base_whose_distribution_has_its_python(base: str, runtime: str, stack: str) -> None:
+    where = site("polaris", base=base).model_copy(update={"runtime": runtime})
+    if stack:
+        assert one("1.19.0", where).stack == stack
+        return
+    with pytest.raises(PlanRefusedError, match=rf"it needs Python 3.11 to 3.13, image.base {base} has 3\.") as caught:
+        one("1.19.0", where)
+    assert "\n" not in str(caught.value)
+
+
 def test_a_wheel_is_pinned_by_the_hash_of_the_sites_architecture() -> None:
     wheel = resolve("1.16.0")
     for architecture in ("x86_64", "aarch64"):

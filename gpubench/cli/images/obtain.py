@@ -23,11 +23,13 @@ from gpubench.errors import (
 from gpubench.files import write_atomically
 from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.base import Found, ImagePaths, ImageRequest, images_root
+from gpubench.images.recipes import stacks_for
 from gpubench.model.base import nearest
 from gpubench.model.image import Image, ImageSpec
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
 from gpubench.model.text import counted
+from gpubench.plan.image_checks import BUILT
 from gpubench.render.environment import words
 from gpubench.render.importing import PROGRAMS, ImportItem, render_import
 from gpubench.runtimes import RUNTIMES
@@ -56,6 +58,7 @@ def obtain_images(
 
     Raises:
         UsageError: a spec with packages or a stack of its own, where images are built by name; and as the kind says.
+        PlanRefusedError: no stack can run a spec that has no image yet.
     """
     kind = kind_of(site)
     for spec in [] if KINDS[kind].ON_DEMAND else specs:
@@ -76,6 +79,9 @@ def obtain_images(
         progress=(lambda _line: None) if quiet else say,
     )
     obtained = KINDS[kind].obtain(request)
+    if kind in BUILT:  # what no stack can run is known before anybody builds it
+        missing = {spec for spec, found in obtained.images.items() if found is None}
+        stacks_for(sorted(missing - not_imported(site, missing)), site)
     add_rows(obtained.rows)
     return obtained.images
 

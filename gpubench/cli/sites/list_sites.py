@@ -10,12 +10,13 @@ from gpubench.cli.say import say
 from gpubench.cli.sites.new_site import to_fill_in
 from gpubench.cli.sites.profiles import SET, Profile, known_issues, load_suite, read_profile, site_names
 from gpubench.errors import GpubenchError, UsageError
+from gpubench.images.recipes import stacks_for
 from gpubench.images.variables import check_variables
 from gpubench.model.image import parse_variants
 from gpubench.model.site import Site
 from gpubench.model.text import counted
 from gpubench.plan.check_result import CheckResult
-from gpubench.plan.image_checks import check_image
+from gpubench.plan.image_checks import BUILT, check_image
 from gpubench.plan.node_kinds import check_node_kinds
 from gpubench.plan.site_checks import check_site
 from gpubench.report.sections import TextTable, table_lines
@@ -74,7 +75,7 @@ def _findings(name: str, settings: Sequence[str]) -> Iterator[CheckResult]:
     kind = RUNTIMES[site.runtime].KIND if site.runtime in RUNTIMES else ""
     yield from check_image(site, kind)
     yield from _nodes(site)
-    yield from _defaults(site)
+    yield from _defaults(site, kind)
 
 
 def _nodes(site: Site) -> Iterator[CheckResult]:
@@ -87,13 +88,15 @@ def _nodes(site: Site) -> Iterator[CheckResult]:
     yield from check_node_kinds(site, kinds)
 
 
-def _defaults(site: Site) -> Iterator[CheckResult]:
-    """Check what the profile names: files, variants and their variables."""
+def _defaults(site: Site, kind: str) -> Iterator[CheckResult]:
+    """Check what the profile names: files, variants, their variables, and the stacks that their images need."""
     try:
         load_suite(site.defaults.suite)
         rules = known_issues(site)
         variants = parse_variants(site.defaults.variants) if site.defaults.variants else []
         check_variables(site, variants)
+        if kind in BUILT:
+            stacks_for([variant.ucx for variant in variants], site)
     except GpubenchError as error:
         yield from (CheckResult(False, str(one)) for one in error.every)
         return
