@@ -44,7 +44,7 @@ def _whole_allocation(site: Site) -> list[str]:
     return [
         "--ntasks-per-node=1",
         *([f"--cpus-per-task={node.cores}"] if node.cores else []),
-        *([f"--gpus-per-node={node.gpus}"] if node.gpus else []),
+        *([f"--gpus-per-node={node.gpus}"] if node.gpus and site.batch.request_gpus else []),
         "--kill-on-bad-exit=0",
         # A supervisor that fails must not end rank 0 before it has written what happened.
         f"--wait={int(2 * site.limits.stop + GRACE_S)}",

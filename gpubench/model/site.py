@@ -87,6 +87,18 @@ class Batch(Settings):
     """Features that the nodes must have."""
     options: list[Line] = pydantic.Field(default_factory=list)
     """Further directives, written into the job script as they are (``--exclusive``)."""
+    needs_account: bool = False
+    """Every job is charged to an account: without ``account`` no job is submitted."""
+    jobs_per_user: Parts = pydantic.Field(default=0, ge=0)
+    """How many jobs of one user the queue takes at a time, those that wait included. 0: not limited, or not known."""
+    request_gpus: bool = True
+    """Whether a job asks its scheduler for ``node.gpus``. ``false``: the scheduler does not count GPUs (Slurm without
+    GRES), and a whole node comes with all of them."""
+    select: bool = True
+    """PBS: a job asks for its nodes with ``-l select``. ``false``: with ``-l ncpus``, ``-l ngpus`` and ``-l mem``, each
+    the sum over all nodes, at sites that refuse ``-l select``; needs ``node.cores``."""
+    script: Literal["stdin", "argument"] = "stdin"
+    """How LSF's ``bsub`` gets the script: on its standard input (``bsub < job.sh``) or as an ``argument``."""
     warning: Annotated[Seconds, between(0, LONGEST_WARNING)] = 120.0
     """How long before its end the job gets a signal, so that it can end in order."""
     alloc_flags: Line = ""
@@ -110,6 +122,8 @@ class LaunchSettings(Settings):
 class Setup(Settings):
     """What a job does before its first run."""
 
+    module_paths: list[Line] = pydantic.Field(default_factory=list)
+    """Directories of further modules (``module use``), before ``modules``."""
     modules: list[Line] = pydantic.Field(default_factory=list)
     """Environment modules that the job loads, in this order."""
 
@@ -138,6 +152,9 @@ class ImageSettings(Settings):
     """Architecture of the nodes, as ``uname -m`` prints it."""
     cuda: str = ""
     """The newest CUDA release that the nodes' driver can run, like ``12.4``. Empty: images have no CUDA."""
+    cuda_home: Line = ""
+    """Where CUDA's toolkit lies on the machine that builds UCX for a conda prefix; variables are put in there
+    (``$CUDA_HOME``). Empty: ``/usr/local/cuda``."""
     compute_capability: str = ""
     """Compute capability of the nodes' GPUs, like ``7.0``. Empty: no GPUs."""
     fabric: list[str] = pydantic.Field(default_factory=list)

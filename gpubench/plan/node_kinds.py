@@ -53,6 +53,8 @@ def check_node_kinds(site: Site, kinds: Sequence[NodeKind]) -> Iterator[CheckRes
         unused = site.device != "cpu" and all(kind.gpus for kind in here)
         say = f'node.gpus isn\'t set, and the nodes have GPUs: set it, or device = "cpu" ({of_nodes})'
         yield CheckResult(not unused, say if unused else f"a job asks for no GPUs of {of_nodes}")
+    elif not site.batch.request_gpus:
+        yield CheckResult(True, f"batch.request_gpus = false: a job doesn't ask for its {wanted} GPUs of {of_nodes}")
     else:
         fits = any(wanted <= (kind.gpus or 0) for kind in here)
         other = "no node of the queue has so many" if any(kind.gpus for kind in here) else "the queue has no GPUs"

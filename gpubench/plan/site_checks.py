@@ -31,6 +31,7 @@ def check_site(site: Site) -> list[CheckResult]:
         *_shape(site),
         *_placement(site),
         *_time(site),
+        *_batch(site),
         *_words(site),
         *_paths(site),
     ]
@@ -102,6 +103,15 @@ def _time(site: Site) -> Iterator[CheckResult]:
     yield CheckResult(
         sorted(set(counts)) == counts, f"default node counts {', '.join(map(str, counts))}: ascending, each once"
     )
+
+
+def _batch(site: Site) -> Iterator[CheckResult]:
+    batch = site.batch
+    if batch.needs_account and not batch.account:
+        yield CheckResult(None, "batch.account is empty, and this site charges every job: --set batch.account=NAME")
+    if not batch.select and (not site.node.cores or batch.constraint):
+        why = "node.cores isn't set" if not site.node.cores else "batch.constraint is a part of -l select"
+        yield CheckResult(False, f"batch.select = false, and {why}")
 
 
 def _words(site: Site) -> Iterator[CheckResult]:

@@ -10,6 +10,7 @@ from gpubench.model.site import ImageSettings
 from gpubench.render import ucx
 from gpubench.render.environment import environment
 from gpubench.render.ucx import facts, process_env
+from gpubench.runtimes.base import Expanded
 from gpubench.spec.plain import content_id
 
 SCRIPT = "create.sh"
@@ -72,10 +73,17 @@ def render_prefix(recipe: Recipe, templates: Mapping[str, str], sources: Mapping
         }
     )
     path = f"{folder}/conda/{recipe.stack}-{key}"
+    home = recipe.settings.cuda_home
     made = (
         environment(templates)
         .get_template(script)
-        .render(recipe=recipe, prefix=path, key=key, configure=ucx.configure(recipe))
+        .render(
+            recipe=recipe,
+            prefix=path,
+            key=key,
+            cuda_home=[Expanded(home)] if home else [],
+            configure=ucx.configure(recipe, home),
+        )
     )
     env = process_env(f"{path}/ucx/lib")
     lock_hash = hashlib.sha256(sources[recipe.lock]).hexdigest()

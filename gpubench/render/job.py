@@ -222,6 +222,7 @@ def of_the_site(site: Site) -> dict[str, Any]:
         "node": site.node,
         "batch": site.batch,
         "interleaved": False,
+        "module_paths": site.setup.module_paths,
         "modules": site.setup.modules,
         "scheduler_on": site.layout.scheduler,
         "limits": site.limits,

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpubench.model.image import Recipe
+from gpubench.runtimes.base import Expanded
 
 # By configure word: what runs with it, and what it is built with.
 _FABRIC = {
@@ -35,19 +36,26 @@ def build_packages(fabric: list[str]) -> list[str]:
     return sorted({*_BUILD}.union(*(_FABRIC[word][1] for word in fabric)))
 
 
-def configure(recipe: Recipe) -> list[str]:
-    """Words behind ``configure-release --prefix=…``; what isn't wanted is switched off, never guessed."""
+def configure(recipe: Recipe, cuda_home: str = "") -> list[str]:
+    """Words behind ``configure-release --prefix=…``; what isn't wanted is switched off, never guessed.
+
+    ``cuda_home`` is where CUDA's toolkit lies, with variables for the shell; empty: where NVIDIA's images have it.
+    """
     fabric = recipe.settings.fabric
     words = [
         *("--enable-cma", "--enable-mt", "--enable-numa", "--with-gnu-ld"),
         *(f"--{'with' if word in fabric else 'without'}-{word}" for word in sorted(_FABRIC)),
-        "--with-cuda=/usr/local/cuda" if recipe.cuda else "--without-cuda",
+        _with_cuda(cuda_home) if recipe.cuda else "--without-cuda",
     ]
     if recipe.cuda and recipe.settings.compute_capability:
         # Without it UCX builds its kernels for every GPU, or, in some versions, for the A100 alone.
         gpu = recipe.settings.compute_capability.replace(".", "")
         words.append(f"--with-nvcc-gencode=-gencode=arch=compute_{gpu},code=sm_{gpu}")
     return words
+
+
+def _with_cuda(cuda_home: str) -> str:
+    return Expanded(f"--with-cuda={cuda_home}") if cuda_home else "--with-cuda=/usr/local/cuda"
 
 
 BINDING_ENV = {

@@ -6,7 +6,9 @@ writes on exit. A job without one, and one whose first host LSF has lost, count 
 From the command reference (https://www.ibm.com/docs/en/spectrum-lsf/10.1.0?topic=reference-command), and from scripts
 of sites that run it; none of it could be tried on a real LSF:
 
-* ``bsub < job.sh`` takes the script with its ``#BSUB`` lines everywhere; ``bsub job.sh`` only where lsf.conf says so.
+* ``bsub < job.sh`` takes the script with its ``#BSUB`` lines at most sites, ``bsub job.sh`` where lsf.conf says so
+  (LSB_BSUB_PARSE_SCRIPT). At some sites only one of them works (OLCF's Summit User Guide; dask-jobqueue issue 328), so
+  the profile chooses, and the script says which it is.
 * The environment of the submit is the job's, and its working directory too; ``bsub`` believes ``PWD``.
 * Output comes into the file at the end of the job unless ``LSB_STDOUT_DIRECT`` is set; LSF's report stands behind it.
 * ``bjobs -o`` shows ``-`` for what isn't known, and an exit code of DONE isn't.
@@ -57,6 +59,8 @@ WORDS = {
 """Every word of bjobs(1)."""
 _ENDS = {"DONE": "COMPLETED", "EXIT": "FAILED"}
 """LSF's two ends in the words that all schedulers share; its reason goes with them."""
+_AS_ARGUMENT = "By hand: bsub job.sh"
+"""In scripts that ``bsub`` gets as an argument."""
 _FIELDS = "user stat exit_code exec_host exit_reason pend_reason sub_cwd"
 _CLUSTER_NAME = re.compile(r"^My cluster name is (\S+)", re.MULTILINE)
 
@@ -95,12 +99,13 @@ class Lsf(BatchScheduler):
     def run_submit(
         self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
     ) -> subprocess.CompletedProcess[str]:
-        """``bsub`` from the job's directory, with the script as its input."""
+        """``bsub`` from the job's directory, with the script as its input or its argument."""
         env = {"LSB_NTRIES": "3", **self.environment(environ)}  # without it, bsub tries for ever while LSF is down
         env |= {"PWD": str(job_dir.resolve()), "LSB_STDOUT_DIRECT": "Y"}
         dependency = ["-w", " && ".join(f"ended({job_id})" for job_id in after)] if after else []
         script = (job_dir / "job.sh").read_text(encoding="utf-8")
-        return call(["bsub", "-J", name, *dependency], env=env, cwd=job_dir.resolve(), text=script)
+        words, text = (["job.sh"], None) if _AS_ARGUMENT in script else ([], script)
+        return call(["bsub", "-J", name, *dependency, *words], env=env, cwd=job_dir.resolve(), text=text)
 
     def current_allocation(self, environ: Mapping[str, str]) -> Allocation | None:
         """See ``QueuedScheduler``; a list of hosts counts as one node less, the launch node."""

@@ -1,4 +1,4 @@
-"""A budget in a queue: each job has its part of it, and begins no block that would end beyond that part."""
+"""Jobs that go to a queue: each has its part of the budget, and no more are handed over than the queue takes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.campaign import preflight, running
+from gpubench.cli.campaign import lifecycle, preflight, running
 from gpubench.cli.campaign.running import Budget, submit_jobs
+from gpubench.errors import SchedulerError
 from gpubench.model.plan import Plan
 from gpubench.schedulers.batch import BUDGET
 from tests.store.campaign_builder import begin, make_plan
@@ -49,10 +50,53 @@ def two_sizes() -> Plan:
 def test_each_job_has_its_part_by_its_blocks(
     queue: Queue, tmp_path: Path, blocks: dict[str, list[int]] | None, expected: dict[str, str]
 ) -> None:
-    assert submit_jobs(begin(tmp_path / "c", two_sizes()), blocks, Budget(600))
+    assert submit_jobs(begin(tmp_path / "c", two_sizes()), blocks, Budget(600)) == []
     assert queue.budgets == expected
 
 
 def test_without_a_budget_of_the_user_s_a_job_has_its_time_limit_alone(queue: Queue, tmp_path: Path) -> None:
-    assert submit_jobs(begin(tmp_path / "c", two_sizes()), None)
+    assert submit_jobs(begin(tmp_path / "c", two_sizes()), None) == []
     assert queue.budgets == {"n1-1": None, "n2-1": None}
+
+
+def limited(most: int) -> Plan:
+    """As site polaris: queue debug-scaling takes one job of a user, waiting or running (ALCF's guide, 7d04a3f9)."""
+    made = two_sizes()
+    batch = made.site.batch.model_copy(update={"queue": "debug-scaling", "jobs_per_user": most})
+    return made.model_copy(update={"site": made.site.model_copy(update={"batch": batch})})
+
+
+def test_no_more_jobs_are_submitted_than_the_queue_takes_and_the_way_on_is_said(
+    queue: Queue, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    campaign = begin(tmp_path / "c", limited(1))
+    assert submit_jobs(campaign, None) == ["n2-1"]
+    assert list(queue.budgets) == ["n1-1"]
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert said.startswith(
+        "1 job not submitted: queue debug-scaling takes 1 job of a user at a time; to submit what is "
+    )
+    assert said.endswith(f"gpubench submit --campaign {tmp_path}/c")
+    assert submit_jobs(campaign, {"n2-1": [0]}) == []
+    assert list(queue.budgets) == ["n1-1", "n2-1"]
+
+
+def test_jobs_that_the_queue_takes_later_are_submitted_when_those_before_have_ended(
+    queue: Queue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched: list[list[str]] = []
+    monkeypatch.setattr(lifecycle, "watch_jobs", lambda _campaign: watched.append([*queue.budgets]))
+    lifecycle.run_all(begin(tmp_path / "c", limited(1)), None)
+    assert watched == [["n1-1"], ["n1-1", "n2-1"]]
+
+
+def test_a_refused_job_says_how_to_go_on(queue: Queue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The words of PBS are from memory (sites-cases 24)."""
+
+    def refused(*_: object) -> str:
+        raise SchedulerError("qsub refuses job c-n1-1: qsub: would exceed queue generic's per-user limit", then="see")
+
+    monkeypatch.setattr(queue, "submit", refused)
+    with pytest.raises(SchedulerError, match="per-user limit") as caught:
+        submit_jobs(begin(tmp_path / "c", two_sizes()), None)
+    assert f"when the submitted jobs have ended: gpubench submit --campaign {tmp_path}/c" in caught.value.then

@@ -164,3 +164,16 @@ def test_a_sweep_of_workers_per_node_is_planned_like_one_of_nodes(gpubench: Run,
     refused = gpubench("plan", "--workers", "1 two", "--out", "b")
     assert refused.returncode == 2
     assert """--workers '1 two' is no list of counts; write it like --workers "1 2 4\"""" in refused.stderr
+
+
+def test_a_site_that_charges_every_job_gets_none_without_an_account(gpubench: Run, tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("qsub", "qstat"):
+        (tools / name).symlink_to("/bin/false")
+    env = {"PATH": f"{tools}:/usr/bin:/bin"}
+    for words in (["submit", "--site", "polaris"], ["sites", "check", "polaris", "--live"]):
+        done = gpubench(*words, env=env)
+        message = "site polaris charges every job to an account, and batch.account is empty; name your project: --set b"
+        assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / "outputs").exists()

@@ -173,11 +173,13 @@ def test_draco_asks_its_scheduler_for_what_its_old_scripts_asked_for_and_all_cpu
     assert site.layout.rmm_pool == 8 * 10**9
 
 
-def test_perlmutter_asks_its_scheduler_for_what_its_old_scripts_asked_for_and_all_cpus() -> None:
+def test_perlmutter_asks_for_what_ran_there_in_2022_as_far_as_it_is_still_there() -> None:
+    """Held against NERSC's pages and public guides in 2026-11 (sites.md C5); UCX_SOCKADDR_TLS_PRIORITY = rdmacm alone
+    leaves UCX without a listener where there is no verbs device."""
     site = load_site("perlmutter")
-    assert (site.batch.qos, site.batch.constraint, site.limits.job) == ("early_science", "gpu", 2700.0)
+    assert (site.batch.qos, site.batch.constraint, site.limits.job) == ("regular", "gpu", 2700.0)
     assert (site.node.cores, site.node.gpus, site.layout.workers, site.interface) == (128, 4, 4, "hsn0")
-    assert site.setup.modules == ["PrgEnv-nvidia", "cudatoolkit", "gcc"]
+    assert (site.batch.needs_account, "UCX_SOCKADDR_TLS_PRIORITY" in site.env) == (True, False)
     timeouts = [value for name, value in site.env.items() if "__COMM__TIMEOUTS__" in name]
     assert (timeouts, site.paths.scratch) == (["3600s", "3600s"], "/dev/shm")
     suite, _ = load_suite(site.defaults.suite)
@@ -192,6 +194,21 @@ def test_a_base_with_too_old_a_python_is_known_before_anything_is_built(gpubench
         "stack ucxx-0.45.1: it needs Python 3.11 to 3.13, image.base nvidia/cuda:12.8.1-devel-ubuntu22.04 has 3.10"
     )
     assert (done.returncode, message in done.stdout + done.stderr) == (6 if words[0] == "plan" else 2, True)
+
+
+def test_polaris_is_as_alcfs_guide_asks() -> None:
+    """argonne-lcf/user-guides, docs/polaris, 7d04a3f9: one job of a user in debug-scaling, an account for every job,
+    Apptainer by modules of /soft/modulefiles on compute nodes, --fakeroot."""
+    site = load_site("polaris")
+    assert (site.batch.queue, site.batch.jobs_per_user, site.batch.needs_account) == ("debug-scaling", 1, True)
+    assert site.setup.model_dump() == {"module_paths": ["/soft/modulefiles"], "modules": ["spack-pe-base", "apptainer"]}
+    assert site.container.options == ["--fakeroot"]
+
+
+def test_summit_is_as_olcfs_guide_asks() -> None:
+    """olcf/olcf-user-docs, systems/summit_user_guide.rst: the script as an argument, nothing heavy on launch nodes."""
+    site = load_site("summit")
+    assert (site.batch.script, site.batch.needs_account, site.layout.scheduler) == ("argument", True, "rank0")
 
 
 def test_list_names_every_profile_with_its_adapters(gpubench: Run) -> None:

@@ -41,7 +41,7 @@ def one(spec: str, where: Site, **more: str) -> Recipe:
         ("local", "1.14.1", ("git", "v1.14.1", "ucx-py-0.35", "ucx-py", "")),
         ("local", "distribution", ("distribution", "distribution", "ucxx-0.45.1", "ucxx", "")),
         ("local", "none", ("none", "none", "ucxx-0.45.1", "none", "")),
-        ("perlmutter", "1.16.0", ("git", "v1.16.0", "ucxx-0.45.1", "ucxx", "12.4")),
+        ("perlmutter", "1.16.0", ("git", "v1.16.0", "ucxx-0.45.1", "ucxx", "12.9")),
         ("perlmutter", "v1.14.x", ("git", "v1.14.x", "ucx-py-0.35", "ucx-py", "11.8")),
         ("draco", "v1.14.x", ("git", "v1.14.x", "ucx-py-0.35", "ucx-py", "11.2")),
         ("draco", "master", ("git", "master", "ucx-py-0.29", "ucx-py", "11.2")),

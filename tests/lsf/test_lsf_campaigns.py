@@ -36,6 +36,7 @@ memory = "2GB"
 cores = 2
 gpus = 0
 [batch]
+account = "abc123"
 warning = "1m"
 [paths]
 outputs = "outputs"
@@ -174,7 +175,7 @@ def test_a_job_near_its_time_limit_is_told_and_ends_in_order(tmp_path: Path) -> 
 
 
 def test_the_death_of_the_scheduler_on_the_launch_node_fails_that_run_and_no_other(login: Login) -> None:
-    campaign = login.submit(count=500, reps=8)
+    campaign = login.submit("layout.scheduler=launch-node", count=500, reps=8)
 
     def schedulers() -> list[int]:  # their supervisors say --role scheduler, too
         found = cluster_processes(campaign).items()

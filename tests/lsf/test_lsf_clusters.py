@@ -93,7 +93,7 @@ def test_a_cluster_with_its_scheduler_on_the_launch_node_is_started_checked_grow
 ) -> None:
     for name, value in {**OF_THE_SHELL, "SCRATCHDIR": "/nonexistent"}.items():
         monkeypatch.setenv(name, value)
-    said = mine.start(nodes=2)
+    said = mine.start("layout.scheduler=launch-node", nodes=2)
     assert "job j001-n2: 2 workers registered, first after" in said
     assert mine.supervisors() == [("", True), ("n1", False), ("n2", False)]
     assert "ready, 2 of 2 workers on 2 nodes" in mine("status")

@@ -73,6 +73,16 @@ def tool(name: str, *words: str | Path) -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
+def test_ucx_of_a_conda_prefix_is_built_with_the_cuda_that_the_profile_names() -> None:
+    """On a Cray, CUDA comes by a module (gpu.md A9)."""
+    (made,) = recipes([f"git:v1.16.0@{'0' * 40}"], load_site("perlmutter"))
+    script = render_prefix(made, TEMPLATES, SOURCES, "/shared").files["create.sh"].decode()
+    assert '"--with-cuda=$CUDA_HOME"' in script
+    assert 'cuda=$(set +u && echo "$CUDA_HOME")\n' in script
+    dockerfile = render_context(made, TEMPLATES, SOURCES, gpubench="0").files["Dockerfile"].decode()
+    assert " --with-cuda=/usr/local/cuda " in dockerfile
+
+
 @pytest.mark.parametrize(("name", "file"), FILES)
 def test_a_rendered_file_is_what_a_person_has_read(name: str, file: str) -> None:
     made = CONTEXTS[name]

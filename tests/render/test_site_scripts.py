@@ -85,6 +85,37 @@ def test_summits_script_for_4_nodes_is_what_a_person_has_read() -> None:
     assert script == path.read_text(encoding="utf-8")
 
 
+def directives(name: str, *settings: str) -> list[str]:
+    """The lines for the scheduler in the script for two nodes, and those that load modules."""
+    site = load_site(name, [*settings])
+    images = {spec: an_image(site, spec) for spec in ("1.21.0", "1.22.0")}
+    made = plan("1.21.0 1.22.0", site=site, images=images, nodes=[2], blocks=1, device="gpu")
+    (script,) = (data for path, data in render_jobs(made, made.jobs, TEMPLATES, b"").items() if path.endswith(".sh"))
+    return [line for line in script.decode().splitlines() if line.startswith(("#PBS", "#SBATCH", "shape=", "module"))]
+
+
+def test_a_site_that_refuses_select_is_asked_for_sums() -> None:
+    """NCI Gadi, deepmodeling/dpgen#1373: "The system doesn't support the use of "-l select". Please use "-l ncpus" and
+    "-l mem" instead." (code 32)"""
+    asked = directives("polaris", "batch.select=false", "batch.constraint=", "node.memory=512GiB")
+    assert {"#PBS -l ncpus=128", "#PBS -l ngpus=8", "#PBS -l mem=1048576mb"} <= set(asked)
+    assert not [line for line in asked if "select" in line or "place" in line]
+    assert "#PBS -l select=2:ncpus=64:ngpus=4:system=polaris" in directives("polaris")
+
+
+@pytest.mark.parametrize("name", ["draco", "polaris"])
+def test_gpus_that_the_scheduler_does_not_count_are_not_asked_for(name: str) -> None:
+    """TACC Longhorn, radical.saga#835: "Requested GRES option unsupported by configured SelectType plugin"."""
+    asked = directives(name, "batch.request_gpus=false")
+    assert not [line for line in asked if "gpu" in line.partition("#PBS -l filesystems")[0].replace("--nv-", "")]
+    assert [line for line in directives(name) if "gpus" in line]
+
+
+def test_folders_of_modules_are_named_before_modules_are_loaded() -> None:
+    loads = [line for line in directives("polaris") if line.startswith("module")]
+    assert loads == ["module use /soft/modulefiles", "module load spack-pe-base", "module load apptainer"]
+
+
 def test_summits_header_says_what_its_old_scripts_said() -> None:
     header = [line.removeprefix("#BSUB ") for line in scripts("summit")[4].splitlines() if line.startswith("#BSUB")]
     assert {"-nnodes 4", "-W 2:00", "-q batch", "-alloc_flags 'gpumps smt4'", "-J j003-n4", "-o lsf-%J.log"} <= set(
@@ -93,7 +124,7 @@ def test_summits_header_says_what_its_old_scripts_said() -> None:
 
 
 def test_summit_on_921_nodes_has_921_supervisors_with_6_workers_each() -> None:
-    site = load_site("summit")
+    site = load_site("summit", ["layout.scheduler=launch-node"])
     images = {spec: an_image(site, spec) for spec in ("1.21.0", "1.22.0")}
     made = plan("1.21.0 1.22.0", site=site, images=images, nodes=[921], blocks=1, device="gpu")
     files = render_jobs(made, made.jobs, TEMPLATES, b"node half")

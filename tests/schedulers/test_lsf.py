@@ -55,6 +55,25 @@ def test_jobs_wait_until_those_before_them_have_ended_whatever_became_of_them(
     assert [log.read_text().startswith("over\n\n---") for log in second.glob("*.log")] == [True]
 
 
+def test_a_script_that_says_so_is_an_argument_of_bsub(
+    lsf_here: LsfCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Summit's bsub takes none on standard input (olcf-user-docs, summit_user_guide.rst; dask-jobqueue issue 328)."""
+    directory = job(tmp_path, "# By hand: bsub job.sh, in the directory where it stands\ntrue\n")
+    lsf.submit(directory, os.environ)
+    ended(directory)
+    assert lsf.state(directory).word == "COMPLETED"
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    refuses = '[ "$(cat)" ] && { echo "Usage: bsub [options] script" >&2; exit 255; }'
+    (bin_ / "bsub").write_text(f"#!/bin/bash\n{refuses}\necho 'Job <26238> is submitted to default queue <batch>.'\n")
+    (bin_ / "bsub").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{bin_}:{os.environ['PATH']}")
+    assert lsf.submit(directory, os.environ) == "26238"
+    with pytest.raises(SchedulerError, match="bsub refuses job"):
+        lsf.submit(job(tmp_path, "true\n", name="j002-n1"), os.environ)
+
+
 def test_the_hosts_of_a_running_job_are_its_compute_nodes(lsf_here: LsfCluster, tmp_path: Path) -> None:
     directory = job(tmp_path, "#BSUB -nnodes 3\ntouch ready; sleep 60\n")
     lsf.submit(directory, os.environ)

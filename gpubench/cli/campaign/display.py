@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpubench import resources
-from gpubench.cli.campaign.running import account_now, continue_command, doubts
+from gpubench.cli.campaign.running import account_now, continue_command, doubts, queue_limit
 from gpubench.cli.say import say
 from gpubench.errors import DataError, IncompleteError, UsageError
 from gpubench.files import write_atomically
@@ -72,6 +72,8 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
             f"    {counted(cost.nodes, 'node')}{layout}: {counted(cost.jobs, 'job')}, {counted(cost.runs, 'run')}, "
             f"about {format_seconds(cost.seconds)} = {cost.node_hours:.2g} node-hours"
         )
+    if plan.site.batch.jobs_per_user:
+        yield f"  {queue_limit(plan.site)}: bench submits one after the other, submit has to be called again"
     for line in issue_lines(plan.known_issues):
         yield f"  {line}"
     for note in plan.notes:

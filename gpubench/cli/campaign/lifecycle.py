@@ -124,7 +124,7 @@ def submit_what_is_missing(directory: Path) -> None:
             say("nothing is missing")
             return
         prepare(campaign)
-        if not submit_jobs(campaign, blocks):
+        if submit_jobs(campaign, blocks) is None:
             run_all(campaign, blocks)
             require_complete(campaign, account_now(campaign))
 
@@ -158,7 +158,7 @@ def submit(campaign: Campaign, *, here: bool, budget: Budget | None = None) -> N
             run_here(campaign)
         else:
             prepare(campaign)
-            if submit_jobs(campaign, None, budget):
+            if submit_jobs(campaign, None, budget) is not None:
                 return
             run_all(campaign, None, budget)
         require_complete(campaign, account_now(campaign))
@@ -196,10 +196,15 @@ def run_all(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, budg
     No block is begun that would end beyond the ``budget``.
     """
     with _way_on_after_ctrl_c(campaign):
-        if submit_jobs(campaign, blocks, budget):
-            watch_jobs(campaign)
-        else:
+        left = submit_jobs(campaign, blocks, budget)
+        if left is None:
             run_jobs(campaign, blocks, budget=budget)
+            return
+        watch_jobs(campaign)
+        while left:
+            every = {job.job: [block.block for block in job.blocks] for job in campaign.jobs}
+            left = submit_jobs(campaign, {job: (blocks or every)[job] for job in left}, budget)
+            watch_jobs(campaign)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 
 from gpubench import __version__, resources
 from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.campaign.preflight import can_submit, planned_images
+from gpubench.cli.campaign.preflight import can_submit, planned_images, require_account
 from gpubench.cli.images.obtain import obtain_images
 from gpubench.cli.sites.gpus import require_own_gpus
 from gpubench.cli.sites.profiles import expanded, known_issues, load_site, load_suite
@@ -132,7 +132,7 @@ def plan_campaign(wanted: Wanted, *, out: Path | None = None, quiet: bool = Fals
     ``out`` is that directory, by default a new one below the outputs.
 
     Raises:
-        UsageError: ``out`` holds a campaign, or is a file.
+        UsageError: ``out`` holds a campaign, or is a file; the site charges an account, and none is named.
         MissingToolError: GPUs of this machine are wanted, and it has no driver for them.
         PlanRefusedError: the plan can't be run; without ``out`` also if this machine submits the jobs and an image is
             missing.
@@ -144,6 +144,8 @@ def plan_campaign(wanted: Wanted, *, out: Path | None = None, quiet: bool = Fals
     request = functools.partial(_request, wanted, now, _seed(wanted))
     make_plan(request({}))  # refused plans leave no image built and no directory behind
     if out is None:
+        if can_submit(wanted.site):
+            require_account(wanted.site)
         require_own_gpus(wanted.site, max(wanted.workers))
     built = obtain_images(wanted.site, [variant.ucx for variant in wanted.variants], wanted.asked, quiet=quiet)
     final = request(built)

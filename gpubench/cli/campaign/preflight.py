@@ -106,6 +106,15 @@ def can_submit(site: Site) -> bool:
     return site.scheduler in BATCH and shutil.which(BATCH[site.scheduler].SUBMIT) is not None
 
 
+def require_account(site: Site) -> None:
+    """Raise UsageError where the site charges every job, and the profile names no account."""
+    if site.batch.needs_account and not site.batch.account:
+        raise UsageError(
+            f"site {site.name} charges every job to an account, and batch.account is empty",
+            then="name your project: --set batch.account=NAME",
+        )
+
+
 def prepare(campaign: Campaign) -> None:
     """See that the site's scheduler and every image are there (a site without a queue needs neither yet), and
     ``place_campaign``.
@@ -113,6 +122,7 @@ def prepare(campaign: Campaign) -> None:
     Raises:
         MissingToolError: this machine has no command to submit with; says what to run where.
         PlanRefusedError: a variant has no image.
+        UsageError: the site charges an account, and none is named.
     """
     site = campaign.plan.site
     if site.scheduler in BATCH and not can_submit(site):
@@ -125,6 +135,7 @@ def prepare(campaign: Campaign) -> None:
             + (f"{load or build}, then the same command" if build or load else f"gpubench submit {campaign.directory}"),
         )
     if site.scheduler in BATCH:
+        require_account(site)
         planned_images(campaign)
     place_campaign(campaign)
 

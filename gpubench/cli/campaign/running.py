@@ -22,6 +22,8 @@ from gpubench.errors import (
     UsageError,
 )
 from gpubench.model.plan import Plan, PlannedJob
+from gpubench.model.site import Site
+from gpubench.model.text import counted
 from gpubench.polling import poll_until
 from gpubench.render.environment import words
 from gpubench.schedulers import BATCH, LOCAL, POLLED, SCHEDULERS, Allocation, JobState, QueuedScheduler, Scheduler
@@ -238,12 +240,17 @@ ASK_S = 5.0
 """Seconds between two queries of a scheduler that others use, too."""
 
 
-def submit_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, budget: Budget | None = None) -> bool:
-    """Submit jobs of the campaign if its scheduler has a queue; False if it has none, so that the caller must run them.
+def submit_jobs(
+    campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, budget: Budget | None = None
+) -> list[str] | None:
+    """Submit jobs of the campaign if its scheduler has a queue; None if it has none, so that the caller must run them.
 
     Args:
         blocks: the blocks to run, by job; None means all of them.
         budget: no job begins a block that would end beyond its part.
+
+    Returns:
+        Names of the jobs that the queue takes only when those before them have ended.
 
     Raises:
         PlanRefusedError: a variant has no image yet.
@@ -253,14 +260,15 @@ def submit_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, 
     """
     from gpubench.cli.campaign.preflight import require_sound_images
 
-    scheduler = BATCH.get(campaign.plan.site.scheduler)
+    site = campaign.plan.site
+    scheduler = BATCH.get(site.scheduler)
     if scheduler is None:
-        return False
+        return None
     require_sound_images(campaign)
+    jobs = [job for job in campaign.jobs if blocks is None or job.job in blocks]
+    at_once = jobs[: site.batch.jobs_per_user or len(jobs)]
     before: list[str] = []
-    for job in campaign.jobs:
-        if blocks is not None and job.job not in blocks:
-            continue
+    for job in at_once:
         chosen = [block.block for block in job.blocks] if blocks is None else blocks[job.job]
         directory = campaign.job_dir(job.job)
         part_s = budget.part(campaign.plan, len(chosen)) if budget else None
@@ -271,15 +279,30 @@ def submit_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, 
                 f"{error.what}; the scripts are in {campaign.directory / 'jobs'}",
                 then=f"on a login node of the site: gpubench submit {campaign.directory}",
             ) from None
+        except SchedulerError as error:
+            raise SchedulerError(error.what, then=f"{error.then}; {_later(campaign)}") from None
         entry = jobs_known.read(directory)
         say(f"job {job.job}: {job_id}{entry.place if entry else ''}")
         if entry and entry.warning:
             warn(f"job {job.job}: {entry.warning}")
-        if scheduler.ONE_AT_A_TIME or campaign.plan.site.layout.one_machine:  # two at once would measure each other
+        if scheduler.ONE_AT_A_TIME or site.layout.one_machine:  # two at once would measure each other
             before = [job_id]
     waits = ", which submits the jobs that wait, and fetches results" if scheduler.ONE_AT_A_TIME else ""
     say(f"to see the progress: gpubench status --watch {campaign.directory}{waits}")
-    return True
+    left = [job.job for job in jobs[len(at_once) :]]
+    if left:
+        say(f"{counted(len(left), 'job')} not submitted: {queue_limit(site)}; {_later(campaign)}")
+    return left
+
+
+def queue_limit(site: Site) -> str:
+    """What the queue allows a user, in words."""
+    return f"queue {site.batch.queue} takes {counted(site.batch.jobs_per_user, 'job')} of a user at a time"
+
+
+def _later(campaign: Campaign) -> str:
+    command = words(["gpubench", "submit", "--campaign", str(campaign.directory)])
+    return f"to submit what is missing, when the submitted jobs have ended: {command}"
 
 
 MOST_FAILURES = 12

@@ -10,7 +10,7 @@ from pathlib import Path
 from gpubench import __version__, resources
 from gpubench.cli.campaign.options import quantity
 from gpubench.cli.campaign.planning import node_memory
-from gpubench.cli.campaign.preflight import image_place, resolve, shared_paths
+from gpubench.cli.campaign.preflight import image_place, require_account, resolve, shared_paths
 from gpubench.cli.clusters.commands import ClusterOptions
 from gpubench.cli.clusters.jobs import job_state, submit_job, sweep, wait_for
 from gpubench.cli.images.obtain import make_ready, obtain_images
@@ -63,6 +63,7 @@ def start_cluster(asked: ClusterOptions) -> None:
     check_placement(site, site.device)
     check_steps_of(site, asked.nodes, site.layout.workers)
     check_shared(site)
+    require_account(site)
     deadline = time.monotonic() + seconds("--wait", asked.wait)
     record = _record(asked, site)
     cluster = _write(record)

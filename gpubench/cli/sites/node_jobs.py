@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gpubench import __version__, resources
 from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.campaign.preflight import resolve, shared_paths
+from gpubench.cli.campaign.preflight import require_account, resolve, shared_paths
 from gpubench.cli.campaign.running import interrupts
 from gpubench.cli.images.obtain import obtain_images
 from gpubench.cli.say import say
@@ -71,6 +71,7 @@ def refuse_wrong(site: Site, command: str, *, instead: str) -> None:
         raise MissingToolError(
             f"there is no {submit} on this machine", then=f"run it on a login node of site {site.name}"
         )
+    require_account(site)
 
 
 @contextlib.contextmanager

@@ -8,11 +8,11 @@
 #BSUB -q batch
 #BSUB -alloc_flags 'gpumps smt4'
 # j003-n4: 2 blocks, 4 runs, nodes: 4, about 1m04s.
-# Rendered by gpubench 0.1. By hand: bsub < job.sh, in the directory where it stands; some blocks only:
-# GPUBENCH_BLOCKS="1 2" bsub < job.sh
+# Rendered by gpubench 0.1. By hand: bsub job.sh, in the directory where it stands; some blocks only:
+# GPUBENCH_BLOCKS="1 2" bsub job.sh
 set -u
 if [ ! -d specs ]; then
-  echo "submit it from its own directory: cd JOB; bsub < job.sh" >&2
+  echo "submit it from its own directory: cd JOB; bsub job.sh" >&2
   exit 2
 fi
 trap 'echo "$?" >"end-$LSB_JOBID"' EXIT
@@ -45,7 +45,6 @@ export GPUBENCH_END
 # Launcher jsrun: one supervisor per compute node, in a resource set that holds all that the job may use of the node. This
 # script runs on a launch node, which jsrun never starts anything on.
 stopping='' told='' step=''
-apart=''
 shape=(--rs_per_host=1 --tasks_per_rs=1 --cpu_per_rs=42 --gpu_per_rs=6 --bind=rs --smpiargs=off --exit_on_error=0)
 mapfile -t hosts < <(awk 'NR == 1 {launch = $1} $1 != launch && !seen[$1]++ {print $1}' "$LSB_DJOB_HOSTFILE")
 if ((${#hosts[@]} < 4)); then
@@ -54,7 +53,6 @@ if ((${#hosts[@]} < 4)); then
 fi
 launch() {
   local code=130
-  begin_apart "$@"
   (unheard && exec jsrun --nrs=4 "${shape[@]}" "$@") &
   step=$!
   while true; do # a signal interrupts wait; the supervisors still have to end their processes
@@ -66,28 +64,11 @@ launch() {
     fi
     kill -0 "$step" 2>/dev/null || break
   done
-  end_apart || code=$?
-  return "$code"
-}
-begin_apart() { # the scheduler's supervisor, on this launch node; it hears signals itself, too
-  (trap '' USR2 && exec "$@" --role scheduler) &
-  apart=$!
-}
-end_apart() { # it ends by itself soon after those of the nodes
-  local code=0 deadline=$(($(now) + 210))
-  while kill -0 "$apart" 2>/dev/null; do
-    if (($(now) > deadline)); then kill -KILL "$apart"; fi
-    if [ -n "$stopping" ] && [ -z "$told" ]; then tell; fi
-    sleep 0.1
-  done
-  wait "$apart" || code=$?
-  apart=''
   return "$code"
 }
 # LSF signals every process of the job on the launch node, and a step that jsrun ends at once can't write its record.
 unheard() { trap '' TERM INT HUP USR2; }
 tell() {
-  if [ -n "$apart" ]; then kill -TERM "$apart" 2>/dev/null; fi
   timeout 20 jskill --signal 15 all && told=1
 }
 trap 'stopping=1 told=' TERM INT HUP USR2
