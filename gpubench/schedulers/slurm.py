@@ -302,6 +302,8 @@ def _state(word: str, code: str, reason: str, job_id: str, hosts: str) -> JobSta
     if number == STOPPED and reason == "NonZeroExitCode":
         reason = "it was asked to end: by scancel, or because its time was nearly over"
     reason, hosts = ("" if text in _NOTHING else text for text in (reason, hosts))
+    if word == "CANCELLED":
+        reason = reason or "it was ended by scancel"
     return judged(WORDS, word, job_id=job_id, hosts=hosts, reason=reason, exit_code=number, title="Slurm")
 
 

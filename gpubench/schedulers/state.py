@@ -21,10 +21,13 @@ class Word(NamedTuple):
 
 _TAIL_BYTES, _LONGEST = 65_536, 300
 _SAYS_NOTHING = re.compile(
-    r"spank|xited with exit code|couldn't start container|printing enroot log|srun: (Job step|Terminating)"
+    r"spank|xited with (exit|return) code|couldn't start container|container was not started|terminated unexpectedly"
+    r"|printing enroot log|\*\*\* (JOB|STEP) \S+ ON \S+ CANCELLED AT|srun: (Job step|Terminating)"
 )
-"""Lines that only repeat that something failed; the templates' shell knows the first four, too."""
-_SPEAKER = re.compile(r"^(slurmstepd: error: |srun: error: |pyxis: +|gpubench: )+")
+"""Lines that only repeat that something failed; the templates' shell knows those of pyxis and enroot, too."""
+_NAMES_A_CAUSE = re.compile(r"\[ERROR\]|FATAL ERROR|failed because|source path does not exist")
+"""In lines of enroot, unsquashfs and pyxis: the first one wins over what follows from it."""
+_SPEAKER = re.compile(r"^(slurmstepd(-\S+)?: error: |srun: error: |pyxis:( +|$)|gpubench: |\[ERROR\] )+")
 _REPORT_OF_LSF = re.compile(r"\n-{20,}\nSender: LSF ")
 """It stands behind the output of the job."""
 _NOT_SHOWN = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
@@ -139,7 +142,10 @@ def with_log(state: JobState, log: Path) -> JobState:
 
 
 def last_words(log: Path) -> str:
-    """The last line of a log that says more than that something failed; empty where there is none."""
+    """The first line at a log's end that names a cause, else the last one that says more than that something failed.
+
+    Empty where there is none.
+    """
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
@@ -148,6 +154,12 @@ def last_words(log: Path) -> str:
         return ""
     reports = list(_REPORT_OF_LSF.finditer(text))
     text = text[: reports[-1].start()] if reports else text
-    lines = (_NOT_SHOWN.sub("", line).strip() for line in reversed(text.splitlines()))
-    found = next((line for line in lines if line and not _SAYS_NOTHING.search(line)), "")
-    return _SPEAKER.sub("", found)[:_LONGEST]
+    lines = [line for line in map(_shown, text.splitlines()) if line and not _SAYS_NOTHING.search(line)]
+    told = [line for line in lines if _NAMES_A_CAUSE.search(line)][:1] or lines[-1:]
+    return _SPEAKER.sub("", "".join(told))[:_LONGEST]
+
+
+def _shown(line: str) -> str:
+    """Without colours, and empty where only its speaker is left."""
+    plain = _NOT_SHOWN.sub("", line).strip()
+    return plain if _SPEAKER.sub("", plain) else ""

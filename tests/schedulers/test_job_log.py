@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from gpubench import resources
+from gpubench.render.environment import environment
 from gpubench.schedulers.state import JobState, last_words, with_log
+from tests.answers import FOLDER
 
 PYXIS = """hello
 slurmstepd: error: pyxis: container start failed with error code: 1
@@ -17,6 +22,7 @@ slurmstepd: error: spank: required plugin spank_pyxis.so: task_init() failed wit
 slurmstepd: error: Failed to invoke spank plugin stack
 srun: error: n1: task 0: Exited with exit code 1
 """
+OF_PYXIS = tomllib.loads((FOLDER / "pyxis-logs.toml").read_text(encoding="utf-8"))["case"]
 REPORT = """
 ------------------------------------------------------------
 Sender: LSF System <lsfadmin@batch2>
@@ -46,6 +52,21 @@ The output (if any) is above this job summary.
 def test_the_line_that_says_most_is_found(tmp_path: Path, log: str, words: str) -> None:
     (tmp_path / "job.log").write_text(log)
     assert last_words(tmp_path / "job.log") == words
+
+
+@pytest.mark.parametrize("case", OF_PYXIS, ids=lambda case: str(case["name"]))
+def test_the_first_line_that_names_a_cause_wins_over_what_follows_from_it(tmp_path: Path, case: dict[str, str]) -> None:
+    (tmp_path / "job.log").write_text(case["log"])
+    assert last_words(tmp_path / "job.log") == case["cause"]
+
+
+@pytest.mark.parametrize("case", OF_PYXIS, ids=lambda case: str(case["name"]))
+def test_the_job_scripts_shell_finds_the_same(case: dict[str, str]) -> None:
+    text = environment(resources.texts("templates")).get_template("runtimes/squashfs.sh.j2").render()
+    done = subprocess.run(
+        ["bash", "-uc", f"{text}\nlast_words"], input=case["log"], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout.strip(), done.stderr) == (case["cause"], "")
 
 
 def test_a_reason_of_the_schedulers_own_stays_and_a_job_that_is_well_has_none(tmp_path: Path) -> None:

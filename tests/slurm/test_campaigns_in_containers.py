@@ -203,7 +203,8 @@ def test_why_a_container_did_not_start_is_said_by_status_and_stays_with_the_camp
     there.rmdir()
     user.run("submit", campaign, pyxis=True)
     said = user.run("status", "--watch", campaign, code=4)
-    why = rf"failed to mount: {there} at .*: No such file or directory"
+    of_enroot = rf"failed to mount: {there} at .*: No such file or directory"
+    why = rf"--container-mounts: source path does not exist: {there}" if runtime == "pyxis" else of_enroot
     assert re.search(rf"^job j001-n2 \(\d+\): FAILED, exit code 1: its log ends: .*{why}", said, re.MULTILINE)
     assert "exit code 40" not in said
     assert re.search(rf"^block 1 .*: lost: .*{why}", said, re.MULTILINE)

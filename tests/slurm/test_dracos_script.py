@@ -63,7 +63,7 @@ def plain(script: str) -> tuple[list[str], list[list[str]]]:
     script = re.sub(r"^# j\d+-n\d+: .*$", "# JOB", script, flags=re.MULTILINE)
     script = re.sub(r"^# Rendered by gpubench \S+ By hand", "# Rendered. By hand", script, flags=re.MULTILINE)
     script = script.replace(',NVIDIA_VISIBLE_DEVICES" "--export=ALL,NVIDIA_VISIBLE_DEVICES=void"', '"')  # device=cpu
-    head, *blocks = script.removesuffix('\nexit "$worst"\n').split("\nbegin_block ")
+    head, *blocks = script.partition("\n# Where the first node")[0].split("\nbegin_block ")
     return head.splitlines(), [block.splitlines() for block in blocks]
 
 

@@ -138,13 +138,14 @@ def test_a_missing_image_is_said_as_pyxis_says_it(slurm: SlurmCluster, shared: P
     assert "[ERROR] No such file or directory: /nope.sqsh\n" in done.stderr
 
 
-def test_a_missing_source_of_a_mount_is_said_as_enroot_says_it(
+def test_a_missing_source_of_a_mount_is_said_as_pyxis_says_it(
     slurm: SlurmCluster, shared: Path, squashfs: Path
 ) -> None:
     words = ["srun", "-N1", f"--container-image={squashfs}", "--container-mounts=/nope:/data", "true"]
     done = slurm.run(words, pyxis=True)
     assert done.returncode == 1
-    assert "enroot-mount: failed to mount: /nope at " in done.stderr
+    assert "pyxis: --container-mounts: source path does not exist: /nope\n" in done.stderr
+    assert "pyxis: container was not started successfully by another task\n" in done.stderr
 
 
 @pytest.mark.parametrize(("words", "message"), REFUSED.values(), ids=REFUSED)

@@ -14,12 +14,15 @@ def containers():
 
 
 def missing_device(own):
-    """What the hooks 98-nvidia.sh and 99-mellanox.sh say where the container asks for what the node hasn't."""
+    """Lines of the hooks 98-nvidia.sh and 99-mellanox.sh where the container asks for what the node hasn't."""
     if own.get("NVIDIA_VISIBLE_DEVICES") not in (None, "", "void") and not shutil.which("nvidia-container-cli"):
-        return "[ERROR] Command not found: nvidia-container-cli, see https://github.com/NVIDIA/libnvidia-container"
+        return (
+            "[ERROR] Command not found: nvidia-container-cli, see https://github.com/NVIDIA/libnvidia-container",
+            "[ERROR] /etc/enroot/hooks.d/98-nvidia.sh exited with return code 1",
+        )
     if own.get("MELLANOX_VISIBLE_DEVICES") not in (None, "", "void") and not Path("/dev/infiniband").exists():
-        return "enroot-mount: failed to mount: /dev/infiniband/rdma_cm: No such file or directory"
-    return ""
+        return ("enroot-mount: failed to mount: /dev/infiniband/rdma_cm: No such file or directory",)
+    return ()
 
 
 # ch-run has no read-only binds, but a bind of a mount that is read-only is so too: the mounts are made beside the

@@ -141,7 +141,7 @@ each_free() { # COMMAND...: with the name of each container that nobody uses; no
 }
 take_away() { # NAME
   : >"$home/$1" # not whole any more
-  timeout 60 enroot remove --force "$1"
+  timeout 300 enroot remove --force "$1"
 }
 
 each_free take_away
@@ -183,10 +183,14 @@ if [ -n "$note" ]; then { echo "$file" >"$note.$$" && mv -- "$note.$$" "$note"; 
 exit 0
 SH
 )
-last_words() { # of a step: the last line that says more than that it failed
-  grep -vE 'spank|xited with exit code|couldn.t start container|printing enroot log' |
-    sed -E 's/^slurmstepd: error: //; s/^pyxis: +//; s/^gpubench: //' | tail -n 1 | cut -c 1-300
+last_words() { # of a step: the first line that names a cause, else the last one that says more than that it failed
+  local lines
+  lines=$(sed -E 's/^slurmstepd(-[^ :]+)?: error: //; s/^pyxis:( +|$)//; s/^gpubench: //; s/^ +//' | grep -vE "$echoes|^ *$")
+  { grep -m 1 -E "$causes" <<<"$lines" || tail -n 1 <<<"$lines"; } | sed 's/^\[ERROR\] //' | cut -c 1-300
 }
+echoes='spank|xited with (exit|return) code|couldn.t start container|container was not started|terminated unexpectedly'
+echoes+='|printing enroot log|[*]{3} (JOB|STEP) .* CANCELLED AT'
+causes='\[ERROR\]|FATAL ERROR|failed because|source path does not exist'
 make_ready() { # FILE [COMMAND...]: the command does nothing, in the image
   local code
   if [ -n "$stopping" ]; then exit 130; fi
@@ -197,7 +201,10 @@ make_ready() { # FILE [COMMAND...]: the command does nothing, in the image
   code=$?
   cat ready.log >&2
   if [ -n "$stopping" ]; then exit 130; fi
-  if ((code)); then worst=$code unready="the image can't be started: $(last_words <ready.log)"; fi
+  if ((code)) && [ -z "$unready" ]; then # what fails behind it may only be its echo
+    unready=$(last_words <ready.log)
+    worst=$code unready="the image can't be started: ${unready:-exit code $code}"
+  fi
   rm -f ready.log
 }
 
@@ -246,4 +253,6 @@ begin_block 1 24
 run "${in_image[@]}" -- /images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-0-f1ac134b719d.json
 run "${in_image[@]}" -- /images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-1-b2e7117c2b86.json
 
+# Where the first node can't start the image, no run has a record: the log says why, last of all.
+if [ -n "$unready" ]; then echo "gpubench: $unready" >&2; fi
 exit "$worst"

@@ -72,7 +72,8 @@ aside() { # what only writes a record, on the first node
 tell() {
   local steps
   mapfile -t steps < <(timeout 20 squeue --steps --noheader --jobs="$SLURM_JOB_ID" --format=%i | grep -E '\.[0-9]+$')
-  ((${#steps[@]})) && timeout 20 scancel --signal=TERM "${steps[@]}" && told=1
+  # What it says of a step that has just ended would look like the end of the job's log.
+  ((${#steps[@]})) && timeout 20 scancel --signal=TERM "${steps[@]}" 2>/dev/null && told=1
 }
 wait_for_all() { # COMMAND...: launches something that takes differently long on different nodes
   local more=(--wait=0)
@@ -124,10 +125,14 @@ if [ -n "$note" ]; then { echo "$file" >"$note.$$" && mv -- "$note.$$" "$note"; 
 exit 0
 SH
 )
-last_words() { # of a step: the last line that says more than that it failed
-  grep -vE 'spank|xited with exit code|couldn.t start container|printing enroot log' |
-    sed -E 's/^slurmstepd: error: //; s/^pyxis: +//; s/^gpubench: //' | tail -n 1 | cut -c 1-300
+last_words() { # of a step: the first line that names a cause, else the last one that says more than that it failed
+  local lines
+  lines=$(sed -E 's/^slurmstepd(-[^ :]+)?: error: //; s/^pyxis:( +|$)//; s/^gpubench: //; s/^ +//' | grep -vE "$echoes|^ *$")
+  { grep -m 1 -E "$causes" <<<"$lines" || tail -n 1 <<<"$lines"; } | sed 's/^\[ERROR\] //' | cut -c 1-300
 }
+echoes='spank|xited with (exit|return) code|couldn.t start container|container was not started|terminated unexpectedly'
+echoes+='|printing enroot log|[*]{3} (JOB|STEP) .* CANCELLED AT'
+causes='\[ERROR\]|FATAL ERROR|failed because|source path does not exist'
 make_ready() { # FILE [COMMAND...]: the command does nothing, in the image
   local code
   if [ -n "$stopping" ]; then exit 130; fi
@@ -138,7 +143,10 @@ make_ready() { # FILE [COMMAND...]: the command does nothing, in the image
   code=$?
   cat ready.log >&2
   if [ -n "$stopping" ]; then exit 130; fi
-  if ((code)); then worst=$code unready="the image can't be started: $(last_words <ready.log)"; fi
+  if ((code)) && [ -z "$unready" ]; then # what fails behind it may only be its echo
+    unready=$(last_words <ready.log)
+    worst=$code unready="the image can't be started: ${unready:-exit code $code}"
+  fi
   rm -f ready.log
 }
 
@@ -187,4 +195,6 @@ begin_block 1 24
 run "${in_image[@]}" /images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-0-86e1106298f1.json
 run "${in_image[@]}" /images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-1-b8a6bf715f8b.json
 
+# Where the first node can't start the image, no run has a record: the log says why, last of all.
+if [ -n "$unready" ]; then echo "gpubench: $unready" >&2; fi
 exit "$worst"

@@ -72,7 +72,8 @@ aside() { # what only writes a record, on the first node
 tell() {
   local steps
   mapfile -t steps < <(timeout 20 squeue --steps --noheader --jobs="$SLURM_JOB_ID" --format=%i | grep -E '\.[0-9]+$')
-  ((${#steps[@]})) && timeout 20 scancel --signal=TERM "${steps[@]}" && told=1
+  # What it says of a step that has just ended would look like the end of the job's log.
+  ((${#steps[@]})) && timeout 20 scancel --signal=TERM "${steps[@]}" 2>/dev/null && told=1
 }
 trap 'stopping=1 told=' TERM INT HUP
 in_image=(bash -c ". \"\$0\" && exec \"\$@\"")

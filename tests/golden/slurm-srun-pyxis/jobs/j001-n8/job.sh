@@ -72,7 +72,8 @@ aside() { # what only writes a record, on the first node
 tell() {
   local steps
   mapfile -t steps < <(timeout 20 squeue --steps --noheader --jobs="$SLURM_JOB_ID" --format=%i | grep -E '\.[0-9]+$')
-  ((${#steps[@]})) && timeout 20 scancel --signal=TERM "${steps[@]}" && told=1
+  # What it says of a step that has just ended would look like the end of the job's log.
+  ((${#steps[@]})) && timeout 20 scancel --signal=TERM "${steps[@]}" 2>/dev/null && told=1
 }
 wait_for_all() { # COMMAND...: launches something that takes differently long on different nodes
   local more=(--wait=0)
@@ -102,7 +103,11 @@ dead() { # OVER NOW ALIVE
   done
 }
 
-dead "$@" | while read -r name; do timeout 60 enroot remove --force "$name" </dev/null; done
+dead "$@" | while read -r name; do
+  # A stack for GPUs has so many files that a busy node removes it in minutes.
+  timeout 300 enroot remove --force "$name" </dev/null || timeout 300 enroot remove --force "$name" </dev/null ||
+    echo "gpubench: container $name stays on $(uname -n); your next job there removes it, or gpubench sites clean"
+done
 SH
 )
 # This user's jobs, one a line; nothing where squeue doesn't even list this one. Whatever the user's shell tells squeue: a
@@ -148,10 +153,14 @@ if [ -n "$note" ]; then { echo "$file" >"$note.$$" && mv -- "$note.$$" "$note"; 
 exit 0
 SH
 )
-last_words() { # of a step: the last line that says more than that it failed
-  grep -vE 'spank|xited with exit code|couldn.t start container|printing enroot log' |
-    sed -E 's/^slurmstepd: error: //; s/^pyxis: +//; s/^gpubench: //' | tail -n 1 | cut -c 1-300
+last_words() { # of a step: the first line that names a cause, else the last one that says more than that it failed
+  local lines
+  lines=$(sed -E 's/^slurmstepd(-[^ :]+)?: error: //; s/^pyxis:( +|$)//; s/^gpubench: //; s/^ +//' | grep -vE "$echoes|^ *$")
+  { grep -m 1 -E "$causes" <<<"$lines" || tail -n 1 <<<"$lines"; } | sed 's/^\[ERROR\] //' | cut -c 1-300
 }
+echoes='spank|xited with (exit|return) code|couldn.t start container|container was not started|terminated unexpectedly'
+echoes+='|printing enroot log|[*]{3} (JOB|STEP) .* CANCELLED AT'
+causes='\[ERROR\]|FATAL ERROR|failed because|source path does not exist'
 make_ready() { # FILE [COMMAND...]: the command does nothing, in the image
   local code
   if [ -n "$stopping" ]; then exit 130; fi
@@ -162,7 +171,10 @@ make_ready() { # FILE [COMMAND...]: the command does nothing, in the image
   code=$?
   cat ready.log >&2
   if [ -n "$stopping" ]; then exit 130; fi
-  if ((code)); then worst=$code unready="the image can't be started: $(last_words <ready.log)"; fi
+  if ((code)) && [ -z "$unready" ]; then # what fails behind it may only be its echo
+    unready=$(last_words <ready.log)
+    worst=$code unready="the image can't be started: ${unready:-exit code $code}"
+  fi
   rm -f ready.log
 }
 
@@ -215,4 +227,6 @@ begin_block 2 24
 run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh "--container-name=gpubench-0000000000000000-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/002-0-625928193daa.json
 run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh "--container-name=gpubench-0000000000000000-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/002-1-e9bd4cedddd5.json
 
+# Where the first node can't start the image, no run has a record: the log says why, last of all.
+if [ -n "$unready" ]; then echo "gpubench: $unready" >&2; fi
 exit "$worst"
