@@ -3,13 +3,16 @@
 import io
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+import requests
 
 from gpubench.errors import DataError
 from gpubench.images.docker import archive
 from gpubench.images.docker.build import log_path
-from gpubench.images.docker.registry import LONGEST_PAUSE_S, _next_page, _Patience, parse_challenge
+from gpubench.images.docker.names import Credentials, Repository
+from gpubench.images.docker.registry import LONGEST_PAUSE_S, _next_page, _Patience, log_in, parse_challenge
 from gpubench.images.process import Log
 
 
@@ -23,6 +26,34 @@ def test_a_challenge_is_read_with_quotes_and_commas() -> None:
     assert parameters["error"] == 'a "b"'
     assert parse_challenge('Basic realm="x"') == ("basic", {"realm": "x"})
     assert parse_challenge("") == ("", {})
+
+
+CODEBERG = (
+    'Bearer realm="https://codeberg.org/v2/token",service="container_registry",scope="*",'
+    'Basic realm="https://codeberg.org/v2",service="container_registry",scope="*"'
+)
+"""renovatebot/renovate lib/modules/datasource/docker/common.spec.ts."""
+ARTIFACTORY = 'Bearer realm="https://r.example.org/token",service="r.example.org", Basic realm="Artifactory Realm"'
+"""Two headers, as an HTTP client joins them; google/go-containerregistry#1075."""
+
+
+@pytest.mark.parametrize(
+    ("header", "realm"), [(CODEBERG, "https://codeberg.org/v2/token"), (ARTIFACTORY, "https://r.example.org/token")]
+)
+def test_a_password_goes_to_the_realm_of_the_first_challenge_and_to_no_other(header: str, realm: str) -> None:
+    asked: list[tuple[str, str, dict[str, Any]]] = []
+
+    def send(method: str, url: str, **options: Any) -> requests.Response:
+        asked.append((method, url, options))
+        answer = requests.Response()
+        answer.status_code, answer._content = 200, b'{"token": "t"}'
+        return answer
+
+    repository = Repository.parse("r.example.org/team/ucx")
+    for login in (Credentials("me", "secret"), Credentials("me", token="refresh")):
+        log_in(header, repository, login, send)
+    assert [(method, url) for method, url, _ in asked] == [("GET", realm), ("POST", realm)]
+    assert asked[1][2]["allow_redirects"] is False, "a redirected POST would hand on the token"
 
 
 def test_retry_after_comes_in_two_forms_and_is_bounded() -> None:

@@ -65,9 +65,15 @@ class Header(requests.auth.AuthBase):
 
 
 def parse_challenge(header: str) -> tuple[str, dict[str, str]]:
-    """``WWW-Authenticate`` → the scheme in lower case and its parameters."""
+    """``WWW-Authenticate`` → the scheme in lower case and its parameters.
+
+    Of several challenges, a registry's first one counts: a password never goes to the realm of another one.
+    """
     scheme, _, rest = header.strip().partition(" ")
-    return scheme.lower(), {key.lower(): re.sub(r"\\(.)", r"\1", value) for key, value in _PARAMETER.findall(rest)}
+    parameters: dict[str, str] = {}
+    for key, value in _PARAMETER.findall(rest):
+        parameters.setdefault(key.lower(), re.sub(r"\\(.)", r"\1", value))
+    return scheme.lower(), parameters
 
 
 def log_in(challenge: str, repository: Repository, login: Credentials | None, send: Send) -> requests.auth.AuthBase:
@@ -111,7 +117,8 @@ def _token(parameters: dict[str, str], repository: Repository, login: Credential
 def _ask(realm: str, asked: dict[str, str], login: Credentials | None, send: Send) -> requests.Response:
     if login is not None and login.token:
         form = {**asked, "grant_type": "refresh_token", "refresh_token": login.token, "client_id": _CLIENT}
-        return send("POST", realm, data=form, auth=Header())
+        # Another address, to which the realm would send it on, gets no token.
+        return send("POST", realm, data=form, auth=Header(), allow_redirects=False)
     if login is None:
         return send("GET", realm, params=asked, auth=Header())
     auth = requests.auth.HTTPBasicAuth(login.user.encode(), login.password.encode())
