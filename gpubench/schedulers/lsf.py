@@ -150,7 +150,9 @@ class Lsf(BatchScheduler):
         done = self.ask("bjobs", "-noheader", "-o", f"{_FIELDS} delimiter='|'", job.job_id)
         if "is not found" in done.stderr + done.stdout:
             return self.forgotten(job)
-        fields = ["" if field == "-" else field for field in done.stdout.rstrip("\n").split("\n")[0].split("|", 5)]
+        # Its client may tell on standard output that it waits for the server.
+        row = next((line for line in done.stdout.split("\n") if line.count("|") > 5), "")
+        fields = ["" if field == "-" else field for field in row.split("|", 5)]
         if done.returncode or len(fields) != 6 or "|" not in fields[5]:
             raise self.no_answer(f"bjobs {job.job_id}", done)
         user, word, code, hosts, exit_reason, rest = fields

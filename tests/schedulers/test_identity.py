@@ -275,83 +275,6 @@ def test_only_words_that_slurm_documents_as_an_end_end_a_job(
     assert bool(state.reason) == (phase != "ended")  # a person is told what the word means
 
 
-HEARD = [
-    # TACC's banner before the id (maestrowf#441, nipype#1330), NIH Biowulf's wrapper (dask-jobqueue#209), a line about
-    # the charge (batchtools#243; behind the id: inferred), and sbatch without --parsable.
-    (Slurm(), "Welcome to the Stampede2 Supercomputer\n\n--> Verifying...OK\n5196058\n", ("5196058", "")),
-    (Slurm(), "23401073\nsbatch: This job will be charged to the account \"liu\".\n", ("23401073", "")),
-    (Slurm(), "Submitted batch job 519605\n", ("519605", "")),
-    (Slurm(), "Submitted batch job 12 on cluster wice\n", ("12", "wice")),
-    (Slurm(), "70112233;wice\n", ("70112233", "wice")),
-    (Slurm(), "SU\n", None),
-    (Slurm(), "sbatch: accepted\n", None),
-    (Slurm(), "\n", None),
-    # ALCF's long server names, and a site's words around the id (dask-jobqueue#131).
-    (Pbs(), "3024.polaris-pbs-01.hsn.cm.polaris.anl.gov\n", ("3024.polaris-pbs-01.hsn.cm.polaris.anl.gov", "")),
-    (Pbs(), "Request 123456.asdf submitted to queue: standard.\n", ("123456.asdf", "")),
-    (Pbs(), "12.5 SU will be charged\n", None),
-    (Pbs(), "standard.\n", None),
-    # OLCF, dpdispatcher#200, and esub's own lines.
-    (Lsf(), "Job is submitted to <cpp> project.\nJob <4711> is submitted to default queue <batch>.\n", ("4711", "")),
-    (Lsf(), "Submiting job\n", None),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("scheduler", "answer", "accepted"), HEARD)
-def test_an_answer_to_a_submit_is_an_id_or_is_not_understood(
-    scheduler: batch.BatchScheduler, answer: str, accepted: tuple[str, str] | None
-) -> None:
-    done = subprocess.CompletedProcess(["x"], 0, stdout=answer, stderr="")
-    if accepted is None:
-        with pytest.raises(SchedulerError, match="gave no clear answer"):
-            scheduler._accepted(done)
-    else:
-        assert scheduler._accepted(done) == accepted
-
-
-FAILED = "sbatch: error: Batch job submission failed: "
-REFUSED_OR_NOT = [
-    # slurm_errtab of src/common/slurm_errno.c.
-    (Slurm(), 1, FAILED + "Invalid partition name specified", False),
-    (Slurm(), 1, FAILED + "Job violates accounting/QOS policy (job submit limit, user's size and/or tim", False),
-    (Slurm(), 1, FAILED + "Unable to contact slurm controller (connect failure)", False),
-    (Slurm(), 1, FAILED + "Unspecified error", False),  # what job_submit plugins return
-    (Slurm(), 1, "sbatch: error: Invalid numeric value \"x\" for --nodes.", False),
-    (Slurm(), 1, FAILED + "Socket timed out on send/recv operation", True),
-    (Slurm(), 1, FAILED + "Connection timed out reading", True),
-    (Slurm(), 1, FAILED + "Unable to contact slurm controller (receive failure)", True),
-    (Slurm(), 1, FAILED + "Unable to contact slurm controller (send failure)", True),
-    (Slurm(), 1, FAILED + "Zero Bytes were transmitted or received", True),
-    (Slurm(), 1, FAILED + "Unexpected message received", True),
-    (Slurm(), 1, FAILED + "Connection reset by peer", True),
-    (Slurm(), -9, "", True),
-    # src/cmds/qsub.c, src/lib/Libdis/dis.c.
-    (Pbs(), 15, "qsub: Unknown queue", False),
-    (Pbs(), 188, "qsub: Job exceeds queue and/or server resource limits", False),
-    (Pbs(), 15, "qsub: cannot connect to server pbs-server (errno=15007)", False),
-    (Pbs(), 183, "qsub: Premature end of message", True),
-    (Pbs(), 15, "qsub: End of File", True),
-    # lsb_errmsg and ls_errmsg.
-    (Lsf(), 255, "batch: No such queue. Job not submitted.", False),
-    (Lsf(), 255, "Request from non-LSF host rejected. Job not submitted.", False),
-    (Lsf(), 255, "Connection refused by server. Job not submitted.", False),
-    (Lsf(), 255, "Contacting batch daemon: Communication timeout. Job not submitted.", True),
-    (Lsf(), 255, "Failed in an LSF library call: Failed in sending/receiving a message. Job not submitted.", True),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("scheduler", "code", "words", "unclear"), REFUSED_OR_NOT)
-def test_a_failed_submit_is_a_refusal_only_if_the_job_cannot_have_been_accepted(
-    scheduler: batch.BatchScheduler, code: int, words: str, unclear: bool
-) -> None:
-    done = subprocess.CompletedProcess(["x"], code, stdout="", stderr=words)
-    if unclear:
-        with pytest.raises(SchedulerError, match="gave no clear answer"):
-            scheduler._accepted(done)
-    else:
-        assert scheduler._accepted(done) is None
-
-
 def test_a_job_whose_submit_was_not_heard_is_searched_and_an_earlier_one_is_not_taken_for_it(
     tmp_path: Path, clients: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -361,7 +284,7 @@ def test_a_job_whose_submit_was_not_heard_is_searched_and_an_earlier_one_is_not_
     (directory / "slurm-7.log").touch()
     (directory / "end-5").write_text("0\n")  # of a job before, whose submitted.json somebody has removed
     clients.answer(
-        sbatch=f"echo '{FAILED}Socket timed out on send/recv operation' >&2; exit 1",
+        sbatch="echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1",
         squeue=f"echo '7|campaign-j001-n1-0a1b2c|{directory}'",
     )
     with pytest.raises(
