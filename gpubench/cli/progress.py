@@ -21,6 +21,7 @@ from gpubench.errors import DataError
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import visible
+from gpubench.runtimes import RUNTIMES
 from gpubench.spec import RunRecord
 from gpubench.spec.plain import parse_lines
 from gpubench.spec.records import RUN_FILE, SAMPLES_FILE
@@ -103,6 +104,8 @@ class Progress:
             f"[{len(self._done)}/{len(self.rows)}] block {block.block} {run.variant}: {words}"
             f"  {format_seconds(seconds)}  ({self._left()})"
         )
+        if len(self._done) == len(self.rows) and RUNTIMES[self.campaign.plan.site.runtime].DEFINES_LEAVE:
+            self.tell("every run has ended; the job removes its containers from its nodes")
         if self.live and self._is_complete(block.block) and len(self._complete()) >= LEAST_COMPLETE:
             self.tell(self._so_far())
 

@@ -91,6 +91,22 @@ def test_a_run_took_as_long_as_its_record_says_whenever_it_was_seen(
     assert sorted(shown) == sorted(map(format_seconds, times))
 
 
+@pytest.mark.parametrize(("runtime", "tells"), [("pyxis", True), ("enroot", True), ("venv", False)])
+def test_while_a_job_removes_its_containers_a_line_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], runtime: str, tells: bool
+) -> None:
+    """A stack for GPUs takes minutes; until then nothing came for 90 s (pyxis.md N2)."""
+    plan = make_plan(blocks=4)
+    plan = plan.model_copy(update={"site": plan.site.model_copy(update={"runtime": runtime})})
+    campaign = begin(tmp_path / "c", plan)
+    progress = Progress(campaign, None)
+    for row in campaign.rows():
+        Writer(campaign).write(*row)
+        progress.look()
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert (last == "every run has ended; the job removes its containers from its nodes") == tells
+
+
 def test_a_look_reads_the_directory_of_runs_once_however_many_are_awaited(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c", make_plan(blocks=40))
     campaign.runs_dir.mkdir(exist_ok=True)

@@ -188,7 +188,8 @@ def test_a_file_that_is_not_what_was_imported_is_refused_at_submit_or_in_the_job
     finally:
         file.write_bytes(sound)
     assert f"{file} isn't the file that was imported: its sha256 is " in said
-    assert {record["status"] for record in records(campaign).values()} <= {"skipped"}
+    assert re.search(r"^block 1 .*: lost: .*isn't the file that was imported", said, re.MULTILINE), said
+    assert records(campaign) == {}, "nothing was started from it, not even what writes a record"
     assert unpacked(slurm) == []
 
 

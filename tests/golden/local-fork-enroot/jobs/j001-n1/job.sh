@@ -195,8 +195,13 @@ make_ready() { # FILE [COMMAND...]: the command does nothing, in the image
   local code
   if [ -n "$stopping" ]; then exit 130; fi
   {
-    wait_for_all launch bash -c "$GPUBENCH_CHECK" gpubench "$1" &&
-      { [ "$#" -eq 1 ] || wait_for_all launch "${in_image[@]}" "${@:2}"; }
+    if wait_for_all launch bash -c "$GPUBENCH_CHECK" gpubench "$1"; then
+      [ "$#" -eq 1 ] || wait_for_all launch "${in_image[@]}" "${@:2}"
+    else
+      code=$?
+      if ((code == 3)); then unsound=1; fi
+      (exit "$code")
+    fi
   } 2>ready.log
   code=$?
   cat ready.log >&2
@@ -211,6 +216,7 @@ make_ready() { # FILE [COMMAND...]: the command does nothing, in the image
 # A block starts only if it can end in time; what isn't run gets a record that says why.
 selected='' skip='' worst=0
 unready='' # why the runs' images can't be started
+unsound='' # an image's file isn't the imported one: nothing is started from it, not even what writes a record
 # GPUBENCH_BUDGET: seconds in which all blocks have to end; the longest so far tells how long the next one takes.
 due=${GPUBENCH_BUDGET:+$(($(now) + GPUBENCH_BUDGET))} block_began='' longest=0
 begin_block() { # NUMBER SECONDS
@@ -232,6 +238,7 @@ run() { # COMMAND...: the supervisor's, on every node
   if [ -n "$stopping" ]; then exit 130; fi
   [ -n "$selected" ] || return 0
   if [ -n "$skip" ]; then
+    if [ -n "$unsound" ]; then return 0; fi
     aside "$@" --rank 0 --skip "$skip" || worst=$?
     if [ -n "$stopping" ]; then exit 130; fi
     return 0
