@@ -9,6 +9,7 @@ from gpubench.plan.check_result import CheckResult
 HostFacts = Mapping[str, str]
 """One node's, by name; all are text, empty where the node has no such thing."""
 _FABRIC_TRANSPORTS = ("dc", "rc", "ud")
+_DRIVER = ("libcuda.so.1", "libnvidia-ml.so.1")
 
 
 def parse_facts(text: str) -> dict[str, str]:
@@ -62,15 +63,20 @@ def check_images(site: Site, hosts: Sequence[HostFacts], inside: Sequence[HostFa
     check = functools.partial(_each, inside)
     if site.image.fabric:
         yield check("fabric", "NICs in /dev/infiniband inside the image", lambda value: bool(_words_in(value)))
+    if site.has_gpus:
+        yield check("driver", "the GPU driver's libraries inside the image", lambda value: value.split() == [*_DRIVER])
     if not all("ucx" in one for one in inside):
         yield CheckResult(None, "what UCX sees: the image has no ucx_info")
-    elif site.image.fabric:
+        return
+    if site.image.fabric:
         yield check(
             "ucx", "UCX sees a NIC", lambda value: any(word.startswith(_FABRIC_TRANSPORTS) for word in value.split())
         )
     else:
         device = f"tcp/{site.interface}"
         yield check("ucx", f"UCX sees {device}", lambda value: device in value.split())
+    if site.has_gpus:
+        yield check("ucx", "UCX sees GPU memory (cuda_copy/cuda)", lambda value: "cuda_copy/cuda" in value.split())
 
 
 def _each(hosts: Sequence[HostFacts], fact: str, what: str, holds: Callable[[str], bool]) -> CheckResult:

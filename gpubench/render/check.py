@@ -47,7 +47,7 @@ def render_check(
     looks = [(["run"], ["bash", "facts.sh", site.interface])]
     if image is not None:
         runtime = RUNTIMES[site.runtime]
-        command = runtime.command(image, [INSIDE, image.env.get("LD_LIBRARY_PATH", "").partition(":")[0]])
+        command = runtime.command(image, [INSIDE, image.env.get("LD_LIBRARY_PATH", "")])
         looks.append((["launch"], [*runtime.prefix(place_of(site, site.device)), *command]))
     return {
         f"{_FOLDER}/job.sh": _script(shell, site, nodes, looks, gpubench=gpubench),

@@ -49,7 +49,8 @@ cores 16
 fabric rdma_cm, uverbs0
 modules gcc/12:cuda/11.2
 """
-INSIDE = "host n1\nfabric uverbs0\nucx rc_verbs/mlx5_0:1 tcp/ibp132s0\n"
+DRIVER = "driver libcuda.so.1 libnvidia-ml.so.1\n"
+INSIDE = f"host n1\nfabric uverbs0\n{DRIVER}ucx cuda_copy/cuda rc_verbs/mlx5_0:1 tcp/ibp132s0\n"
 
 
 def cluster(old: str = "", new: str = "") -> Site:
@@ -197,26 +198,28 @@ def test_a_node_that_left_nothing_is_missed() -> None:
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
-        (INSIDE, ["ok", "ok", "ok"]),
-        (INSIDE.replace("uverbs0", ""), ["ok", "wrong", "ok"]),
-        (INSIDE.replace("rc_verbs", "posix"), ["ok", "ok", "wrong"]),
-        (INSIDE.replace("rc_verbs", "dc_mlx5"), ["ok", "ok", "ok"]),
-        (INSIDE.replace("rc_verbs", "ud_verbs"), ["ok", "ok", "ok"]),
-        ("host n1\nfabric uverbs0\n", ["ok", "ok", "not checked"]),
+        (INSIDE, ["ok", "ok", "ok", "ok", "ok"]),
+        (INSIDE.replace("uverbs0", ""), ["ok", "wrong", "ok", "ok", "ok"]),
+        (INSIDE.replace("rc_verbs", "posix"), ["ok", "ok", "ok", "wrong", "ok"]),
+        (INSIDE.replace("rc_verbs", "dc_mlx5"), ["ok", "ok", "ok", "ok", "ok"]),
+        (INSIDE.replace("rc_verbs", "ud_verbs"), ["ok", "ok", "ok", "ok", "ok"]),
+        (INSIDE.replace(" libcuda.so.1", ""), ["ok", "ok", "wrong", "ok", "ok"]),
+        (INSIDE.replace("cuda_copy/cuda ", ""), ["ok", "ok", "ok", "ok", "wrong"]),
+        (f"host n1\nfabric uverbs0\n{DRIVER}", ["ok", "ok", "ok", "not checked"]),
     ],
 )
-def test_inside_the_image_there_must_be_nics_and_ucx_must_see_one(text: str, lines: list[str]) -> None:
+def test_inside_the_image_there_must_be_nics_and_a_driver_and_ucx_must_see_both(text: str, lines: list[str]) -> None:
     hosts = [parse_facts(HOST)]
     found = check_images(cluster(), hosts, [parse_facts(text)])
     assert [str(finding).partition(":")[0] for finding in found] == lines
 
 
 def test_without_a_fabric_ucx_must_see_the_interface() -> None:
-    plain = cluster('fabric = ["verbs"]', "")
+    plain = cluster('fabric = ["verbs"]', "").model_copy(update={"device": "cpu"})
     found = list(check_images(plain, [parse_facts(HOST)], [parse_facts(INSIDE)]))
     assert [str(finding) for finding in found][1:] == ["ok: UCX sees tcp/ibp132s0"]
     gone = list(check_images(plain, [parse_facts(HOST)], [parse_facts(INSIDE.replace("tcp/ibp132s0", "tcp/lo"))]))
-    assert str(gone[-1]).startswith("wrong: UCX sees tcp/ibp132s0: n1 has rc_verbs/mlx5_0:1 tcp/lo")
+    assert str(gone[-1]).startswith("wrong: UCX sees tcp/ibp132s0: n1 has cuda_copy/cuda rc_verbs/mlx5_0:1 tcp/lo")
 
 
 def test_without_an_image_nothing_is_said_of_it() -> None:

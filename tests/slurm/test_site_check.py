@@ -133,5 +133,6 @@ def test_a_check_looks_inside_a_squashfs_image_too(slurm: SlurmCluster, shared: 
     assert [str(finding) for finding in check_images(where, hosts, inside)] == [
         "ok: pyxis: the image started on 2 of 2 nodes",
         "wrong: NICs in /dev/infiniband inside the image: n1 has nothing; n2 has nothing",
+        "wrong: the GPU driver's libraries inside the image: n1 has nothing; n2 has nothing",
         "not checked: what UCX sees: the image has no ucx_info",
     ], log
