@@ -52,8 +52,11 @@ def _infiniband(site: Site) -> str:
         return f"interface {site.interface}"
     devices = [one.strip() for one in site.env.get("UCX_NET_DEVICES", "").split(",")]
     device = next((one for one in devices if re.match(r"mlx[45]_|bnxt_re|irdma", one)), "")
-    transport = next((one for one in site.expect_transport if one.startswith(_OVER_VERBS)), "")
-    return f"env.UCX_NET_DEVICES {device}" if device else f"expect_transport {transport}" if transport else ""
+    if device:
+        return f"env.UCX_NET_DEVICES {device}"
+    named = {"expect_transport": site.expect_transport, "need_transport": site.need_transport.between_nodes}
+    found = [f"{key} {name}" for key, names in named.items() for name in names if name.startswith(_OVER_VERBS)]
+    return found[0] if found else ""
 
 
 def _base(image: ImageSettings) -> Iterator[CheckResult]:

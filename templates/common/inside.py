@@ -1,7 +1,7 @@
 """What one node sees inside an image, for ``gpubench sites check --live``: a fact a line, its name first.
 
-``python -I inside.py LIBRARIES`` where LIBRARIES is the image's LD_LIBRARY_PATH: folders parted by colons, that of its UCX
-the first. Python >= 3.9, nothing else.
+``python -I inside.py LIBRARIES`` where LIBRARIES is the image's LD_LIBRARY_PATH: folders parted by colons, that of its
+UCX the first. Python >= 3.9, nothing else.
 """
 
 import os

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpubench.model.site import Site
+from gpubench.model.site import NeededTransports, Site
 from gpubench.plan.image_checks import check_image
 from gpubench.plan.node_checks import check_images, check_nodes, parse_facts
 from gpubench.plan.site_checks import check_site
@@ -266,6 +266,10 @@ def test_gpus_without_cuda_in_the_image_are_wrong(kind: str, missing: str) -> No
         ({"interface": "ib0", "env": {"UCX_TLS": "rc,cuda"}}, "interface ib0"),
         ({"interface": "eth0", "env": {"UCX_NET_DEVICES": "mlx5_0:1"}}, "env.UCX_NET_DEVICES mlx5_0:1"),
         ({"interface": "eth0", "env": {}, "expect_transport": ["tcp", "rc_mlx5"]}, "expect_transport rc_mlx5"),
+        (
+            {"interface": "eth0", "env": {}, "need_transport": NeededTransports(between_nodes=["dc_mlx5"])},
+            "need_transport dc_mlx5",
+        ),
         ({"interface": "ib0", "env": {"UCX_TLS": "tcp,cuda_copy"}}, ""),
         ({"interface": "ib0", "protocol": "tcp"}, ""),
         ({"interface": "hsn0", "env": {}}, ""),
