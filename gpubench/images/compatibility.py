@@ -150,9 +150,21 @@ def newest_cuda(driver: str, compute_capability: str) -> str:
 
 
 def base_python(base: str) -> str:
-    """The minor of the Python that a base image's distribution has; empty where its name doesn't tell."""
-    name = base.rpartition("/")[2].replace(":", "")
-    return next((row.python for row in _table().base if row.name in name), "")
+    """The minor of the Python that a base image's distribution has; empty where its name doesn't tell.
+
+    Of a distribution's own image and of NVIDIA's: any other may have a Python of its own.
+    """
+    name, _, tag = base.rpartition("/")[2].partition(":")
+    if name in _DISTRIBUTIONS:
+        words = f"{name}{tag}"
+    elif base.partition(":")[0].endswith("nvidia/cuda"):
+        words = tag
+    else:
+        return ""
+    return next((row.python for row in _table().base if row.name in words), "")
+
+
+_DISTRIBUTIONS = ("debian", "ubuntu")
 
 
 def choose(wanted: Sequence[Wheel], table: Sequence[Stack] | None = None) -> Stack:

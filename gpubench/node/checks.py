@@ -167,27 +167,33 @@ OTHER_PEERS = {
 one."""
 
 
+def note_talk(talked: Dict[str, List[str]], pairs: Iterable[Tuple[str, str]], workers: Sequence[Facts]) -> None:
+    """Add the workers of these pairs of addresses to ``talked``: by key of ``need_transport``, each once."""
+    hosts = {worker["address"]: worker["host"] for worker in workers}
+    for pair in pairs:
+        key = "same_node" if hosts[pair[0]] == hosts[pair[1]] else "between_nodes"
+        talked[key] = sorted({*talked[key], *pair}) if set(pair) - set(talked[key]) else talked[key]
+
+
 def check_needed(
     spec: RunSpec,
-    pairs: Iterable[Tuple[str, str]],
+    talked: Mapping[str, Iterable[str]],
     workers: Mapping[str, Facts],
     lanes_by_worker: Mapping[str, ucx_log.Lanes],
 ) -> None:
     """Workers that sent each other data could do so by a transport that the site needs there.
 
     Args:
-        pairs: addresses of two workers between which data moved.
+        talked: addresses of such workers, by key of ``need_transport``.
         workers: facts of the worker at each address.
         lanes_by_worker: what UCX's log says of each of them.
 
     Raises:
-        CheckError: none of the needed transports is among the lanes of one of the two.
+        CheckError: none of the needed transports is among the lanes of one of them.
     """
-    for pair in sorted(pairs):
-        hosts = [workers[address]["host"] for address in pair]
-        key = "same_node" if hosts[0] == hosts[1] else "between_nodes"
+    for key, addresses in sorted(talked.items()):
         needed = spec.need_transport.get(key, [])
-        for address in pair if needed else ():
+        for address in addresses if needed else ():
             others = [lanes for peer, lanes in lanes_by_worker[address].items() if peer not in OTHER_PEERS[key]]
             could = ucx_log.transports(lane for lanes in others for lane in lanes)
             if not set(needed) & set(could):

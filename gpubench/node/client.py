@@ -11,7 +11,7 @@ import json
 import time
 import traceback
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional
 
 from gpubench.node import build, checks, gpu_checks, probe, speed, ucx_log
 from gpubench.node.limit import Limit
@@ -39,8 +39,8 @@ class ClientOutcome:
     transport: List[str] = dataclasses.field(default_factory=list)
     lanes: List[str] = dataclasses.field(default_factory=list)
     carriers: List[str] = dataclasses.field(default_factory=list)
-    pairs: List[Tuple[str, str]] = dataclasses.field(default_factory=list)
-    """Receiver and sender of what the workers' own connections carried."""
+    talked: Dict[str, List[str]] = dataclasses.field(default_factory=lambda: {key: [] for key in checks.OTHER_PEERS})
+    """Addresses of workers that sent data to another one or got some, by key of ``need_transport``."""
     processes: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
     workloads: List[WorkloadRecord] = dataclasses.field(default_factory=list)
     dask_config: Dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -173,7 +173,7 @@ def _measure_all(
                     senders = [row["sender"] for row in result.links]
                     checks.check_same_workers(context.workers, result.answered)
                     checks.check_moved(spec, planned.name, result.seen_bytes, result.least_moved_bytes, senders)
-                    outcome.pairs += sorted(result.pairs)
+                    checks.note_talk(outcome.talked, result.pairs, outcome.workers)
                 except UnavailableError as error:  # the workload measured nothing; the others can run
                     record.status, record.reason = "skipped", str(error)
                 if spec.device == "gpu":
@@ -205,4 +205,4 @@ def _at_end(context: WorkloadContext, spec: RunSpec, outcome: ClientOutcome) -> 
     lanes = {process: log["lanes"] for process, log in logs.items()}
     outcome.lanes = sorted({lane for by_peer in lanes.values() for lane in ucx_log.every(by_peer)})
     outcome.transport = checks.check_transport(spec, lanes)
-    checks.check_needed(spec, set(outcome.pairs), {worker["address"]: worker for worker in outcome.workers}, lanes)
+    checks.check_needed(spec, outcome.talked, {worker["address"]: worker for worker in outcome.workers}, lanes)

@@ -42,28 +42,36 @@ def resolve(device: str) -> str:
 
 
 def chosen(workers: int, inherited: Mapping[str, str]) -> Dict[str, str]:
-    """The variables that show a node's workers ``workers`` of its GPUs, or fewer where there are fewer; none of none.
+    """The variables that show a node's workers ``workers`` of its GPUs, or fewer where there are fewer; MPS's own too.
 
     They are the first ones of ``inherited``'s own variable, where the scheduler gave the job some of the node's GPUs,
     else the first ones of the node. ``dask cuda worker`` starts a worker on every GPU that it sees. CUDA counts GPUs
     as NVML does, by their place on the bus: by default it begins with the fastest.
     Source: CUDA programming guide, environment variables.
     """
-    given = nvml.named(inherited[VISIBLE]) if VISIBLE in inherited else [str(index) for index in range(count())]
-    if not given:  # distributed's ucx looks for the first of these GPUs (diagnostics/nvml.py:292), also in a scheduler
-        return {}
-    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", VISIBLE: ",".join(given[:workers])}
+    kept = {MPS_VARIABLE: inherited[MPS_VARIABLE]} if MPS_VARIABLE in inherited else {}
+    if VISIBLE not in inherited and not count():
+        return kept
+    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", VISIBLE: ",".join(_given(inherited)[:workers]), **kept}
+
+
+def _given(environ: Mapping[str, str]) -> List[str]:
+    """The GPUs that ``environ`` names; all of the node where it says nothing."""
+    return nvml.named(environ[VISIBLE]) if VISIBLE in environ else [str(index) for index in range(count())]
 
 
 def lacking(workers: int, environ: Mapping[str, str]) -> str:
     """Why not each of a node's workers can have a GPU of its own, and others of the run beside it; empty if so."""
-    shown = environ.get(VISIBLE, "")
-    given = nvml.named(shown)
+    given = _given(environ)
     if len(given) < workers:
+        shown = "isn't set" if VISIBLE not in environ else f"= {environ[VISIBLE] or 'none'}"
         return (
-            f"{len(given)} of {workers} workers can have a GPU of their own ({VISIBLE}={shown or 'none'}, NVML knows "
-            f"{count()}); a part of a GPU (MIG) counts if that variable names it"
+            f"{len(given)} of {workers} workers can have a GPU of their own ({VISIBLE} {shown}, NVML knows {count()}); "
+            "a part of a GPU (MIG) counts if that variable names it"
         )
+    absent = [device for device in given[:workers] if not nvml.knows(device)]
+    if absent:
+        return f"{VISIBLE} names GPU {', '.join(absent)}, which NVML doesn't know on this node (it knows {count()})"
     for device in given[:workers]:
         mode = nvml.compute_mode(device)
         if mode == nvml.PROHIBITED or (mode == nvml.EXCLUSIVE_PROCESS and not MPS.exists()):
@@ -103,7 +111,8 @@ def in_use(shown: str) -> List[str]:
     return [words for _, words in sorted(found.items())]
 
 
-MPS = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"))  # noqa: S108 - where MPS has it
+MPS_VARIABLE = "CUDA_MPS_PIPE_DIRECTORY"
+MPS = Path(os.environ.get(MPS_VARIABLE, "/tmp/nvidia-mps"))  # noqa: S108 - where MPS has it
 """Of CUDA's multi-process service, whose one process has the GPU."""
 
 

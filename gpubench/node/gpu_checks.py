@@ -16,7 +16,11 @@ def check_at_start(spec: RunSpec, workers: Sequence[Facts]) -> List[str]:
         return []
     check_pools(spec, workers)
     check_cuda_module(spec, workers)
-    return check_affinity(workers)
+    blind = not all(worker["spilling_is_seen"] for worker in workers)
+    return [*check_affinity(workers), *([UNSEEN] if blind else [])]
+
+
+UNSEEN = "what GPU workers spill can't be seen: they don't keep results in dask-cuda's DeviceHostFile (JIT-unspill?)"
 
 
 def check_affinity(workers: Sequence[Facts]) -> List[str]:

@@ -84,6 +84,9 @@ class RunNode:
         self.scratch, self._hold = scratch.make(self._scratches, f"{spec.run}-{rank}")
         self.env, self.warnings = build(spec, os.environ, self.scratch, f"{self.run_mark}{rank}")
         if spec.device == "gpu":
+            if not spec.has_workers(rank) and not self.env.get(gpu.VISIBLE):
+                # Dask's ucx looks for the first GPU that it names (diagnostics/nvml.py:292@2026.7.1).
+                self.env.pop(gpu.VISIBLE, None)
             self.env = {**kernel_caches(self._scratches, spec.build_id or spec.image), **self.env}
         self._address_file = self.scratch / "address"
         self.address = f"{LATE}{self._address_file}"
@@ -106,7 +109,8 @@ class RunNode:
     def lacking_gpus(self) -> str:
         """Why this node's workers can't have a GPU each; empty if they can, or need none."""
         needs = self.spec.device == "gpu" and self.spec.has_workers(self.rank)
-        return gpu.lacking(self.spec.workers_per_node, self.env) if needs else ""
+        # Without a driver's library here the workers judge: the image's variables may lead them to one.
+        return gpu.lacking(self.spec.workers_per_node, self.env) if needs and gpu.count() else ""
 
     def ensure_clean(self) -> None:
         """Wait until no process of another run of this campaign is here; end processes and remove files of dead

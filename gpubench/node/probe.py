@@ -108,7 +108,7 @@ def worker_at_start(dask_worker: Any, build_manifest: str, kind: str) -> Dict[st
         facts["ucx"].update(
             env_at_start=ucx_variables(gpu.given_environment()), cuda_module=ucx.mapped(ucx.CUDA_MODULE)
         )
-        dask_compat.count_spilling(dask_worker)
+        facts["spilling_is_seen"] = dask_compat.count_spilling(dask_worker)
     return facts
 
 

@@ -19,6 +19,7 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 TAIL_LINES = 20
 MOST_LINES, MOST_WORDS = 400, 300
 """Lines at the end of a log in which an error may stand, and characters of it that are kept."""
+TRACEBACK = "Traceback (most recent call last):"
 RAISED_FROM = "The above exception was the direct cause of the following exception:"
 POLL_S = 0.02
 NODE_HALF = b"node.pyz"
@@ -89,9 +90,13 @@ class Child:
 
         "Scheduler failed to start." says nothing.
         """
-        lines = [line.strip() for line in self.tail(MOST_LINES) if line.strip()]
-        at = next((at for at, line in enumerate(lines) if line == RAISED_FROM), len(lines))
-        return lines[at - 1][:MOST_WORDS] if at else ""
+        lines = [line for line in self.tail(MOST_LINES) if line.strip()]
+        found = lines[-1] if lines else ""
+        begins = [at for at, line in enumerate(lines) if line == TRACEBACK]
+        is_its_end = begins and sum(not line.startswith(" ") for line in lines[begins[-1] + 1 :]) == 1
+        while is_its_end and begins and lines[begins[-1] - 1 : begins[-1]] == [RAISED_FROM]:
+            found = lines[begins.pop() - 2]
+        return found.strip()[:MOST_WORDS]
 
     def tail(self, lines: int = TAIL_LINES) -> List[str]:
         """The last lines of its log."""

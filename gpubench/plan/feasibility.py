@@ -87,6 +87,31 @@ def check_gpu_transports(device: str, protocol: str, env: Mapping[str, str], who
         )
 
 
+_ALIASES = {"ib": ("rc", "dc", "ud"), "rc_x": ("rc_mlx5",), "dc_x": ("dc_mlx5",), "rc_v": ("rc_verbs",)}
+"""Words of ``UCX_TLS`` and how the transports begin that they stand for; any other word begins as its transports do."""
+
+
+def check_needed_transports(request: Request, env: Mapping[str, str], who: str) -> None:
+    """Raise PlanRefusedError where ``UCX_TLS`` leaves out all transports that the site needs between its workers."""
+    words = [word.strip().lower() for word in env.get("UCX_TLS", "all").split(",")]
+    if request.protocol != "ucx" or "all" in words:
+        return
+    is_left_out = words[0].startswith("^")
+    begins = tuple(one for word in words for one in _ALIASES.get(word.lstrip("^"), (word.lstrip("^"),)))
+    layout, needs = request.site.layout, request.site.need_transport
+    several = {
+        "same_node": max([*(request.workers or [layout.workers]), max(request.nodes) if layout.one_machine else 1]) > 1,
+        "between_nodes": max(request.nodes) > 1 and not layout.one_machine,
+    }
+    for key, names in (("same_node", needs.same_node), ("between_nodes", needs.between_nodes)):
+        if several[key] and names and all(name.startswith(begins) == is_left_out for name in names):
+            without = f"UCX_TLS = {env['UCX_TLS']} leaves out {' and '.join(names)}"
+            raise PlanRefusedError(
+                f"{who}: {without}, of need_transport.{key} of the site",
+                then=f"add {names[0]}, or --set 'need_transport.{key}=[]'",
+            )
+
+
 BEFORE_SPILLING = {"cpu": 0.6, "gpu": 0.8}
 """Share of its memory up to which a worker keeps everything there, by device: ``distributed.worker.memory.target``, and
 ``dask cuda worker --device-memory-limit``."""
@@ -118,6 +143,7 @@ def plan_cluster_shapes(request: Request) -> tuple[list[ClusterShape], list[str]
             known = request.describe(item)
             if shape.workers >= known.least_workers:
                 check_memory(known, item.params, shape, worker_memory(request, workers), request.device)
+                _check_pool_holds(known, item.params, shape, layout.rmm_pool)
                 enough.append(item.params_id)
             else:
                 notes.setdefault(_too_few(known), []).append(_words(shape))
@@ -170,6 +196,17 @@ def _check_pool(request: Request) -> None:
                 f"which CUDA itself takes up to {format_bytes(CONTEXTS_BYTES)}",
                 then="a smaller layout.rmm_pool",
             )
+
+
+def _check_pool_holds(known: Workload, params: Mapping[str, Any], shape: Shape, pool: int | str) -> None:
+    """Raise PlanRefusedError where a pool would have to grow: that fails a run, whose next workload has another one."""
+    held = known.held(params, shape)
+    if isinstance(pool, int) and held > pool:
+        raise PlanRefusedError(
+            f"{known.name} doesn't fit on {_words(shape)}: a worker's memory pool has {format_bytes(pool)}, and it "
+            f"holds up to {format_bytes(held)} ({known.held_text})",
+            then=f"a larger layout.rmm_pool, or a smaller {', '.join(name for name, _ in known.grows)}",
+        )
 
 
 def check_memory(known: Workload, params: Mapping[str, Any], shape: Shape, memory: int, device: str) -> None:

@@ -39,7 +39,10 @@ def _fabric(site: Site) -> Iterator[CheckResult]:
     """Whether UCX is built with what the network of the profile needs: wheels come without verbs."""
     seen = _infiniband(site)
     transports = [one.strip() for one in site.env.get("UCX_TLS", "all").split(",")]
-    over_it = [one for one in transports if one in ("all", "ib") or one.startswith(("^", *_OVER_VERBS))]
+    named = [one.lstrip("^") for one in transports]
+    over_it = any(one in ("all", "ib") or one.startswith(_OVER_VERBS) for one in named)
+    if transports[0].startswith("^"):
+        over_it = "ib" not in named and not set(_OVER_VERBS) <= {one.partition("_")[0] for one in named}
     if site.protocol != "ucx" or site.image.fabric or not seen or not over_it:
         return
     wanted = 'image.fabric = ["rdmacm", "verbs"], or env.UCX_TLS without it if UCX is to run over TCP'

@@ -33,6 +33,7 @@ from gpubench.plan.feasibility import (
     check_arrangement,
     check_bounds,
     check_gpu_transports,
+    check_needed_transports,
     clusters_at_once,
     plan_cluster_shapes,
 )
@@ -132,6 +133,7 @@ def make_plan(request: Request) -> Plan:
     for variant in request.variants:
         env = {**site.env, **variant.env}
         check_gpu_transports(request.device, request.protocol, env, f"variant {variant.label}")
+        check_needed_transports(request, env, f"variant {variant.label}")
     check_arrangement(site, [item.backend for item in request.workloads])
     check_block_pods(site, request.workloads)
     shapes, left_out = plan_cluster_shapes(request)

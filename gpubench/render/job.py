@@ -33,8 +33,8 @@ NODE_VARIABLES = (
 """What the job script tells the node half; with the rank, all that a container gets of the script's environment."""
 
 
-GPUS = "CUDA_VISIBLE_DEVICES"
-"""The GPUs that the scheduler gave to the job."""
+GPUS = ("CUDA_MPS_PIPE_DIRECTORY", "CUDA_VISIBLE_DEVICES")
+"""The GPUs that the scheduler gave to the job, and the service that shares them."""
 
 
 def render_jobs(plan: Plan, jobs: list[PlannedJob], templates: Mapping[str, str], node_pyz: bytes) -> dict[str, bytes]:
@@ -260,7 +260,7 @@ def place_of(site: Site, device: str) -> ImagePlace:
         mounts=site.container.mounts,
         # PATH is the image's own: the host's names programs that aren't inside.
         passed=[
-            *sorted([*NODE_VARIABLES, LAUNCHERS[site.launcher].rank, *([GPUS] if device != "cpu" else [])]),
+            *sorted([*NODE_VARIABLES, LAUNCHERS[site.launcher].rank, *(GPUS if device != "cpu" else ())]),
             *sorted(set(site.env_allow) - {"PATH"}),
         ],
         device=device,

@@ -141,7 +141,7 @@ def by_variant(inputs: ReportInputs) -> list[Fact]:
         ),
         fact("libucp", (_counted(processes[v.label], "ucx", "path") for v in variants)),
         fact("transports that UCX had", (_listed(found[v.label], "transport", "observed") for v in variants)),
-        fact("of these, seen to carry large messages", (_carriers(found[v.label]) for v in variants)),
+        fact("of these, chosen by UCX for large messages", (_carriers(found[v.label]) for v in variants)),
         fact("lanes", (_listed(found[v.label], "transport", "lanes") for v in variants)),
         fact("UCX_* in force", (_environment(processes[v.label]) for v in variants)),
         fact("image", (_image(v) for v in variants)),

@@ -28,6 +28,7 @@ _SAYS_NOTHING = re.compile(
 _NAMES_A_CAUSE = re.compile(r"\[ERROR\]|FATAL ERROR|failed because|source path does not exist")
 """In lines of enroot, unsquashfs and pyxis: the first one wins over what follows from it."""
 _SPEAKER = re.compile(r"^(slurmstepd(-\S+)?: error: |srun: error: |pyxis:( +|$)|gpubench: |\[ERROR\] )+")
+_OURS = "gpubench: "
 _REPORT_OF_LSF = re.compile(r"\n-{20,}\nSender: LSF ")
 """It stands behind the output of the job."""
 _NOT_SHOWN = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
@@ -155,7 +156,9 @@ def last_words(log: Path) -> str:
     reports = list(_REPORT_OF_LSF.finditer(text))
     text = text[: reports[-1].start()] if reports else text
     lines = [line for line in map(_shown, text.splitlines()) if line and not _SAYS_NOTHING.search(line)]
-    told = [line for line in lines if _NAMES_A_CAUSE.search(line)][:1] or lines[-1:]
+    told = lines[-1:]
+    if not told or not told[0].startswith(_OURS):  # the script says last of all why it ended
+        told = [line for line in lines if _NAMES_A_CAUSE.search(line)][:1] or told
     return _SPEAKER.sub("", "".join(told))[:_LONGEST]
 
 

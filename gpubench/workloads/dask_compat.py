@@ -55,8 +55,10 @@ _BUFFERS = {"from_gpu": "device_buffer", "to_disk": "host_buffer"}
 memory, and from there to disk. Dask's own figure of spilled bytes is 0 there (worker.py:1042@2025.7.0)."""
 
 
-def count_spilling(dask_worker: Any) -> None:
+def count_spilling(dask_worker: Any) -> bool:
     """Let a worker of dask-cuda count, from now on, the bytes of results that leave its GPU, or main memory for disk.
+
+    Whether it can: with JIT-unspill, dask-cuda's ``ProxifyHostFile`` has no such buffers.
 
     Source: zict's ``Buffer``, whose ``fast_to_slow_callbacks`` run for every result that moves.
     """
@@ -70,11 +72,14 @@ def count_spilling(dask_worker: Any) -> None:
 
         return count
 
+    can = False
     for what, name in _BUFFERS.items():
         callbacks = getattr(getattr(dask_worker.data, name, None), "fast_to_slow_callbacks", None)
         if callbacks is not None:
             callbacks.append(counting(what))
+            can = True
     dask_worker.metrics[SPILLED] = lambda _worker: dict(moved)
+    return can
 
 
 def spilled(dask_worker: Any) -> Dict[str, int]:

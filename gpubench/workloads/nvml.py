@@ -92,6 +92,14 @@ def device_of(word: str) -> Device:
     return Device(library, handle)
 
 
+def knows(word: str) -> bool:
+    """Whether there is a GPU, or a part of one, that a word of ``CUDA_VISIBLE_DEVICES`` names."""
+    try:
+        return bool(device_of(word))
+    except NvmlError:
+        return False
+
+
 def compute_mode(word: str) -> str:
     """``default``, ``exclusive-process`` or ``prohibited``; empty where NVML doesn't say it (parts of a GPU)."""
     mode = ctypes.c_uint(0)

@@ -91,7 +91,7 @@ def test_jobs_that_the_queue_takes_later_are_submitted_when_those_before_have_en
 
 
 def test_a_refused_job_says_how_to_go_on(queue: Queue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The words of PBS are from memory (sites-cases 24)."""
+    """The words of PBS are from memory."""
 
     def refused(*_: object) -> str:
         raise SchedulerError("qsub refuses job c-n1-1: qsub: would exceed queue generic's per-user limit", then="see")

@@ -95,7 +95,7 @@ def test_a_run_took_as_long_as_its_record_says_whenever_it_was_seen(
 def test_while_a_job_removes_its_containers_a_line_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], runtime: str, tells: bool
 ) -> None:
-    """A stack for GPUs takes minutes; until then nothing came for 90 s (pyxis.md N2)."""
+    """A stack for GPUs takes minutes; until then nothing came for 90 s (seen with pyxis 0.24)."""
     plan = make_plan(blocks=4)
     plan = plan.model_copy(update={"site": plan.site.model_copy(update={"runtime": runtime})})
     campaign = begin(tmp_path / "c", plan)

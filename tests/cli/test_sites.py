@@ -174,7 +174,7 @@ def test_draco_asks_its_scheduler_for_what_its_old_scripts_asked_for_and_all_cpu
 
 
 def test_perlmutter_asks_for_what_ran_there_in_2022_as_far_as_it_is_still_there() -> None:
-    """Held against NERSC's pages and public guides in 2026-11 (sites.md C5); UCX_SOCKADDR_TLS_PRIORITY = rdmacm alone
+    """Held against NERSC's pages and public guides in 2026-11; UCX_SOCKADDR_TLS_PRIORITY = rdmacm alone
     leaves UCX without a listener where there is no verbs device."""
     site = load_site("perlmutter")
     assert (site.batch.qos, site.batch.constraint, site.limits.job) == ("regular", "gpu", 2700.0)

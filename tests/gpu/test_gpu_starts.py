@@ -349,9 +349,10 @@ def test_what_dask_cuda_moves_from_a_gpu_to_main_memory_and_to_disk_is_counted(
         (
             2,
             {"CUDA_VISIBLE_DEVICES": "1"},
-            "1 of 2 workers can have a GPU of their own (CUDA_VISIBLE_DEVICES=1, NVML knows 2)",
+            "1 of 2 workers can have a GPU of their own (CUDA_VISIBLE_DEVICES = 1, NVML knows 2)",
         ),
-        (1, {"CUDA_VISIBLE_DEVICES": ""}, "0 of 1 workers can have a GPU of their own (CUDA_VISIBLE_DEVICES=none"),
+        (1, {"CUDA_VISIBLE_DEVICES": ""}, "0 of 1 workers can have a GPU of their own (CUDA_VISIBLE_DEVICES = none"),
+        (1, {"CUDA_VISIBLE_DEVICES": "7"}, "CUDA_VISIBLE_DEVICES names GPU 7, which NVML doesn't know on this node"),
         (1, {"CUDA_VISIBLE_DEVICES": "NoDevFiles"}, "0 of 1 workers can have a GPU of their own"),
         (1, {"STAND_IN_NVML_MODE": "3"}, "GPU 0 is in compute mode exclusive-process: client and"),
         (1, {"STAND_IN_NVML_MODE": "2"}, "GPU 0 is in compute mode prohibited: "),

@@ -8,7 +8,7 @@ import pytest
 
 from gpubench.cli.sites.profiles import load_site
 from gpubench.errors import PlanRefusedError, UsageError
-from gpubench.images.compatibility import newest_cuda
+from gpubench.images.compatibility import base_python, newest_cuda
 from gpubench.images.recipes import recipes, unresolved
 from gpubench.images.specs import resolve
 from gpubench.model.image import Recipe
@@ -226,3 +226,20 @@ def test_a_tag_holds_the_spec_as_typed_and_two_specs_never_share_one() -> None:
 def test_images_hold_what_gpu_workers_load_where_there_are_gpus(name: str, settings: list[str], lock: str) -> None:
     (made,) = recipes(["1.19.0"], load_site(name, settings))
     assert made.lock == lock
+
+
+@pytest.mark.parametrize(
+    ("base", "python"),
+    [
+        ("nvidia/cuda:12.4.1-devel-ubuntu22.04", "3.10"),
+        ("registry.example.org/nvidia/cuda:12.8.1-devel-ubuntu24.04", "3.12"),
+        ("docker.io/library/debian:12", "3.11"),
+        ("ubuntu:24.04", "3.12"),
+        # What such images have is their makers' choice.
+        ("rapidsai/citestwheel:25.08-cuda12.9.1-ubuntu22.04-py3.11", ""),
+        ("site/base-ubuntu22.04-python312:1", ""),
+        ("debian", ""),
+    ],
+)
+def test_the_python_of_a_base_is_known_of_distributions_and_nvidias_own_images(base: str, python: str) -> None:
+    assert base_python(base) == python

@@ -202,3 +202,16 @@ def test_scheduler_worker_and_client_say_how_long_they_try_to_connect(tmp_path: 
     assert {(one["role"], one["connect_timeout"]) for one in processes} == {
         (role, "60s") for role in ("scheduler", "worker", "client")
     }
+
+
+def test_the_gpus_of_the_job_and_what_shares_them_come_from_the_shell_on_gpus_only(tmp_path: Path) -> None:
+    shell = {"CUDA_VISIBLE_DEVICES": "2,3", "CUDA_MPS_PIPE_DIRECTORY": "/run/mps"}
+    env, warnings = built(tmp_path, shell, device="gpu", workers_per_node=2)
+    assert {name: env[name] for name in shell} == shell
+    assert (env["CUDA_DEVICE_ORDER"], warnings) == ("PCI_BUS_ID", [])
+    fewer, warnings = built(tmp_path, shell, device="gpu", workers_per_node=1)
+    assert fewer["CUDA_VISIBLE_DEVICES"] == "2"
+    assert warnings == ["the run's own value was used instead of the environment's: CUDA_VISIBLE_DEVICES"]
+    env, warnings = built(tmp_path, shell)
+    assert not set(shell) & set(env)
+    assert warnings == ["dropped from the environment: CUDA_MPS_PIPE_DIRECTORY, CUDA_VISIBLE_DEVICES"]

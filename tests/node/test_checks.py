@@ -20,6 +20,7 @@ from gpubench.node.checks import (
     check_processes,
     check_protocol,
     check_transport,
+    note_talk,
 )
 from gpubench.spec import RunSpec
 from tests.node.specs_by_hand import run_spec
@@ -234,7 +235,9 @@ def test_a_process_without_a_lane_leaves_the_transport_unknown() -> None:
 
 
 NEEDS = run_spec(protocol="ucx", need_transport={"same_node": ["cuda_ipc"], "between_nodes": ["rc_mlx5", "dc_mlx5"]})
-WORKERS = {f"ucxx://{name}": {"name": name, "host": name[:2]} for name in ("n0a", "n0b", "n1a")}
+WORKERS = {
+    f"ucxx://{name}": {"name": name, "host": name[:2], "address": f"ucxx://{name}"} for name in ("n0a", "n0b", "n1a")
+}
 A, B, FAR = WORKERS
 NVLINK = {"intra-node": ["cuda_ipc/cuda", "tcp/lo"], "self": ["self/memory"]}
 INFINIBAND = {"inter-node": ["dc_mlx5/mlx5_0:1", "tcp/ib0"]}
@@ -265,17 +268,21 @@ INFINIBAND = {"inter-node": ["dc_mlx5/mlx5_0:1", "tcp/ib0"]}
 def test_workers_that_sent_each_other_data_have_a_transport_that_the_site_needs_there(
     pair: tuple[str, str], lanes: dict[str, dict[str, list[str]]], said: str
 ) -> None:
-    check_needed(run_spec(protocol="ucx"), {pair}, WORKERS, lanes)
+    talked: dict[str, list[str]] = {"same_node": [], "between_nodes": []}
+    note_talk(talked, [pair, pair], list(WORKERS.values()))
+    assert sorted(map(len, talked.values())) == [0, 2]
+    check_needed(run_spec(protocol="ucx"), talked, WORKERS, lanes)
     if not said:
-        check_needed(NEEDS, {pair}, WORKERS, lanes)
+        check_needed(NEEDS, talked, WORKERS, lanes)
         return
     with pytest.raises(CheckError) as caught:
-        check_needed(NEEDS, {pair}, WORKERS, lanes)
+        check_needed(NEEDS, talked, WORKERS, lanes)
     assert str(caught.value).startswith(said)
 
 
 def test_workers_that_sent_each_other_nothing_need_no_transport() -> None:
-    check_needed(NEEDS, {(A, B)}, WORKERS, {A: NVLINK, B: NVLINK, FAR: {"inter-node": ["tcp/ib0"]}})
+    lanes = {A: NVLINK, B: NVLINK, FAR: {"inter-node": ["tcp/ib0"]}}
+    check_needed(NEEDS, {"same_node": [A, B], "between_nodes": []}, WORKERS, lanes)
 
 
 def test_under_tcp_there_is_no_transport_to_look_for() -> None:

@@ -112,6 +112,24 @@ def test_an_error_that_another_one_caused_is_said_by_its_cause(tmp_path: Path) -
     assert child.cause()["how"] == "exit code 1: pynvml.NVMLError_NotFound: Not Found"
 
 
+LATER = f"""{RAISED}
+2026-11-27 09:19:06,637 - distributed.worker - INFO - goes on
+Traceback (most recent call last):
+  File "worker.py", line 1, in run
+MemoryError: out of memory
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [(LATER, "MemoryError: out of memory"), (f"{RAISED}goodbye\n", "goodbye"), ("", ""), ("  \nlast\n\n", "last")],
+)
+def test_an_older_error_is_no_cause(tmp_path: Path, log: str, said: str) -> None:
+    child = shell(tmp_path, f"cat <<'END'\n{log}END\nexit 1")
+    child.process.wait(150)
+    assert child.cause()["how"] == f"exit code 1{': ' if said else ''}{said}"
+
+
 def test_the_cause_holds_the_last_lines_only(tmp_path: Path) -> None:
     child = shell(tmp_path, "seq 1 100000; printf 'last \\xff line'; kill -KILL $$")
     child.process.wait(150)

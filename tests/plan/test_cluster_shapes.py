@@ -86,3 +86,10 @@ def test_on_gpus_the_memory_of_a_gpu_counts_where_the_profile_knows_it() -> None
         PlanRefusedError, match=r"a worker has 8\.0 GiB, 80 % of which it uses before it spills to main memory"
     ):
         plan(workloads=[merge], device="gpu", protocol="tcp", site=site(node=small))
+
+
+def test_a_workload_that_would_make_the_memory_pool_grow_is_refused() -> None:
+    merge = workload("merge", **complete("merge", {"rows_per_worker": 100_000_000}))
+    pooled = site(layout=site().layout.model_copy(update={"rmm_pool": 10**9}))
+    with pytest.raises(PlanRefusedError, match=r"a worker's memory pool has .*, and it holds up to "):
+        plan(workloads=[merge], device="gpu", protocol="tcp", site=pooled, machine_memory=0)

@@ -275,3 +275,38 @@ def test_a_plan_whose_processes_sleep_while_they_wait_says_so() -> None:
     assert line in plan(site=sleeps).notes
     assert line not in plan(site=sleeps, protocol="tcp").notes
     assert line not in plan().notes
+
+
+NEEDS = """
+[need_transport]
+same_node = ["cuda_ipc"]
+between_nodes = ["rc_mlx5", "dc_mlx5"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("tls", "nodes", "refused"),
+    [
+        ("all", [2], ""),
+        ("tcp,cuda_copy,cuda_ipc", [1], ""),
+        ("tcp,cuda", [1], ""),
+        ("^tcp", [2], ""),
+        ("rc,cuda", [2], ""),
+        ("ib,cuda", [2], ""),
+        ("rc_x,cuda", [2], ""),
+        ("tcp,cuda_copy", [1], "cuda_ipc, of need_transport.same_node of the site"),
+        ("^cuda_ipc", [1], "cuda_ipc, of need_transport.same_node of the site"),
+        ("tcp,cuda", [2], "rc_mlx5 and dc_mlx5, of need_transport.between_nodes of the site"),
+        ("^ib", [2], "rc_mlx5 and dc_mlx5, of need_transport.between_nodes of the site"),
+        ("rc_v,cuda", [2], "rc_mlx5 and dc_mlx5, of need_transport.between_nodes of the site"),
+    ],
+)
+def test_a_ucx_tls_without_what_the_site_needs_is_refused(tls: str, nodes: list[int], refused: str) -> None:
+    profile = SITE.replace("one_machine = true", "").replace('UCX_TLS = "tcp"', f'UCX_TLS = "{tls}"') + NEEDS
+    needing = Site.load(profile, "bench.toml")
+    if not refused:
+        assert plan(site=needing, nodes=nodes, protocol="ucx")
+        return
+    with pytest.raises(PlanRefusedError) as caught:
+        plan(site=needing, nodes=nodes, protocol="ucx")
+    assert f"UCX_TLS = {tls} leaves out {refused}" in str(caught.value)

@@ -74,7 +74,7 @@ def tool(name: str, *words: str | Path) -> None:
 
 
 def test_ucx_of_a_conda_prefix_is_built_with_the_cuda_that_the_profile_names() -> None:
-    """On a Cray, CUDA comes by a module (gpu.md A9)."""
+    """On a Cray, CUDA comes by a module."""
     (made,) = recipes([f"git:v1.16.0@{'0' * 40}"], load_site("perlmutter"))
     script = render_prefix(made, TEMPLATES, SOURCES, "/shared").files["create.sh"].decode()
     assert '"--with-cuda=$CUDA_HOME"' in script

@@ -43,6 +43,7 @@ The output (if any) is above this job summary.
         (PYXIS, "enroot-mount: failed to mount: /data at /data: No such file or directory"),
         (PYXIS + REPORT, "enroot-mount: failed to mount: /data at /data: No such file or directory"),
         ("gpubench: n1: the file isn't the one\n", "n1: the file isn't the one"),
+        ("[ERROR] Failed to remove a container\ngpubench: n3: its sha256 is f1\n", "n3: its sha256 is f1"),
         ("\x1b[31mred\x1b[0m \x07\n\n", "red"),
         ("x" * 500, "x" * 300),
         ("srun: error: n1: task 0: Exited with exit code 1\n", ""),

@@ -280,7 +280,8 @@ def submit_jobs(
                 then=f"on a login node of the site: gpubench submit {campaign.directory}",
             ) from None
         except SchedulerError as error:
-            raise SchedulerError(error.what, then=f"{error.then}; {_later(campaign)}") from None
+            later = _later(campaign) if before or job is not at_once[0] else ""
+            raise SchedulerError(error.what, then="; ".join(filter(None, (error.then, later)))) from None
         entry = jobs_known.read(directory)
         say(f"job {job.job}: {job_id}{entry.place if entry else ''}")
         if entry and entry.warning:

@@ -122,7 +122,7 @@ leave() {
     bash -c "$GPUBENCH_REMOVE" gpubench "$GPUBENCH_CONTAINERS" "$SLURM_JOB_ID" ''
 }
 trap 'echo "$?" >"end-$SLURM_JOB_ID"; leave' EXIT
-in_image=(--no-container-mount-home --no-container-entrypoint "--container-mounts=$OUTDIR:$OUTDIR:rw,$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro,$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro,$SCRATCHDIR:$SCRATCHDIR:rw" "--container-workdir=$PWD" "--container-env=CUDA_VISIBLE_DEVICES,GPUBENCH_CLOCK,GPUBENCH_END,GPUBENCH_JOB_TOKEN,GPUBENCH_STOP_AT_EOF,OUTDIR,SCRATCHDIR,SLURM_NODEID")
+in_image=(--no-container-mount-home --no-container-entrypoint "--container-mounts=$OUTDIR:$OUTDIR:rw,$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro,$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro,$SCRATCHDIR:$SCRATCHDIR:rw" "--container-workdir=$PWD" "--container-env=CUDA_MPS_PIPE_DIRECTORY,CUDA_VISIBLE_DEVICES,GPUBENCH_CLOCK,GPUBENCH_END,GPUBENCH_JOB_TOKEN,GPUBENCH_STOP_AT_EOF,OUTDIR,SCRATCHDIR,SLURM_NODEID")
 
 # Each node compares an image's file with its sidecar before the first run: nothing that unpacks it notices changed bytes.
 # It reads the whole file once a day. A note that only this user may write says which file was right, and when.

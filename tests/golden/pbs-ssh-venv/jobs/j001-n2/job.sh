@@ -115,6 +115,7 @@ start() { # RANK COMMAND...
   lines+=("$line")
   {
     export -p
+    if [ -z "$become" ]; then echo 'unset CUDA_VISIBLE_DEVICES'; fi # it names the GPUs of this node
     printf 'export GPUBENCH_RANK=%q GPUBENCH_STOP_AT_EOF=1\ncd %q || exit 40\n%s' "$rank" "$PWD" "$become"
     printf ' %q' "$@"
     printf '\nexit\n\0'
