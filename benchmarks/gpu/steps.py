@@ -82,7 +82,7 @@ def one_worker(bench: Bench) -> Iterator[Seen]:
 
 
 def two_workers(bench: Bench) -> Iterator[Seen]:
-    """Two workers that send each other GPU memory: cuda_ipc is there, and UCX says that it carries."""
+    """Two workers that send each other GPU memory: cuda_ipc is there, and UCX says that it chose it."""
     links = [workload("link", test=test, size=1_000_000) for test in ("tag_bw", "send_recv")]
     ended = bench.run("two", *MESSAGES, SUM, *links, **TWO)
     yield is_ok(ended)
@@ -93,7 +93,7 @@ def two_workers(bench: Bench) -> Iterator[Seen]:
         "cuda_ipc/cuda" in transport.get("lanes", ()),
     )
     carriers = transport.get("carriers", [])
-    yield "cuda_ipc carries large messages", ", ".join(carriers) or "nothing said", "cuda_ipc" in carriers
+    yield "cuda_ipc chosen for large messages", ", ".join(carriers) or "nothing said", "cuda_ipc" in carriers
     names = ("message", "transpose-sum", "link")
     yield "figures", ", ".join(f"{name} {best(ended, name)}" for name in names), bool(ended.samples)
 
@@ -104,7 +104,7 @@ def without_ipc(bench: Bench) -> Iterator[Seen]:
     ended = bench.run("no-ipc", *MESSAGES, tls="tcp,cuda_copy", need_transport={}, **TWO)
     yield is_ok(ended)
     carriers = ended.provenance.get("transport", {}).get("carriers", [])
-    yield "no cuda_ipc carries", ", ".join(carriers) or "nothing said", "cuda_ipc" not in carriers
+    yield "no cuda_ipc chosen", ", ".join(carriers) or "nothing said", "cuda_ipc" not in carriers
     yield "figures", f"message {best(ended, 'message')}", bool(ended.samples)
 
 

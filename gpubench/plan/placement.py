@@ -1,10 +1,12 @@
 """Where scheduler and client of a run are, and which launcher can do this. Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from gpubench.errors import PlanRefusedError
 from gpubench.model.site import Site
 from gpubench.plan.resource_sets import check_resource_sets
+from gpubench.workloads.catalogue import CATALOGUE, Workload
 
 CHECKS: dict[str, Callable[[Site, int, int], list[str]]] = {"jsrun": check_resource_sets}
 """Launchers whose steps are computed from the shape of a node, with the function that checks them."""
@@ -47,3 +49,34 @@ def check_steps_of(site: Site, nodes: int, workers: int) -> list[str]:
     """The arithmetic of a job's steps in lines, if any; raises PlanRefusedError where a node can't give it."""
     check = CHECKS.get(site.launcher)
     return check(site, nodes, workers) if check else []
+
+
+UNPICKLES = (2023, 4)
+"""Since this version Dask's scheduler unpickles the graphs of collections; those of frames on GPUs hold cuDF objects
+(https://github.com/dask/distributed/pull/7564)."""
+
+
+def check_graphs(site: Site, device: str, workloads: Iterable[str], manifests: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise PlanRefusedError where a scheduler without a GPU would have to make cuDF objects.
+
+    Args:
+        workloads: names of those that are planned.
+        manifests: of the images that are known, by UCX spec.
+    """
+    place = site.layout.scheduler
+    frames = [name for name in workloads if name in CATALOGUE and _is_of_frames(CATALOGUE[name])]
+    if place == "rank0" or device != "gpu" or not frames:
+        return
+    for spec, manifest in manifests.items():
+        version = str(manifest["stack"]["packages"].get("dask", ""))
+        numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+        if numbers >= UNPICKLES:
+            raise PlanRefusedError(
+                f"site {site.name}: layout.scheduler = {place} has no GPU, and Dask {version} (of {spec}) unpickles "
+                f"the graphs of {', '.join(frames)} in the scheduler, which makes cuDF objects there",
+                then="--set layout.scheduler=rank0, or a suite of arrays",
+            )
+
+
+def _is_of_frames(known: Workload) -> bool:
+    return known.family == "dataframe" or known.name.startswith("weak-frame")

@@ -11,7 +11,7 @@ import pytest
 
 from gpubench.errors import PlanRefusedError
 from gpubench.model.site import LaunchSettings, Layout, Node, Site
-from gpubench.plan.placement import check_placement
+from gpubench.plan.placement import check_graphs, check_placement
 from gpubench.plan.resource_sets import ResourceSetStep, check_steps, own_set, parse
 from tests.plan.requests_by_hand import plan, site
 
@@ -206,3 +206,31 @@ def test_a_client_on_the_launch_node_without_the_scheduler_is_told_what_can_be_h
         "site bench: the client can be on the launch node with the scheduler only, which is on rank0"
     )
     assert caught.value.then == "--set layout.scheduler=launch-node, or layout.client=rank0"
+
+
+def manifest(dask: str) -> dict[str, Any]:
+    return {"stack": {"packages": {"dask": dask}}}
+
+
+@pytest.mark.parametrize(
+    ("place", "device", "workloads", "dask", "refused"),
+    [
+        ("launch-node", "gpu", ["transpose-sum", "merge", "weak-frame-sort"], "2025.7.0", "merge, weak-frame-sort"),
+        ("own-set", "gpu", ["merge"], "2023.4.0", "merge"),
+        ("own-set", "gpu", ["merge"], "2023.3.2", ""),
+        ("own-set", "gpu", ["merge"], "2022.11.1", ""),
+        ("rank0", "gpu", ["merge"], "2025.7.0", ""),
+        ("launch-node", "cpu", ["merge"], "2025.7.0", ""),
+        ("launch-node", "gpu", ["transpose-sum", "mine.py:merge"], "2025.7.0", ""),
+    ],
+)
+def test_frames_on_gpus_with_a_scheduler_that_unpickles_without_one_are_refused(
+    place: str, device: str, workloads: list[str], dask: str, refused: str
+) -> None:
+    there = summit(scheduler=place)
+    if not refused:
+        check_graphs(there, device, workloads, {"1.19.0": manifest(dask)})
+        return
+    with pytest.raises(PlanRefusedError) as caught:
+        check_graphs(there, device, workloads, {"1.14.1": manifest("2022.3.0"), "1.19.0": manifest(dask)})
+    assert f"Dask {dask} (of 1.19.0) unpickles the graphs of {refused} in the scheduler" in str(caught.value)

@@ -31,6 +31,7 @@ from gpubench.plan.block_pods import check_packages
 from gpubench.plan.budget import MOST_BLOCKS, FirstPass
 from gpubench.plan.feasibility import resolve_arrangement, worker_memory
 from gpubench.plan.make import History, Request, make_plan
+from gpubench.plan.placement import check_graphs
 from gpubench.render.job import rendered
 from gpubench.render.planned import NODE_HALF, pack
 from gpubench.schedulers import LOCAL
@@ -192,6 +193,7 @@ def _request(wanted: Wanted, now: dt.datetime, seed: int, images: Mapping[str, F
     manifests = {spec: found[1] for spec, found in images.items() if found}
     check_packages(wanted.workloads, manifests)
     settled = settle(wanted, manifests)
+    check_graphs(settled.site, settled.site.device, [item.name for item in wanted.workloads], manifests)
     history = find_history(wanted.outputs, wanted.site.name, _shape(settled))
     if first := wanted.tried:
         reps = {item.params_id: item.reps for item in wanted.workloads}
