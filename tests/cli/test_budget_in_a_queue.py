@@ -90,13 +90,20 @@ def test_jobs_that_the_queue_takes_later_are_submitted_when_those_before_have_en
     assert watched == [["n1-1"], ["n1-1", "n2-1"]]
 
 
-def test_a_refused_job_says_how_to_go_on(queue: Queue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("taken", "way_on"), [(0, "see"), (1, "see; to submit what is missing")])
+def test_a_job_that_is_refused_after_others_says_how_to_go_on(
+    queue: Queue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int, way_on: str
+) -> None:
     """The words of PBS are from memory."""
+    submit = queue.submit
 
-    def refused(*_: object) -> str:
+    def limited_submit(directory: Path, environ: Mapping[str, str], after: Sequence[str] = ()) -> str:
+        if len(queue.budgets) < taken:
+            return submit(directory, environ, after)
         raise SchedulerError("qsub refuses job c-n1-1: qsub: would exceed queue generic's per-user limit", then="see")
 
-    monkeypatch.setattr(queue, "submit", refused)
+    monkeypatch.setattr(queue, "submit", limited_submit)
     with pytest.raises(SchedulerError, match="per-user limit") as caught:
         submit_jobs(begin(tmp_path / "c", two_sizes()), None)
-    assert f"when the submitted jobs have ended: gpubench submit --campaign {tmp_path}/c" in caught.value.then
+    assert caught.value.then.startswith(way_on)
+    assert caught.value.then.endswith(f"gpubench submit --campaign {tmp_path}/c" if taken else "see")
