@@ -41,11 +41,13 @@ class State:
         code: exit code of the first that failed; the ones behind it run nothing.
         reason: why nothing is run any more.
         told: whether rank 0 was told that this node has failed.
+        alone: rank 0 never came. Then this node fails the job, which would hold all nodes until its time is over.
     """
 
     code: int = EXIT_OK
     reason: str = ""
     told: bool = False
+    alone: bool = False
 
 
 def step(options: argparse.Namespace, main: Main) -> int:
@@ -99,7 +101,7 @@ def _arrive(state: State, spec: RunSpec, rank: int, deadline_s: float) -> None:
             met = rendezvous.meet(where, token, deadline, stop, rank=rank, order=BEFORE_THE_FIRST, facts={})
             state.reason = "" if met else "another pod of the job did not start in time"
         except RendezvousTimeoutError as error:
-            state.reason = str(error)
+            state.reason, state.alone = str(error), True
         state.code, state.told = (EXIT_NODE, True) if state.reason else (EXIT_OK, False)
     _say(state.reason or f"all {spec.nodes} nodes are here")
 
@@ -166,7 +168,7 @@ def _end(state: State, rank: int) -> int:
     _say(state.reason or "every run has ended")
     if rank == 0:
         _print_frames("*")  # the kubelet may have turned a log over between a run's lines and our look
-    return state.code if rank == 0 else EXIT_OK
+    return state.code if rank == 0 or state.alone else EXIT_OK
 
 
 def _say(text: str) -> None:
