@@ -101,12 +101,12 @@ def knows(word: str) -> bool:
 
 
 def compute_mode(word: str) -> str:
-    """``default``, ``exclusive-process`` or ``prohibited``; empty where NVML doesn't say it (parts of a GPU)."""
-    mode = ctypes.c_uint(0)
-    try:
-        device = device_of(word)
-    except NvmlError:
-        return ""
+    """``default``, ``exclusive-process`` or ``prohibited``; empty where NVML doesn't say it (parts of a GPU).
+
+    Raises:
+        NvmlError: there is no such GPU.
+    """
+    mode, device = ctypes.c_uint(0), device_of(word)
     failed = device.library.nvmlDeviceGetComputeMode(device.handle, ctypes.byref(mode))
     return "" if failed else _COMPUTE_MODES[mode.value]
 
