@@ -10,15 +10,18 @@ what was expected and what was seen, and everything raw stays in the folder: rec
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.gpu import steps
 from benchmarks.gpu.runs import Bench
+from gpubench.workloads import nvml
 
 
-def main() -> int:
-    """Run a half, print its table; exit code 1 where something else was seen than expected."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a half, print its table; exit code 1 where something else was seen than expected, 2 where nothing can run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
     parser.add_argument("half", choices=("first", "second", "pack"))
     parser.add_argument("folder", type=Path, help="where everything goes; the file, for pack")
@@ -27,17 +30,22 @@ def main() -> int:
     parser.add_argument("--ucx", default="1.22.0", help="what that Python's UCX says of itself")
     parser.add_argument("--gigabytes", type=float, default=80.0, help="memory of the GPU: sizes are shares of it")
     parser.add_argument("--only", nargs="+", default=[], help="names of steps")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     half = options.node_half.read_bytes() if options.node_half else packed()
     if options.half == "pack":
         options.folder.write_bytes(half)
         return 0
+    chosen = [step for step in steps.HALVES[options.half] if not options.only or step.__name__ in options.only]
+    if unknown := set(options.only) - {step.__name__ for step in chosen}:
+        parser.error(f"{options.half} has no step {', '.join(sorted(unknown))}")
+    if not nvml.devices() or shutil.which("nvidia-smi") is None:
+        parser.error("no GPU answers to NVML here, or there is no nvidia-smi")
+    if options.folder.exists():
+        parser.error(f"{options.folder} exists already: name a new folder")
     bench = Bench(options.folder, options.python, half, options.ucx, options.gigabytes)
     print("| step | expected | seen | |\n|---|---|---|---|", flush=True)
     failed = 0
-    for step in steps.HALVES[options.half]:
-        if options.only and step.__name__ not in options.only:
-            continue
+    for step in chosen:
         for expected, seen, is_so in step(bench):
             failed += not is_so
             print(f"| {step.__name__} | {expected} | {seen} | {'yes' if is_so else '**no**'} |", flush=True)

@@ -10,7 +10,7 @@ _UNUSED = re.compile(r"\bUCX\s+WARN\s+unused environment variables?: (.*)")
 _GROUP = re.compile(r"\b[a-z_]+\(([^()]+)(\)|$)")
 _CONFIGURATION = re.compile(r"\b(?:(self|intra-node|inter-node) )?cfg#\d+\b|\bep_cfg\[\d+\]:")
 _LANE = re.compile(r"\b([a-z][a-z0-9_]*)/\w")
-SELF, SAME_NODE, BETWEEN_NODES, UNKNOWN = "self", "intra-node", "inter-node", "unknown"
+SELF, SAME_NODE, UNKNOWN = "self", "intra-node", "unknown"
 SENT_FROM = {"cpu": "from host memory", "gpu": "from cuda"}
 """By device: how UCX calls the memory of the messages that matter."""
 
