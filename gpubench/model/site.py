@@ -69,7 +69,8 @@ class NeededTransports(Settings):
     """
 
     same_node: list[str] = pydantic.Field(default_factory=list)
-    """Between workers of one node, by the names of ``expect_transport``: ``cuda_ipc``, which uses NVLink."""
+    """Between workers of one node, by the names of ``expect_transport``: ``cuda_ipc``, which uses NVLink. Workers on
+    the CPU need none for GPU memory."""
     between_nodes: list[str] = pydantic.Field(default_factory=list)
     """Between workers of two nodes: ``rc_mlx5``, ``dc_mlx5``."""
 

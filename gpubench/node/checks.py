@@ -6,6 +6,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 from gpubench.node import ucx, ucx_log
 from gpubench.node.environment import ucx_variables
 from gpubench.spec import RunSpec
+from gpubench.spec.run import needed_on
 
 Facts = Mapping[str, Any]
 BY_GPUS = ("UCX_CUDA_COPY_MAX_REG_RATIO",)
@@ -192,7 +193,7 @@ def check_needed(
         CheckError: none of the needed transports is among the lanes of one of them.
     """
     for key, addresses in sorted(talked.items()):
-        needed = spec.need_transport.get(key, [])
+        needed = needed_on(spec.device, spec.need_transport.get(key, []))
         for address in addresses if needed else ():
             others = [lanes for peer, lanes in lanes_by_worker[address].items() if peer not in OTHER_PEERS[key]]
             could = ucx_log.transports(lane for lanes in others for lane in lanes)

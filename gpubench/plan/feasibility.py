@@ -17,6 +17,7 @@ from gpubench.model.quantities import format_bytes, spell_bytes
 from gpubench.model.site import Site
 from gpubench.model.text import counted, visible
 from gpubench.plan.block_design import ClusterShape, interleaved
+from gpubench.spec.run import needed_on
 from gpubench.spec.turns import INTERLEAVED
 from gpubench.workloads.catalogue import Shape, Workload
 
@@ -103,7 +104,8 @@ def check_needed_transports(request: Request, env: Mapping[str, str], who: str) 
         "same_node": max([*(request.workers or [layout.workers]), max(request.nodes) if layout.one_machine else 1]) > 1,
         "between_nodes": max(request.nodes) > 1 and not layout.one_machine,
     }
-    for key, names in (("same_node", needs.same_node), ("between_nodes", needs.between_nodes)):
+    for key, transports in (("same_node", needs.same_node), ("between_nodes", needs.between_nodes)):
+        names = needed_on(request.device, transports)
         if several[key] and names and all(name.startswith(begins) == is_left_out for name in names):
             without = f"UCX_TLS = {env['UCX_TLS']} leaves out {' and '.join(names)}"
             raise PlanRefusedError(

@@ -1,7 +1,7 @@
 """The run spec: everything that a node needs to know about one run, as one JSON file."""
 
 import dataclasses
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from gpubench.spec.plain import SpecError, content_id, from_plain, parse_object, to_json
 from gpubench.spec.turns import Turn, turns
@@ -20,6 +20,15 @@ PROCESS_DEFAULTS = {
     "OPENBLAS_NUM_THREADS": "1",
 }
 """What every process of a run gets unless site, image or variant say otherwise."""
+
+
+_OF_GPU_MEMORY = ("cuda", "gdr_copy")
+"""How UCX's transports for GPU memory begin."""
+
+
+def needed_on(device: str, transports: Sequence[str]) -> List[str]:
+    """Those of a site's needed transports that workers on a device can have: on the CPU none for GPU memory."""
+    return [name for name in transports if device == "gpu" or not name.startswith(_OF_GPU_MEMORY)]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -234,7 +234,9 @@ def test_a_process_without_a_lane_leaves_the_transport_unknown() -> None:
         check_transport(SPEC, {})
 
 
-NEEDS = run_spec(protocol="ucx", need_transport={"same_node": ["cuda_ipc"], "between_nodes": ["rc_mlx5", "dc_mlx5"]})
+NEEDS = run_spec(
+    device="gpu", protocol="ucx", need_transport={"same_node": ["cuda_ipc"], "between_nodes": ["rc_mlx5", "dc_mlx5"]}
+)
 WORKERS = {
     f"ucxx://{name}": {"name": name, "host": name[:2], "address": f"ucxx://{name}"} for name in ("n0a", "n0b", "n1a")
 }
@@ -278,6 +280,14 @@ def test_workers_that_sent_each_other_data_have_a_transport_that_the_site_needs_
     with pytest.raises(CheckError) as caught:
         check_needed(NEEDS, talked, WORKERS, lanes)
     assert str(caught.value).startswith(said)
+
+
+def test_workers_on_the_cpu_need_no_transport_for_gpu_memory() -> None:
+    lanes = {A: {"intra-node": ["posix/memory"]}, B: {"intra-node": ["posix/memory"]}}
+    talked = {"same_node": [A, B], "between_nodes": []}
+    check_needed(dataclasses.replace(NEEDS, device="cpu"), talked, WORKERS, lanes)
+    with pytest.raises(CheckError, match="the site needs cuda_ipc on the same node"):
+        check_needed(NEEDS, talked, WORKERS, lanes)
 
 
 def test_workers_that_sent_each_other_nothing_need_no_transport() -> None:

@@ -295,7 +295,6 @@ between_nodes = ["rc_mlx5", "dc_mlx5"]
         ("ib,cuda", [2], ""),
         ("rc_x,cuda", [2], ""),
         ("tcp,cuda_copy", [1], "cuda_ipc, of need_transport.same_node of the site"),
-        ("^cuda_ipc", [1], "cuda_ipc, of need_transport.same_node of the site"),
         ("tcp,cuda", [2], "rc_mlx5 and dc_mlx5, of need_transport.between_nodes of the site"),
         ("^ib", [2], "rc_mlx5 and dc_mlx5, of need_transport.between_nodes of the site"),
         ("rc_v,cuda", [2], "rc_mlx5 and dc_mlx5, of need_transport.between_nodes of the site"),
@@ -305,8 +304,12 @@ def test_a_ucx_tls_without_what_the_site_needs_is_refused(tls: str, nodes: list[
     profile = SITE.replace("one_machine = true", "").replace('UCX_TLS = "tcp"', f'UCX_TLS = "{tls}"') + NEEDS
     needing = Site.load(profile, "bench.toml")
     if not refused:
-        assert plan(site=needing, nodes=nodes, protocol="ucx")
+        assert plan(site=needing, nodes=nodes, protocol="ucx", device="gpu")
         return
     with pytest.raises(PlanRefusedError) as caught:
-        plan(site=needing, nodes=nodes, protocol="ucx")
+        plan(site=needing, nodes=nodes, protocol="ucx", device="gpu")
     assert f"UCX_TLS = {tls} leaves out {refused}" in str(caught.value)
+
+
+def test_workers_on_the_cpu_need_no_transport_for_gpu_memory() -> None:
+    assert plan(site=Site.load(SITE + NEEDS, "bench.toml"), nodes=[1], protocol="ucx", device="cpu")
