@@ -97,8 +97,11 @@ def _arrive(state: State, spec: RunSpec, rank: int, deadline_s: float) -> None:
             ranks = ", ".join(map(str, missing))
             state.reason = f"the pod of node rank {ranks} did not start within {deadline_s:.0f} s"
     else:
+        word_s = deadline_s + FINISH_S  # rank 0 may have come last, and waits as long as this node
         try:
-            met = rendezvous.meet(where, token, deadline, stop, rank=rank, order=BEFORE_THE_FIRST, facts={})
+            met = rendezvous.meet(
+                where, token, deadline, stop, rank=rank, order=BEFORE_THE_FIRST, facts={}, word_s=word_s
+            )
             state.reason = "" if met else "another pod of the job did not start in time"
         except RendezvousTimeoutError as error:
             state.reason, state.alone = str(error), True

@@ -110,6 +110,7 @@ def meet(
     rank: int,
     order: int,
     facts: Dict[str, Any],
+    word_s: float = 0.0,
 ) -> Optional[Connection]:
     """The connection to rank 0; None when rank 0 has finished this run.
 
@@ -121,6 +122,7 @@ def meet(
         rank: of this node.
         order: the run's place in its block; -1: before the first.
         facts: about this node.
+        word_s: seconds that rank 0, once connected, has for its first message, even beyond the deadline.
 
     Raises:
         RendezvousTimeoutError: rank 0 didn't show up, or the wait was stopped.
@@ -137,7 +139,7 @@ def meet(
         except OSError as error:  # the name doesn't resolve yet, or the port is closed
             why = str(error)
             return None
-        kind = _kind_of_first_message(connection, deadline, stop)
+        kind = _kind_of_first_message(connection, max(deadline, time.monotonic() + word_s), stop)
         if kind == FACTS:
             return connection
         connection.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -95,6 +96,19 @@ def test_a_node_that_finds_no_rank_0_waits_for_it_once_and_fails_the_job(tmp_pat
     ended = [end(pods.start(1, *words)) for words in steps]
     assert [code for code, _, _ in ended] == [0, 0, 40]
     assert all("rank 0 did not answer as localhost" in said for _, _, said in ended)
+
+
+def test_a_node_that_came_before_rank_0_hears_of_it_that_another_is_missing_and_does_not_fail_the_job(
+    tmp_path: Path,
+) -> None:
+    """Else Kubernetes ends rank 0's pod before the lines of all runs are in its log."""
+    pods = Pods(tmp_path, 3)
+    with socket.create_server(("localhost", pods.port)) as early:
+        first = pods.arrive(1, 3)
+        early.accept()[0].close()  # its time runs
+    assert [end(one)[0] for one in (first, pods.arrive(0, 3))] == [0, 0]
+    assert "another pod of the job did not start in time" in (tmp_path / "pod1" / "state.json").read_text()
+    assert [end(pods.start(rank, "end"))[0] for rank in (1, 0)] == [0, 40]
 
 
 def test_a_node_that_is_out_tells_rank_0_once_so_that_nobody_waits_for_it(tmp_path: Path) -> None:

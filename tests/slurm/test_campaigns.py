@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,20 @@ PLANTED = "planted-s3cr3t"
 def running(campaign: Path) -> bool:
     """Whether a run has taken a sample and isn't finished."""
     return any(not (path.parent / "run.json").exists() for path in campaign.glob("runs/*/samples.jsonl"))
+
+
+def until_running(login: Login, campaign: Path, env: Mapping[str, str] | None = None) -> None:
+    """Wait until a run is measured.
+
+    Raises:
+        TimeoutError: none is; it says how the jobs stand, and what they and the runs said.
+    """
+    try:
+        until(lambda: running(campaign), "a run")
+    except TimeoutError as error:
+        files = [path for kind in ("jobs/*/*", "runs/*/run.json") for path in sorted(campaign.glob(kind))]
+        said = [f"{path}: {path.read_text(errors='replace')[-2000:]}" for path in files if path.suffix != ".sh"]
+        raise TimeoutError("\n".join([str(error), login.run("status", campaign, code=4, env=env), *said])) from None
 
 
 def left_on(slurm: SlurmCluster) -> dict[str, list[str]]:
@@ -73,7 +88,7 @@ def test_a_killed_worker_fails_its_run_with_the_cause_and_the_next_runs_go_on(
 
     until(workers, "a worker")
     (worker,) = workers()  # known before the first sample: what is looked for afterwards may be over by then
-    until(lambda: running(campaign), "a run")
+    until_running(login, campaign)
     os.kill(worker, signal.SIGKILL)
     login.run("status", "--watch", campaign)
     failed, well = sorted(records(campaign).values(), key=lambda record: str(record["started_at"]))
@@ -99,7 +114,7 @@ def test_bench_waits_for_the_jobs_of_a_campaign_that_are_in_the_queue_and_judges
 def test_cancelling_accounts_for_every_run_and_leaves_no_process(slurm: SlurmCluster, login: Login) -> None:
     campaign = login.plan("--nodes", "2", reps=5000)
     login.run("submit", campaign)
-    until(lambda: running(campaign), "a run")
+    until_running(login, campaign)
     assert "is still running" in login.run("submit", "--campaign", campaign, code=2)
     assert f"jobs still wait or run: gpubench status --watch {campaign}" in login.run("status", campaign, code=4)
     assert login.run("cancel", campaign) == "job j001-n2: cancelled\n"

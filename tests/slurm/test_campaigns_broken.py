@@ -16,7 +16,7 @@ from tests.cli.campaigns import records
 from tests.slurm.campaigns import Login, job_ids
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.hosts import until
-from tests.slurm.test_campaigns import leave_no_process, left_on, running
+from tests.slurm.test_campaigns import leave_no_process, left_on, until_running
 
 pytestmark = pytest.mark.system
 
@@ -25,7 +25,7 @@ def test_a_lost_host_is_the_reason_of_lost_runs_and_resume_replaces_them(slurm: 
     campaign = login.plan("--nodes", "2", reps=60)
     login.run("submit", campaign)
     number = job_ids(campaign)["j001-n2"]
-    until(lambda: running(campaign), "a run")
+    until_running(login, campaign)
     slurm.crash("n2")
     try:
         assert slurm.job(number)["NodeList"] == "n[1-2]"
@@ -84,7 +84,7 @@ def test_a_job_that_slurm_ends_at_its_limit_is_said_so_and_its_runs_are_planned_
 ) -> None:
     campaign = login.plan("--nodes", "2", reps=5000)
     login.run("submit", campaign)
-    until(lambda: running(campaign), "a run")
+    until_running(login, campaign)
     number = job_ids(campaign)["j001-n2"]
     (script,) = (pid for pid, line in slurm.processes_on("n1").items() if "slurm_script" in line)
     os.kill(script, signal.SIGSTOP)  # hears no warning

@@ -20,7 +20,7 @@ from tests.conftest import need
 from tests.slurm.campaigns import Login, job_ids
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.hosts import until
-from tests.slurm.test_campaigns import leave_no_process, running
+from tests.slurm.test_campaigns import leave_no_process, until_running
 
 pytestmark = pytest.mark.system
 RUNTIMES = ["pyxis", "enroot"]
@@ -72,7 +72,7 @@ def test_a_job_that_is_warned_of_its_end_leaves_a_record_from_inside_the_contain
 ) -> None:
     campaign = user.plan("--runtime", runtime, "--nodes", "2", reps=5000, pyxis=True)
     user.run("submit", campaign, pyxis=True)
-    until(lambda: running(campaign), "a run")
+    until_running(user, campaign)
     number = job_ids(campaign)["j001-n2"]
     slurm.say("scancel", "--batch", "--signal=TERM", number)  # as --signal=B:TERM@ does
     slurm.wait_job(number)
@@ -141,7 +141,7 @@ def test_what_a_killed_job_left_on_its_nodes_is_listed_and_removed(
 ) -> None:
     campaign = user.plan("--runtime", runtime, "--nodes", "2", reps=5000, pyxis=True)
     user.run("submit", campaign, pyxis=True)
-    until(lambda: running(campaign), "a run")
+    until_running(user, campaign)
     first = job_ids(campaign)["j001-n2"]
     slurm.say("scancel", "--signal=KILL", "--full", first)
     slurm.wait_job(first)

@@ -17,7 +17,7 @@ from tests.cli.campaigns import records
 from tests.slurm.campaigns import Login, job_ids
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.hosts import until
-from tests.slurm.test_campaigns import leave_no_process, left_on, running
+from tests.slurm.test_campaigns import leave_no_process, left_on, until_running
 
 pytestmark = pytest.mark.system
 SSH = ("--set", "launcher=ssh")
@@ -36,7 +36,8 @@ def started(slurm: SlurmCluster, login: Login, path: Mapping[str, str]) -> tuple
     """A campaign on two nodes whose first run is taking samples, and its job's number."""
     campaign = login.plan(*SSH, "--nodes", "2", reps=5000)
     login.run("submit", campaign, env=path)
-    until(lambda: running(campaign) and len(left_on(slurm)) == 2, "a run")
+    until_running(login, campaign, path)
+    until(lambda: len(left_on(slurm)) == 2, "its processes")
     return campaign, job_ids(campaign)["j001-n2"]
 
 

@@ -21,7 +21,7 @@ from tests.pbs.cluster import PbsCluster
 from tests.slurm.campaigns import UCX, Login, job_ids
 from tests.slurm.cluster import STAND_INS, SlurmCluster
 from tests.slurm.hosts import until
-from tests.slurm.test_campaigns import leave_no_process, left_on, running
+from tests.slurm.test_campaigns import leave_no_process, left_on, until_running
 
 pytestmark = pytest.mark.system
 SITE = ("--set", "scheduler=pbs", "--set", "launcher=ssh")
@@ -49,7 +49,8 @@ def started(slurm: SlurmCluster, login: Login, variables: Mapping[str, str], *wo
     """A campaign on two nodes whose first run is taking samples."""
     campaign = login.plan(*SITE, "--nodes", "2", *words, reps=5000)
     login.run("submit", campaign, env=variables)
-    until(lambda: running(campaign) and len(left_on(slurm)) == 2, "a run")
+    until_running(login, campaign, variables)
+    until(lambda: len(left_on(slurm)) == 2, "its processes")
     return campaign
 
 

@@ -18,8 +18,7 @@ from tests.cli.test_clock_steps import SOURCE
 from tests.conftest import need
 from tests.slurm.campaigns import UCX, Login
 from tests.slurm.cluster import SlurmCluster
-from tests.slurm.hosts import until
-from tests.slurm.test_campaigns import leave_no_process, running
+from tests.slurm.test_campaigns import leave_no_process, until_running
 
 pytestmark = pytest.mark.system
 AHEAD_S = 300
@@ -67,7 +66,7 @@ def test_what_an_ordinary_user_runs_under_any_umask_is_writable_for_nobody_else_
     nobody.under(umask)
     campaign = nobody.plan("--nodes", "2", reps=5000)
     nobody.run("submit", campaign)
-    until(lambda: running(campaign), "a run")
+    until_running(nobody, campaign)
     (meeting,) = campaign.glob("runs/.rendezvous-*")
     assert of(meeting) == 0o600
     token = json.loads(meeting.read_text())["token"]

@@ -14,7 +14,7 @@ from tests.node.test_admission import ANSWER, CLIENT, INTRUDER
 from tests.slurm.campaigns import Login
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.hosts import Host, until
-from tests.slurm.test_campaigns import leave_no_process, running
+from tests.slurm.test_campaigns import leave_no_process, running, until_running
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.system, pytest.mark.long]
 def test_nobody_on_another_host_gets_into_a_run(protocol: str, scheme: str, slurm: SlurmCluster, login: Login) -> None:
     campaign = login.plan("--nodes", "2", "--protocol", protocol, reps=100_000)
     login.run("submit", campaign)
-    until(lambda: running(campaign), "a run")
+    until_running(login, campaign)
     nodes = slurm.hosts["n1"], slurm.hosts["n2"]
     until(
         lambda: all(len(python_listens(node)) >= count for node, count in zip(nodes, (3, 1), strict=True)),
