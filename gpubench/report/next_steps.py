@@ -10,6 +10,7 @@ from gpubench.render.environment import words
 from gpubench.report import labels
 from gpubench.report.inputs import ReportInputs
 from gpubench.stats.verdict import Verdict
+from gpubench.store.accounting import missing_runs
 
 _OPEN = "More blocks would not decide what is inconclusive: the reason stands beside each verdict."
 _MOST_BLOCKS = 100
@@ -48,14 +49,7 @@ def _block_s(inputs: ReportInputs) -> float:
 
 
 def _repair(inputs: ReportInputs) -> Iterator[NextStep]:
-    replaced = {one.block.replaces for one in inputs.outcomes}
-    missing = [
-        one
-        for one in inputs.outcomes
-        if one.status in ("lost", "pending")
-        and one.block.block not in replaced
-        and not inputs.plan.skip_reason(one.job.nodes, one.run.variant)
-    ]
+    missing = missing_runs(inputs.plan, inputs.outcomes)
     if missing:
         blocks = len({one.block.block for one in missing})
         price = format_seconds(blocks * _block_s(inputs))

@@ -390,8 +390,6 @@ OURS = "GPUBENCH_"
 """Begins every name by which a script, or what it starts, can be told something else than the plan says."""
 BLOCKS = "GPUBENCH_BLOCKS"
 BUDGET = "GPUBENCH_BUDGET"
-OVER_BUDGET = "no time left in the budget"
-"""How the reason of a run begins whose block the script didn't begin for that."""
 
 
 def call(

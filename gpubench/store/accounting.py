@@ -2,17 +2,19 @@
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gpubench.errors import DataError
-from gpubench.model.plan import PlannedBlock, PlannedJob, PlannedRun
+from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.text import counted
 from gpubench.spec import RunRecord
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records, RunDirectory, run_directories
 
 PENDING = "pending"
+OVER_BUDGET = "no time left in the budget"
+"""How the reason of a run begins whose block the job script didn't begin for that."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +50,28 @@ class Accounting:
     def complete(self) -> bool:
         """Whether every planned run is ``ok``."""
         return all(outcome.status == "ok" for outcome in self.outcomes)
+
+
+def over_budget(outcome: RunOutcome) -> bool:
+    """Whether the budget left no time for the run's block."""
+    return outcome.status == "skipped" and outcome.reason.startswith(OVER_BUDGET)
+
+
+def missing_runs(plan: Plan, outcomes: Sequence[RunOutcome]) -> list[RunOutcome]:
+    """The runs that ``bench --campaign`` would repeat or wait for.
+
+    A failed run has ended, and is a finding. Not missing is what was planned to be skipped, what the budget left no
+    time for, and what a later block replaces.
+    """
+    replaced = {outcome.block.replaces for outcome in outcomes}
+    return [
+        outcome
+        for outcome in outcomes
+        if outcome.status not in ("ok", "failed")
+        and not over_budget(outcome)
+        and outcome.block.block not in replaced
+        and not plan.skip_reason(outcome.job.nodes, outcome.run.variant)
+    ]
 
 
 def run_warnings(outcomes: Iterable[RunOutcome]) -> list[str]:

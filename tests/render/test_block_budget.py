@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from gpubench.schedulers.batch import BLOCKS, BUDGET, OVER_BUDGET, inherited
+from gpubench.schedulers.batch import BLOCKS, BUDGET, inherited
+from gpubench.store.accounting import OVER_BUDGET
 from tests.conftest import ROOT
 
 GOLDEN = ROOT / "tests" / "golden"

@@ -18,6 +18,7 @@ from gpubench.report.inputs import ReportInputs
 from gpubench.report.next_steps import next_steps
 from gpubench.report.page import MOST, tiles
 from gpubench.report.verdicts import anchor
+from gpubench.store.accounting import OVER_BUDGET
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +91,8 @@ def test_of_many_workloads_those_with_a_finding_keep_their_tile(tmp_path: Path) 
 def test_what_to_do_next_names_commands_with_their_price(story: ReportInputs, troubled: ReportInputs) -> None:
     (cause,) = next_steps(story)
     assert cause.command == "gpubench diff 1.17.0 1.19.0 out/c"
-    more, *others = next_steps(troubled)
+    repair, more, *others = next_steps(troubled)
+    assert repair.command == "gpubench bench --campaign 'out/a b'"
     assert more.command == "gpubench bench --campaign 'out/a b' --blocks +5"
     assert re.fullmatch(r"about \S+, would decide message 1 KiB \(1\.19\.0\)", more.why)
     assert others[0].command == "gpubench bench --campaign 'out/a b' --blocks +68"
@@ -102,11 +104,12 @@ def test_missing_runs_come_first_and_a_decided_campaign_needs_none(tmp_path: Pat
     first, *_ = next_steps(dataclasses.replace(reports.collect(reports.empty(tmp_path / "c")), target="d"))
     assert first.command == "gpubench bench --campaign d"
     assert first.why.startswith("24 runs are missing: about ")
-    outcomes = [dataclasses.replace(one, status="skipped") for one in story.outcomes]
+    outcomes = [dataclasses.replace(one, status="skipped", reason=f"{OVER_BUDGET}: 9 s") for one in story.outcomes]
     outcomes[0] = dataclasses.replace(outcomes[0], status="lost", record=None)
+    outcomes[1] = dataclasses.replace(outcomes[1], reason="a node can't be used", record=None)
     first, *_ = next_steps(dataclasses.replace(story, outcomes=outcomes))
     block_s = len(story.plan.places) * story.plan.time.block_s  # as planned: skipped runs don't say how long one takes
-    assert first.why == f"1 run is missing: about {format_seconds(block_s)}"
+    assert first.why == f"2 runs are missing: about {format_seconds(block_s)}"
     calm = [one for one in story.verdicts if one.verdict == "equivalent"]
     (step,) = next_steps(dataclasses.replace(story, verdicts=calm))
     assert (step.command, step.why) == ("", "Nothing has to be run: every comparison is decided.")

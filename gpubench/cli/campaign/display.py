@@ -21,9 +21,8 @@ from gpubench.model.plan import Plan
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.schedulers import JobState, submitted
-from gpubench.schedulers.batch import OVER_BUDGET
 from gpubench.spec.records import LOGS_FILE
-from gpubench.store.accounting import PENDING, Accounting, RunOutcome, run_warnings
+from gpubench.store.accounting import PENDING, Accounting, RunOutcome, missing_runs, over_budget, run_warnings
 from gpubench.store.campaign import PLAN_FILE, Campaign
 
 if TYPE_CHECKING:
@@ -187,15 +186,7 @@ def require_complete(campaign: Campaign, accounting: Accounting, states: Mapping
     Args:
         states: of the jobs, where they were asked for: runs of one that waits or runs may come by themselves.
     """
-    replaced = {block.replaces for job in campaign.jobs for block in job.blocks}
-    missing = [
-        outcome
-        for outcome in accounting.outcomes
-        if outcome.status not in ("ok", "failed")
-        and not _is_over_budget(outcome)
-        and outcome.block.block not in replaced
-        and not campaign.plan.skip_reason(outcome.job.nodes, outcome.run.variant)
-    ]
+    missing = missing_runs(campaign.plan, accounting.outcomes)
     if missing:
         first = missing[0]
         raise IncompleteError(
@@ -212,11 +203,7 @@ def require_complete(campaign: Campaign, accounting: Accounting, states: Mapping
 
 def not_begun(accounting: Accounting) -> int:
     """How many blocks the budget left no time for: their runs aren't missing, and can be run later."""
-    return len({outcome.block.block for outcome in accounting.outcomes if _is_over_budget(outcome)})
-
-
-def _is_over_budget(outcome: RunOutcome) -> bool:
-    return outcome.status == "skipped" and outcome.reason.startswith(OVER_BUDGET)
+    return len({outcome.block.block for outcome in accounting.outcomes if over_budget(outcome)})
 
 
 def _way_on(campaign: Campaign, missing: Sequence[RunOutcome], states: Mapping[str, JobState]) -> str:
