@@ -1,4 +1,4 @@
-"""Write the pages that are made from the code: commands, keys of site and suite files, their JSON Schemas.
+"""Write the pages that are made from the code: commands, columns, keys of site and suite files, their JSON Schemas.
 
 ``make docs`` runs it; ``tests/docs/test_generated_pages.py`` fails where a page is out of date. A key's description is
 the docstring below it in its class.
@@ -23,6 +23,7 @@ from gpubench.cli.app import application
 from gpubench.model import site, suite
 from gpubench.model.base import Settings
 from gpubench.plan.adapter_combinations import VALID
+from gpubench.spec.columns import COLUMNS
 
 FOLDER = Path(__file__).resolve().parent
 MADE = "<!-- Made by docs/generate.py (make docs) from {}. Change that, not this page. -->\n\n"
@@ -47,6 +48,7 @@ def pages() -> dict[str, str]:
         "commands.md": "".join(_commands()),
         "site-keys.md": "".join(_keys_page("site", site_schema, "gpubench/model/site.py", _SITE)),
         "suite-keys.md": "".join(_keys_page("suite", suite_schema, "gpubench/model/suite.py", _SUITE)),
+        "columns.md": "".join(_columns_page()),
         "schemas/site.json": json.dumps(site_schema, indent=1) + "\n",
         "schemas/suite.json": json.dumps(suite_schema, indent=1) + "\n",
     }
@@ -63,6 +65,26 @@ _SUITE = (
     "[workloads](workloads.md) have parameters of their own; `gpubench suites list NAME` lists those of one. "
     "JSON Schema: [schemas/suite.json](schemas/suite.json).\n\n"
 )
+
+
+# --- columns ------------------------------------------------------------------------------------------------------
+
+
+def _columns_page() -> Iterator[str]:
+    yield "# Columns of the table of samples\n\n"
+    yield MADE.format("gpubench/spec/columns.py")
+    yield (
+        "`results.parquet`, an exported table and an import have one row for each repetition, with these columns. A "
+        "line of `samples.jsonl` has the columns of a sample, and `workload`, `backend` and `params_id`. A table of "
+        "your own for [`gpubench compare`](ci.md#judge-your-own-timings) needs the columns marked *needed*; those "
+        "marked *taken* are used if it has them. Every other column can tell cells apart (`--by`).\n\n"
+    )
+    yield "| column | type | fact of | meaning | unit | `compare` |\n|---|---|---|---|---|---|\n"
+    for column in COLUMNS:
+        meaning = column.meaning if column.required else f"{column.meaning}; absent where it can't be read"
+        words = f": {', '.join(f'`{word}`' for word in column.words)}" if column.words else ""
+        cells = (column.of, f"{meaning}{words}", column.unit, column.compare)
+        yield f"| `{column.name}` | {column.type} | {' | '.join(cells)} |\n"
 
 
 # --- keys ---------------------------------------------------------------------------------------------------------

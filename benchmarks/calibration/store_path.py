@@ -30,7 +30,7 @@ from gpubench.model.site import Layout, Site
 from gpubench.node.run import take_result
 from gpubench.plan.block_design import plan_block
 from gpubench.plan.make import Request, make_plan
-from gpubench.spec import RunRecord, SampleLine, WorkloadSpec
+from gpubench.spec import RunRecord, WorkloadSpec
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import RUN_RECORD, workload_record
 from gpubench.stats.question import Decision, Question
@@ -167,17 +167,17 @@ class _Writer:
         for number, wall_s in enumerate([10.0, *times]):
             append_sample(
                 path,
-                SampleLine(
-                    workload=planned.name,
-                    backend=planned.backend,
-                    params_id=planned.params_id,
-                    rep=max(number - 1, 0),
-                    warmup=number == 0,
-                    wall_s=wall_s,
-                    bytes=0,
-                    answer="ok",
-                    started_at=self.clock.isoformat(timespec="microseconds"),
-                ),
+                {
+                    "workload": planned.name,
+                    "backend": planned.backend,
+                    "params_id": planned.params_id,
+                    "rep": max(number - 1, 0),
+                    "warmup": number == 0,
+                    "wall_s": wall_s,
+                    "bytes": 0,
+                    "answer": "ok",
+                    "started_at": self.clock.isoformat(timespec="microseconds"),
+                },
             )
             self.clock += dt.timedelta(seconds=wall_s)
 

@@ -17,7 +17,8 @@ import distributed
 
 from benchmarks.rounds import machine
 from benchmarks.task_rate.ratios import ratio
-from gpubench.spec import SampleLine, WorkloadSpec
+from gpubench.spec import WorkloadSpec
+from gpubench.spec.columns import Sample
 from gpubench.workloads import families
 from gpubench.workloads.base import Measurement, WorkloadContext
 from gpubench.workloads.catalogue import CATALOGUE
@@ -55,7 +56,7 @@ def _ways(context: WorkloadContext, name: str, reps: int) -> dict[str, Way]:
         return statistics.fmean(times[1:]), time.perf_counter() - began
 
     def measured(recorded: bool, counters: Counters | None = None) -> tuple[float, float]:
-        began, lines = time.perf_counter(), list[SampleLine]()
+        began, lines = time.perf_counter(), list[Sample]()
         measurement = new(dataclasses.replace(context, counters=counters))
         measurement.uses_transfer_log = recorded
         result = measure(
@@ -64,8 +65,8 @@ def _ways(context: WorkloadContext, name: str, reps: int) -> dict[str, Way]:
             lines.append,
         )
         assert result.status == "ok", result.reason
-        assert all((line.cpu_s is None) == (counters is None) for line in lines), lines
-        return statistics.fmean(line.wall_s for line in lines if not line.warmup), time.perf_counter() - began
+        assert all((line["cpu_s"] is None) == (counters is None) for line in lines), lines
+        return statistics.fmean(line["wall_s"] for line in lines if not line["warmup"]), time.perf_counter() - began
 
     return {
         "bare": bare,

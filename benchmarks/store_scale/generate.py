@@ -21,7 +21,7 @@ from gpubench.model.plan import (
     TimeModel,
 )
 from gpubench.model.site import Layout, Site
-from gpubench.spec import RunRecord, SampleLine, WorkloadRecord, WorkloadSpec
+from gpubench.spec import RunRecord, WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import content_id, to_plain
 from gpubench.spec.records import LINKS_FILE, LOGS_FILE, PROVENANCE_FILE, RUN_FILE, RUN_RECORD
 from gpubench.store.campaign import Campaign
@@ -150,17 +150,17 @@ def _write(
         for rep in range(-1, planned.reps):
             wall_s = WORKLOADS[planned.name] * noise * random_.lognormvariate(0, 0.03)
             clock += dt.timedelta(seconds=wall_s)
-            line = SampleLine(
-                workload=planned.name,
-                backend=planned.backend,
-                params_id=planned.params_id,
-                rep=max(rep, 0),
-                warmup=rep < 0,
-                wall_s=wall_s,
-                bytes=48_000_000,
-                answer="ok",
-                started_at=clock.isoformat(timespec="microseconds"),
-            )
+            line = {
+                "workload": planned.name,
+                "backend": planned.backend,
+                "params_id": planned.params_id,
+                "rep": max(rep, 0),
+                "warmup": rep < 0,
+                "wall_s": wall_s,
+                "bytes": 48_000_000,
+                "answer": "ok",
+                "started_at": clock.isoformat(timespec="microseconds"),
+            }
             lines.append(line)
     append_sample(path, *lines)
     links = [json.loads(line) for line in (REAL / LINKS_FILE).read_text().splitlines()]

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.merge.samples import LEAST_S, MOST_REPS, MOST_S
 from gpubench.model.text import counted, from_cell
+from gpubench.spec.columns import COLUMNS
 
 _DECIMAL = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _NUMBER_OR_NOTHING = re.compile(rf"({_DECIMAL.pattern}|\s*[+-]?(nan|inf)?\s*)", re.ASCII | re.IGNORECASE)
@@ -64,6 +64,12 @@ class Row:
     bytes: int | None = None
     answer: str = "unchecked"
     documents: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+ROW_COLUMNS = {
+    column.name: column for column in COLUMNS if column.name in {field.name for field in dataclasses.fields(Row)}
+}
+"""The columns of the table that a row fills."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,17 +138,12 @@ def whole(value: Any) -> int | None:
 
 def impossible(row: Row) -> str:
     """Why a row can't be a measurement, or can't be stored in our table; empty if it can."""
-    if not LEAST_S < row.wall_s < MOST_S:
-        return f"{row.wall_s:g} s is no time of a measurement"
-    if row.wall_se is not None and not 0 <= row.wall_se < MOST_S:
-        return f"{row.wall_se:g} s is no standard error"
     if row.date is not None and not FIRST_DAY <= row.date <= LAST_DAY:
         return f"{row.date} is no day of a measurement"
-    counts = ("workers", "nodes", "workers_per_node", "threads_per_worker", "rep", "reps")
-    for name, most in (*((name, MOST_REPS) for name in counts), ("bytes", 2**63)):
+    for name, column in ROW_COLUMNS.items():
         value = getattr(row, name)
-        if value is not None and not 0 <= value < most:
-            return f"{name} = {value} is no count"
+        if column.range != (None, None) and value is not None and (fault := column.fault(value)):
+            return fault
     return ""
 
 

@@ -16,10 +16,11 @@ import polars as pl
 from gpubench import __version__
 from gpubench.errors import DataError, UsageError
 from gpubench.files import reading, write_atomically
-from gpubench.importers.base import Duplicate, Format, Refused, Row, impossible, plain_version
-from gpubench.merge.samples import OPTIONAL
-from gpubench.merge.table import COLUMNS, parquet
+from gpubench.importers.base import ROW_COLUMNS, Duplicate, Format, Refused, Row, impossible, plain_version
+from gpubench.merge.samples import POLARS
+from gpubench.merge.table import parquet
 from gpubench.model.text import counted
+from gpubench.spec.columns import COLUMNS
 from gpubench.spec.plain import canonical, content_id, parse_json
 from gpubench.store.packs import Pack
 from gpubench.store.rundirs import is_temporary
@@ -269,36 +270,8 @@ def _with(row: Row, variant: str | None, date: dt.date | None) -> Row:
     )
 
 
-IMPORTED_COLUMNS: dict[str, pl.DataType] = {
-    **{name: kind for name, kind in COLUMNS.items() if name not in OPTIONAL},
-    "date": pl.Date(),
-    "workers": pl.Int32(),
-    "reps": pl.Int32(),
-    "wall_se": pl.Float64(),
-    "file": pl.String(),
-    "line": pl.Int32(),
-    "extra": pl.String(),
-}
-"""Our columns, less what only our own runs read, and seven more: ``wall_s`` may be a mean of ``reps`` with its standard
-error, ``workers`` are those of the whole cluster, ``extra`` every field of the source as JSON. ``block``, ``job`` and
-``order`` are always null."""
-
-_OURS = ("variant", "ucx_version", "protocol", "device", "nodes", "workers_per_node", "threads_per_worker", "workload")
-_TOO = (
-    "backend",
-    "rep",
-    "warmup",
-    "wall_s",
-    "bytes",
-    "answer",
-    "started_at",
-    "run",
-    "date",
-    "workers",
-    "reps",
-    "wall_se",
-)
-_PLACE = ("file", "line")
+IMPORTED_COLUMNS: dict[str, pl.DataType] = {column.name: POLARS[column.type] for column in COLUMNS if column.required}
+"""All columns, less what only our own runs read. ``block``, ``job`` and ``order`` are always null."""
 
 
 def settle(rows: Iterable[Row]) -> tuple[list[Row], list[Refused]]:
@@ -332,7 +305,7 @@ def frame(rows: Iterable[Row], site: str | None, name: str) -> pl.DataFrame:
     plain = [
         {
             **dict.fromkeys(IMPORTED_COLUMNS),
-            **{column: getattr(row, column) for column in (*_OURS, *_TOO, *_PLACE)},
+            **{name: getattr(row, name) for name in ROW_COLUMNS},
             "campaign": name,
             "site": site,
             "params": canonical(dict(row.params)).decode(),

@@ -16,19 +16,26 @@ import polars as pl
 
 from gpubench.errors import DataError
 from gpubench.files import reading
-from gpubench.spec import RunRecord, SampleLine
+from gpubench.spec import RunRecord, columns
+from gpubench.spec.columns import ANSWERS, OF_WHAT, SAMPLE_COLUMNS, Column, Sample
 from gpubench.spec.plain import parse_json
-from gpubench.spec.records import ANSWERS, WorkloadRecord
+from gpubench.spec.records import WorkloadRecord
 from gpubench.store.rundirs import read_bytes
 
-_FIELDS = frozenset(field.name for field in dataclasses.fields(SampleLine))
-OPTIONAL = ("cpu_s", "energy_j", "throttle")
-"""Those that stand in a line where they could be read."""
-MOST_COST, MOST_MASK = 1e15, 2**63
-MOST_REPS = 2**31
-"""The table's column of them is this narrow."""
-LEAST_S, MOST_S = 0.0, 1e8
-"""No repetition takes no time, and none three years."""
+POLARS = {
+    columns.TEXT: pl.String(),
+    columns.JSON: pl.String(),
+    columns.COUNT: pl.Int32(),
+    columns.WHOLE: pl.Int64(),
+    columns.NUMBER: pl.Float64(),
+    columns.FLAG: pl.Boolean(),
+    columns.MOMENT: pl.Datetime("us", "UTC"),
+    columns.DAY: pl.Date(),
+}
+"""The types of the table's columns."""
+OPTIONAL = tuple(name for name, column in SAMPLE_COLUMNS.items() if not column.required)
+"""Columns that stand in a line where they could be read."""
+_FIELDS = {*OF_WHAT, *SAMPLE_COLUMNS}
 FIRST_DAY, LAST_DAY = dt.datetime(2000, 1, 1, tzinfo=dt.UTC), dt.datetime(2100, 1, 1, tzinfo=dt.UTC)
 """Between them every repetition begins: what stands in a record was never taken from a calendar of other times."""
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -65,7 +72,7 @@ class FinishedRun:
 class ParsedLines:
     """Samples with ``started_at`` as microseconds since 1970 (UTC), and what was wrong with the other lines."""
 
-    samples: list[tuple[SampleLine, int]] = dataclasses.field(default_factory=list)
+    samples: list[tuple[Sample, int]] = dataclasses.field(default_factory=list)
     warnings: list[str] = dataclasses.field(default_factory=list)
     errors: list[DataError] = dataclasses.field(default_factory=list)
 
@@ -93,32 +100,19 @@ def parse_samples(text: str, source: str, known: Mapping[str, WorkloadRecord]) -
     return parsed
 
 
-def _sample(plain: object, known: Mapping[str, WorkloadRecord]) -> tuple[SampleLine, int]:
+def _sample(plain: object, known: Mapping[str, WorkloadRecord]) -> tuple[Sample, int]:
     if not isinstance(plain, dict) or not _FIELDS.difference(OPTIONAL) <= plain.keys() <= _FIELDS:
         needed = " ".join(sorted(_FIELDS.difference(OPTIONAL)))
         raise ValueError(f"not a sample with exactly the fields {needed}, and maybe {' '.join(OPTIONAL)}")
-    line = SampleLine(**plain)
-    if line.params_id not in known:
-        raise ValueError(f"params_id {line.params_id} is no workload of this run's record")
-    if (line.workload, line.backend) != (known[line.params_id].workload, known[line.params_id].backend):
-        raise ValueError(f"{line.workload} by {line.backend} isn't the workload of params_id {line.params_id}")
-    if line.answer not in ANSWERS or not isinstance(line.warmup, bool):
-        raise ValueError("answer or warmup is not one of the known values")
-    if not (_is_count(line.rep, below=MOST_REPS) and _is_count(line.bytes, below=2**63)):
-        raise ValueError(f"rep and bytes must be whole numbers from 0 to {MOST_REPS - 1} and {2**63 - 1}")
-    if isinstance(line.wall_s, bool) or not isinstance(line.wall_s, int | float) or not LEAST_S < line.wall_s < MOST_S:
-        raise ValueError(f"wall_s = {line.wall_s} is no duration")
-    for name in ("cpu_s", "energy_j"):
-        cost = getattr(line, name)
-        if name in plain and (isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < MOST_COST):
-            raise ValueError(f"{name} = {cost} is no cost")
-    if "throttle" in plain and not _is_count(line.throttle, below=MOST_MASK):
-        raise ValueError(f"throttle = {line.throttle} is no set of bits")
-    return line, _microseconds(line.started_at)
-
-
-def _is_count(value: object, below: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < below
+    workload, backend, params_id = (plain[name] for name in OF_WHAT)
+    if params_id not in known:
+        raise ValueError(f"params_id {params_id} is no workload of this run's record")
+    if (workload, backend) != (known[params_id].workload, known[params_id].backend):
+        raise ValueError(f"{workload} by {backend} isn't the workload of params_id {params_id}")
+    for name, column in SAMPLE_COLUMNS.items():
+        if name in plain and (fault := column.fault(plain[name])):
+            raise ValueError(fault)
+    return plain, _microseconds(plain["started_at"])
 
 
 def _microseconds(text: str) -> int:
@@ -129,21 +123,13 @@ def _microseconds(text: str) -> int:
     return (moment - _EPOCH) // _MICROSECOND
 
 
+_WIDE = {columns.COUNT: pl.Int64(), columns.MOMENT: pl.String()}
+"""How a line is read, so that what is too large for the table, or no time, is seen."""
 LINE: dict[str, pl.DataType] = {
-    "workload": pl.String(),
-    "backend": pl.String(),
-    "params_id": pl.String(),
-    "rep": pl.Int64(),
-    "warmup": pl.Boolean(),
-    "wall_s": pl.Float64(),
-    "bytes": pl.Int64(),
-    "answer": pl.String(),
-    "started_at": pl.String(),
-    "cpu_s": pl.Float64(),
-    "energy_j": pl.Float64(),
-    "throttle": pl.Int64(),
+    **dict.fromkeys(OF_WHAT, pl.String()),
+    **{name: _WIDE.get(column.type, POLARS[column.type]) for name, column in SAMPLE_COLUMNS.items()},
 }
-"""Fields of ``SampleLine`` and their types."""
+"""Fields of a line and their types."""
 _MOMENT = "%Y-%m-%dT%H:%M:%S%.f%:z"
 FILE, AT = "file", "at"
 _LINE_OF_FILE = {**LINE, "started_at": pl.Datetime("us", "UTC"), FILE: pl.String()}
@@ -219,14 +205,10 @@ def _placed(lines: pl.LazyFrame, places: pl.LazyFrame, known: Mapping[str, pl.En
 
 def _whole(lines: pl.DataFrame, pairs: Mapping[str, int]) -> set[str]:
     """The files whose lines polars reads as samples without a further field; ``pairs``: count of ``":`` in each."""
-    is_sample = (
-        ~pl.any_horizontal(pl.exclude(OPTIONAL).is_null())
-        & pl.col("rep").is_between(0, MOST_REPS, closed="left")
-        & (pl.col("bytes") >= 0)
-        & pl.col("wall_s").is_between(LEAST_S, MOST_S, closed="none")
-        & pl.col("started_at").is_between(FIRST_DAY, LAST_DAY, closed="left")
-        & pl.all_horizontal(pl.col("cpu_s", "energy_j").is_between(0, MOST_COST, closed="left")).fill_null(value=True)
-        & (pl.col("throttle") >= 0).fill_null(value=True)
+    is_sample = pl.all_horizontal(
+        *map(_is_sound, SAMPLE_COLUMNS.values()),
+        pl.col("started_at").is_between(FIRST_DAY, LAST_DAY, closed="left"),
+        pl.col(AT).is_not_null(),
     )
     fields = (len(LINE) - len(OPTIONAL)) * pl.len() + pl.sum_horizontal(pl.col(OPTIONAL).count())
     files = lines.group_by(FILE).agg(is_sample.all().alias("whole"), fields.alias("fields")).filter("whole")
@@ -234,11 +216,23 @@ def _whole(lines: pl.DataFrame, pairs: Mapping[str, int]) -> set[str]:
     return {file for file, count in files.select(FILE, "fields").iter_rows() if count == pairs[file]}
 
 
+def _is_sound(column: Column) -> pl.Expr:
+    """Whether the values can stand in the column; a time has bounds of its own."""
+    least, most = column.range
+    value = pl.col(column.name)
+    sound = value.is_not_null()
+    if least is not None:
+        sound &= value >= least
+    if most is not None and column.type != columns.WHOLE:  # its type has no larger ones
+        sound &= value < most
+    return sound if column.required else sound | value.is_null()
+
+
 def _frame(parsed: ParsedLines, run: FinishedRun) -> pl.LazyFrame:
-    columns = {name: [getattr(line, name) for line, _ in parsed.samples] for name in LINE}
-    columns |= {
+    values = {name: [sample.get(name) for sample, _ in parsed.samples] for name in LINE}
+    values |= {
         "started_at": [started_us for _, started_us in parsed.samples],
         FILE: [run.name] * len(parsed.samples),
     }
-    frame = pl.LazyFrame(columns, schema={**_LINE_OF_FILE, "started_at": pl.Int64()}, strict=False)
+    frame = pl.LazyFrame(values, schema={**_LINE_OF_FILE, "started_at": pl.Int64()}, strict=False)
     return frame.with_columns(pl.col("started_at").cast(_LINE_OF_FILE["started_at"]))

@@ -13,8 +13,9 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from gpubench.errors import DataError
-from gpubench.merge.samples import AT, FILE, OPTIONAL, FinishedRun, read_samples
-from gpubench.spec import RunRecord
+from gpubench.merge.samples import AT, FILE, POLARS, FinishedRun, read_samples
+from gpubench.spec import RunRecord, columns
+from gpubench.spec.columns import SAMPLE_COLUMNS
 from gpubench.spec.plain import canonical
 from gpubench.spec.records import SAMPLES_FILE
 from gpubench.store.rundirs import Records, run_directories
@@ -22,49 +23,16 @@ from gpubench.store.rundirs import Records, run_directories
 RESULTS = "gpubench/results/1"
 
 COLUMNS: dict[str, pl.DataType] = {
-    "campaign": pl.String(),
-    "site": pl.String(),
-    "job": pl.String(),
-    "block": pl.Int32(),
-    "run": pl.String(),
-    "attempt": pl.Int32(),
-    "order": pl.Int32(),
-    "variant": pl.String(),
-    "image": pl.String(),
-    "ucx_version": pl.String(),
-    "transport": pl.String(),
-    "protocol": pl.String(),
-    "device": pl.String(),
-    "nodes": pl.Int32(),
-    "workers_per_node": pl.Int32(),
-    "threads_per_worker": pl.Int32(),
-    "workload": pl.String(),
-    "backend": pl.String(),
-    "params": pl.String(),
-    "rep": pl.Int32(),
-    "warmup": pl.Boolean(),
-    "wall_s": pl.Float64(),
-    "bytes": pl.Int64(),
-    "answer": pl.String(),
-    "started_at": pl.Datetime("us", "UTC"),
-    "cpu_s": pl.Float64(),
-    "energy_j": pl.Float64(),
-    "throttle": pl.Int64(),
-    "run_status": pl.String(),
-    "workload_status": pl.String(),
+    column.name: POLARS[column.type] for column in columns.COLUMNS if column.of != columns.IMPORT
 }
-"""Columns and types of ``results.parquet``.
-
-``params`` is canonical JSON, ``transport`` comma-joined. The last two are ``ok failed skipped``: every sample of a
-finished run is kept, and only those with ``ok`` in both may enter a verdict.
-"""
+"""Columns and types of ``results.parquet``. Every sample of a finished run is kept."""
 
 # What makes a sample itself. Two samples that agree in all of this and differ elsewhere can't both be true.
 _KEY = ["campaign", "nodes", "block", "order", "run", "attempt", "workload", "backend", "params", "warmup", "rep"]
 _KEY_DESCENDING = [name == "warmup" for name in _KEY]  # warm-ups first, as they happened
-_OF_LINE = ("rep", "warmup", "wall_s", "bytes", "answer", "started_at", *OPTIONAL)
-_OF_WORKLOAD = [name for name in COLUMNS if name not in _OF_LINE]
-"""Columns that vary with every sample, and those that are the same in all samples of a run's workload."""
+_OF_RUN = [column.name for column in columns.COLUMNS if column.of == columns.RUN]
+_OF_WORKLOAD = [name for name in COLUMNS if name not in SAMPLE_COLUMNS]
+"""Columns that are the same in all samples of a run, and of a run's workload."""
 _AT_ONCE = 50_000
 """Rows that have all their columns at once: enough for speed, little beside the table."""
 
@@ -135,7 +103,7 @@ def merge_runs(runs: Sequence[FinishedRun]) -> Merged:
     runs = sorted(runs, key=lambda run: run_key(run.record))
     workloads = _workloads(runs)
     samples, said = read_samples(runs, workloads)
-    samples = samples.select(AT, *_OF_LINE).sort(AT, "warmup", "rep", descending=[False, True, False])
+    samples = samples.select(AT, *SAMPLE_COLUMNS).sort(AT, "warmup", "rep", descending=[False, True, False])
     merged = Merged(workloads.select(_OF_WORKLOAD), samples)
     errors = said.errors
     if _may_have_copies(workloads, samples):
@@ -163,11 +131,8 @@ def _workloads(runs: Sequence[FinishedRun]) -> pl.DataFrame:
 
 def _about(record: RunRecord) -> tuple[Any, ...]:
     """The columns that are the same in all samples of a run."""
-    return (
-        *(record.campaign, record.site, record.job, record.block, record.run, record.attempt, record.order),
-        *(record.variant, record.image, record.ucx_version, ",".join(record.transport), record.protocol, record.device),
-        *(record.nodes, record.workers_per_node, record.threads_per_worker),
-    )
+    values = {**vars(record), "transport": ",".join(record.transport)}
+    return tuple(values[name] for name in _OF_RUN)
 
 
 def _may_have_copies(workloads: pl.DataFrame, samples: pl.DataFrame) -> bool:
@@ -195,7 +160,7 @@ def _narrow(frame: pl.DataFrame) -> Merged:
     rows = frame.select(_OF_WORKLOAD)
     at = rows.select(pl.struct(pl.all()).rle_id().cast(pl.UInt32).alias(AT)).to_series()
     first = (at != at.shift()).fill_null(value=True)
-    return Merged(rows.filter(first), frame.select(at, *_OF_LINE))
+    return Merged(rows.filter(first), frame.select(at, *SAMPLE_COLUMNS))
 
 
 def parquet(table: pl.DataFrame | Merged) -> bytes:

@@ -19,7 +19,7 @@ from gpubench.history.coverage import CoverageLine, Gap
 from gpubench.history.observed import Observed
 from gpubench.importers.pairing import Key
 from gpubench.report import labels
-from gpubench.report.sections import Chart, Column, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
+from gpubench.report.sections import Chart, Heading, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
 from gpubench.stats.change_points import FEWEST
 
 HISTORY, CHANGES, TREND = "gpubench/history/1", "gpubench/changes/1", "gpubench/trend/1"
@@ -78,11 +78,11 @@ def coverage_section(sources: Sequence[HistorySource]) -> Section:
 def _source_parts(source: HistorySource) -> Iterator[SectionPart]:
     names = labels.cell_names([dict(line.key) for line in source.lines])
     columns = [
-        Column("workload"),
-        Column("version", Look.SHORT),
-        Column("there", Look.NUMBER),
-        Column("each sign is a date", "dates", On.EVERYWHERE if any(line.marks for line in source.lines) else ""),
-        Column("what is missing, and why", Look.WHY, On.PAGE),
+        Heading("workload"),
+        Heading("version", Look.SHORT),
+        Heading("there", Look.NUMBER),
+        Heading("each sign is a date", "dates", On.EVERYWHERE if any(line.marks for line in source.lines) else ""),
+        Heading("what is missing, and why", Look.WHY, On.PAGE),
     ]
     rows: list[list[Words]] = [
         [
@@ -132,11 +132,11 @@ def changes_section(series: Sequence[Series]) -> Section:
     """The changes by date, then how many series were searched; numbers hold every figure (seconds)."""
     parts = []
     if rows := change_rows(series):
-        columns = [Column("series"), Column("first date of it", Look.SHORT), Column("last date before", Look.SHORT)]
+        columns = [Heading("series"), Heading("first date of it", Look.SHORT), Heading("last date before", Look.SHORT)]
         columns += [
-            Column("change of the time", Look.NUMBER),
-            Column("p", Look.NUMBER),
-            Column("what else changed there", Look.WHY),
+            Heading("change of the time", Look.NUMBER),
+            Heading("p", Look.NUMBER),
+            Heading("what else changed there", Look.WHY),
         ]
         caption = "Change points by series, with what else changed there"
         parts.append(SectionPart(table=TextTable(columns, rows, caption, "sortable cards")))

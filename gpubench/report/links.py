@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gpubench.merge.links import LinkTable
 from gpubench.model.text import counted
 from gpubench.report import labels
-from gpubench.report.sections import Chart, Column, Look, On, Section, SectionPart, Spec, Styled, TextTable
+from gpubench.report.sections import Chart, Heading, Look, On, Section, SectionPart, Spec, Styled, TextTable
 from gpubench.spec.records import LINKS_FILE
 from gpubench.stats.links import MOST_WORKERS, LinkGroup, LinkReport, Outlier, judge_links
 
@@ -119,7 +119,7 @@ def _rates_part(
     words = {pair: f"{_rate(rate)}{' ✕' if pair in slow else ''}" for pair, rate in rates.items()}
     on = (On.PRINTED if len(workers) <= LARGEST_MATRIX else "") + (On.PAGE if in_full else "")
     matrix = TextTable(
-        ["from \\ to", *(Column(Styled(to), Look.NUMBER) for to in workers)],
+        ["from \\ to", *(Heading(Styled(to), Look.NUMBER) for to in workers)],
         [[sender, *(words.get((sender, to), "-") for to in workers)] for sender in workers],
         f"{name}: median rates; rows send, columns receive",
         "rates",

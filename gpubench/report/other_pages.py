@@ -31,7 +31,7 @@ from gpubench.report.history import (
 )
 from gpubench.report.page import Page
 from gpubench.report.plots import effect_plot
-from gpubench.report.sections import Chart, Column, Look, On, Section, SectionPart, Styled, TextTable, inline
+from gpubench.report.sections import Chart, Heading, Look, On, Section, SectionPart, Styled, TextTable, inline
 from gpubench.report.sides import SideBySide, counts, sides_section
 from gpubench.report.verdicts import forest_part
 from gpubench.stats import special
@@ -237,8 +237,8 @@ def _shown(
 
 
 _MISSING_COLUMNS = (
-    *(Column("size", Look.SHORT), Column("version", Look.SHORT), Column("dates", Look.SHORT)),
-    *(Column("missing", Look.NUMBER), Column("why", Look.WHY)),
+    *(Heading("size", Look.SHORT), Heading("version", Look.SHORT), Heading("dates", Look.SHORT)),
+    *(Heading("missing", Look.NUMBER), Heading("why", Look.WHY)),
 )
 
 

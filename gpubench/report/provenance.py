@@ -16,7 +16,7 @@ from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.quantities import format_bytes
 from gpubench.report import condense
 from gpubench.report.inputs import ReportInputs
-from gpubench.report.sections import Column, Look, On, Section, SectionPart, Styled, TextTable, Words
+from gpubench.report.sections import Heading, Look, On, Section, SectionPart, Styled, TextTable, Words
 from gpubench.spec.records import PROVENANCE_FILE
 from gpubench.store.accounting import RunOutcome
 
@@ -79,7 +79,7 @@ def _process(data: bytes) -> Provenance:
 
 def provenance_section(inputs: ReportInputs) -> Section:
     """What differs between the variants, what ran, and where."""
-    variants = [Column(Styled(one.label), "text") for one in inputs.plan.variants]
+    variants = [Heading(Styled(one.label), "text") for one in inputs.plan.variants]
     differ, nodes, noise = differing(inputs), hosts(inputs), runs(inputs)
     few = [Styled(f"{len(noise.rows)} runs, evenly spaced over all.", "quiet")] if condense.needed(inputs) else []
 
@@ -181,10 +181,10 @@ def _processors(node: Provenance) -> str:
     return f"{cpu}; {gpus}, driver {node.get('gpu_driver', '?')}" if gpus else cpu
 
 
-_NOISE_COLUMNS = (Column("load, mean", Look.NUMBER), Column("stolen, mean | most", Look.NUMBER))
+_NOISE_COLUMNS = (Heading("load, mean", Look.NUMBER), Heading("stolen, mean | most", Look.NUMBER))
 _HOST_COLUMNS = (
-    *("host", Column("processors"), Column("cores", Look.NUMBER), Column("memory", Look.NUMBER), "kernel"),
-    *(_NOISE_COLUMNS[0], Column("busy, mean", Look.NUMBER), _NOISE_COLUMNS[1]),
+    *("host", Heading("processors"), Heading("cores", Look.NUMBER), Heading("memory", Look.NUMBER), "kernel"),
+    *(_NOISE_COLUMNS[0], Heading("busy, mean", Look.NUMBER), _NOISE_COLUMNS[1]),
 )
 
 
@@ -200,8 +200,14 @@ def runs(inputs: ReportInputs) -> TextTable:
         ]
         for one, name in recorded[:: -(-len(recorded) // condense.MOST_RUNS) or 1]
     ]
-    columns: list[Column | str] = [Column("block", Look.NUMBER), "variant", "UCX loaded", "transport", *_NOISE_COLUMNS]
-    columns.append(Column("file", "unsorted"))
+    columns: list[Heading | str] = [
+        Heading("block", Look.NUMBER),
+        "variant",
+        "UCX loaded",
+        "transport",
+        *_NOISE_COLUMNS,
+    ]
+    columns.append(Heading("file", "unsorted"))
     return TextTable(columns, rows, "UCX, transport, load and steal of every finished run", "sortable")
 
 

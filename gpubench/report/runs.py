@@ -13,7 +13,7 @@ from gpubench.merge.family import Cell
 from gpubench.model.text import counted
 from gpubench.report import condense, labels
 from gpubench.report.inputs import ReportInputs
-from gpubench.report.sections import Chart, Column, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
+from gpubench.report.sections import Chart, Heading, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
 from gpubench.report.verdicts import anchor
 from gpubench.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE, RunRecord
 from gpubench.stats.verdict import Verdict
@@ -29,7 +29,7 @@ def runs_section(inputs: ReportInputs) -> Section:
     key: list[str | Styled] = []
     for word, mark in labels.RUN_MARKS.items():
         key += [] if word == "pending" else [Styled(f"{mark} {word}", f"status {word}"), " "]
-    columns = [Column("block", Look.NUMBER), *(Column(Styled(one.label)) for one in inputs.plan.variants)]
+    columns = [Heading("block", Look.NUMBER), *(Heading(Styled(one.label)) for one in inputs.plan.variants)]
     tables = [
         TextTable(columns, [_row_words(row) for row in job["blocks"]], f"Job {job['head']}", "matrix")
         for job in matrix(inputs)
@@ -49,8 +49,8 @@ def runs_section(inputs: ReportInputs) -> Section:
 
 def run_list_section(name: str, outcomes: Sequence[RunOutcome]) -> Section:
     """A row per planned run, for ``report --only runs``; JSON has its id, job, size and directory too."""
-    columns: list[Column | str] = [Column("block", Look.NUMBER), Column("order", Look.NUMBER), "variant", "status"]
-    columns += [Column("seconds", Look.NUMBER), "why"]
+    columns: list[Heading | str] = [Heading("block", Look.NUMBER), Heading("order", Look.NUMBER), "variant", "status"]
+    columns += [Heading("seconds", Look.NUMBER), "why"]
     rows: list[list[Words]] = []
     data: list[dict[str, Any]] = []
     for one in outcomes:
@@ -212,7 +212,7 @@ def _part(at: str, name: str, verdicts: Sequence[Verdict], inputs: ReportInputs)
         text.append("No sample of this workload was taken.")
     pooled = _pooled_means if condense.needed(inputs) else _means
     table = TextTable(
-        [Column("block", Look.NUMBER), *(Column(Styled(label), Look.NUMBER) for label in variants)],
+        [Heading("block", Look.NUMBER), *(Heading(Styled(label), Look.NUMBER) for label in variants)],
         pooled(cells, variants, first.baseline),
         f"Mean of every run of {name}, and its ratio to the baseline of the same block",
     )

@@ -8,7 +8,7 @@ from gpubench.importers.pairing import ImportedCurve
 from gpubench.merge.curves import ScalingCurve
 from gpubench.model.plan import Place
 from gpubench.report import labels
-from gpubench.report.sections import Chart, Column, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
+from gpubench.report.sections import Chart, Heading, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
 from gpubench.stats.scaling import (
     Interval,
     Rule,
@@ -143,7 +143,10 @@ def _curve_part(
         [place, Styled(labels.seconds(one.seconds.value), link=link), *ratio_words(one), str(len(one.at.logs))]
         for place, one, link in zip(places, sizes, links or [""] * len(sizes), strict=True)
     ]
-    columns = [Column(heading), *(Column(name, Look.NUMBER) for name in ("seconds", "speed-up", "efficiency", "runs"))]
+    columns = [
+        Heading(heading),
+        *(Heading(name, Look.NUMBER) for name in ("seconds", "speed-up", "efficiency", "runs")),
+    ]
     caption = f"Seconds, speed-up and efficiency of {name}, {curve.variant}, at every size, with 95 % intervals"
     return SectionPart(title, table=TextTable(columns, rows, caption))
 

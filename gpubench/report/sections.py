@@ -59,7 +59,7 @@ def plain(words: Words) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Column:
+class Heading:
     """``look`` is one of the above, ``label`` the heading on a narrow screen, ``on`` where it is shown."""
 
     heading: Words
@@ -81,7 +81,7 @@ class TextTable:
         joined: whether a terminal parts cells by `` | `` instead of aligning them.
     """
 
-    columns: Sequence[Column | str]
+    columns: Sequence[Heading | str]
     rows: Sequence[Sequence[Words]]
     caption: str = ""
     look: str = ""
@@ -91,9 +91,9 @@ class TextTable:
     on: str = On.EVERYWHERE
     anchor: str = ""
 
-    def on_medium(self, medium: str) -> tuple[list[Column], list[list[Words]]]:
+    def on_medium(self, medium: str) -> tuple[list[Heading], list[list[Words]]]:
         """The columns and cells that are shown there."""
-        columns = [one if isinstance(one, Column) else Column(one) for one in self.columns]
+        columns = [one if isinstance(one, Heading) else Heading(one) for one in self.columns]
         kept = [number for number, one in enumerate(columns) if medium in one.on]
         rows = [[row[number] for number in kept if number < len(row)] for row in self.rows]
         return [columns[number] for number in kept], rows

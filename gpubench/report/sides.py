@@ -13,7 +13,7 @@ from gpubench.model.text import counted
 from gpubench.report import labels
 from gpubench.report.inputs import Seconds
 from gpubench.report.scaling import RULES, plain_figures, ratio_words, sizes_of
-from gpubench.report.sections import Chart, Column, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
+from gpubench.report.sections import Chart, Heading, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
 from gpubench.report.verdicts import verdict_mark
 from gpubench.stats.scaling import Rule, ScalingPoint, TimeAtSize
 from gpubench.stats.settings import VerdictSettings
@@ -138,13 +138,18 @@ def _table(one: Curves) -> TextTable:
         row += ["refused" if units in one.refused else effect, verdict.verdict if verdict else "-"]
         row += [verdict_mark(verdict.verdict) if verdict else "-", _why(verdict)]
         rows.append(row)
-    sides = [Column(f"{letter} {what}", Look.NUMBER) for letter in by_side for what in ("seconds", "efficiency")]
+    sides = [Heading(f"{letter} {what}", Look.NUMBER) for letter in by_side for what in ("seconds", "efficiency")]
     verdict_columns = [
-        Column("verdict", on=On.PRINTED),
-        Column("verdict", on=On.PAGE),
-        Column("why", Look.WHY, On.PAGE),
+        Heading("verdict", on=On.PRINTED),
+        Heading("verdict", on=On.PAGE),
+        Heading("why", Look.WHY, On.PAGE),
     ]
-    columns = [Column("threads", Look.NUMBER), *sides, Column("B against A [interval]", Look.NUMBER), *verdict_columns]
+    columns = [
+        Heading("threads", Look.NUMBER),
+        *sides,
+        Heading("B against A [interval]", Look.NUMBER),
+        *verdict_columns,
+    ]
     return TextTable(columns, rows, f"Both sides of {one.name} at every size, with verdicts", "cards")
 
 

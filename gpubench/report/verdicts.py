@@ -11,7 +11,7 @@ from gpubench.report import labels
 from gpubench.report.inputs import Seconds
 from gpubench.report.sections import (
     Chart,
-    Column,
+    Heading,
     Look,
     On,
     Section,
@@ -167,20 +167,20 @@ def verdict_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = (), 
     whose = against[0] if len(against) == 1 else "baseline"
     sides, names = any(seconds), _names(verdicts)
     columns = [
-        Column("workload", Look.SHORT if max(map(len, names), default=0) <= _SHORT_NAME else ""),
-        Column("candidate vs baseline", on=On.PRINTED),
-        Column(["Variant ", Styled(f"vs {whose}", "quiet")], f"{Look.SHORT} alone", On.PAGE, "Variant"),
-        Column("seconds", Look.NUMBER, On.PRINTED if sides else ""),
-        Column("Baseline", Look.NUMBER, On.PAGE if sides else ""),
-        Column("Candidate", Look.NUMBER, On.PAGE if sides else ""),
-        Column("effect [interval]", Look.NUMBER, On.PRINTED),
-        Column("Change", Look.NUMBER, On.PAGE),
-        Column("Interval, %", Look.NUMBER, On.PAGE),
-        Column("blocks", Look.NUMBER, On.TERMINAL),
-        Column("blocks", Look.NUMBER, On.PAGE + On.MARKDOWN),
-        Column("verdict", on=On.TERMINAL),
-        Column("verdict", on=On.PAGE + On.MARKDOWN),
-        Column("what else to know", Look.WHY, On.PAGE + On.MARKDOWN, "To know"),
+        Heading("workload", Look.SHORT if max(map(len, names), default=0) <= _SHORT_NAME else ""),
+        Heading("candidate vs baseline", on=On.PRINTED),
+        Heading(["Variant ", Styled(f"vs {whose}", "quiet")], f"{Look.SHORT} alone", On.PAGE, "Variant"),
+        Heading("seconds", Look.NUMBER, On.PRINTED if sides else ""),
+        Heading("Baseline", Look.NUMBER, On.PAGE if sides else ""),
+        Heading("Candidate", Look.NUMBER, On.PAGE if sides else ""),
+        Heading("effect [interval]", Look.NUMBER, On.PRINTED),
+        Heading("Change", Look.NUMBER, On.PAGE),
+        Heading("Interval, %", Look.NUMBER, On.PAGE),
+        Heading("blocks", Look.NUMBER, On.TERMINAL),
+        Heading("blocks", Look.NUMBER, On.PAGE + On.MARKDOWN),
+        Heading("verdict", on=On.TERMINAL),
+        Heading("verdict", on=On.PAGE + On.MARKDOWN),
+        Heading("what else to know", Look.WHY, On.PAGE + On.MARKDOWN, "To know"),
     ]
     rows = []
     for name, one, pair in zip(names, verdicts, seconds or [None] * len(verdicts), strict=True):

@@ -3,7 +3,7 @@
 Node half: Python 3.9, standard library only. The tool imports this package too, so the two can't drift apart.
 """
 
-from gpubench.spec.records import RUN_STATUSES, RunRecord, SampleLine, WorkloadRecord
+from gpubench.spec.records import RUN_STATUSES, RunRecord, WorkloadRecord
 from gpubench.spec.run import PROCESS_DEFAULTS, Deadlines, RunSpec, WorkloadSpec
 
 __all__ = [
@@ -12,7 +12,6 @@ __all__ = [
     "Deadlines",
     "RunRecord",
     "RunSpec",
-    "SampleLine",
     "WorkloadRecord",
     "WorkloadSpec",
 ]

@@ -1,4 +1,4 @@
-"""What a run leaves behind: lines of ``samples.jsonl`` and the ``run.json`` that is written last."""
+"""What a run leaves behind beside its samples: the ``run.json`` that is written last."""
 
 import dataclasses
 from typing import Any, Dict, List, Optional
@@ -8,7 +8,6 @@ from gpubench.spec.run import WorkloadSpec
 RUN_RECORD = "gpubench/run/1"
 PROVENANCE = "gpubench/provenance/1"
 RUN_STATUSES = ("ok", "failed", "skipped", "lost")
-ANSWERS = ("ok", "wrong", "unchecked")
 
 RUN_FILE = "run.json"
 DATA_FOLDER = "data"
@@ -19,29 +18,6 @@ PROVENANCE_FILE = "provenance.json"
 LOGS_FILE = "logs.zip"
 HASHED_FILES = (SAMPLES_FILE, LINKS_FILE, PROVENANCE_FILE, LOGS_FILE)
 """What stands beside ``run.json`` in a run directory."""
-
-
-@dataclasses.dataclass(frozen=True)
-class SampleLine:
-    """One timed repetition: only what varies inside a run.
-
-    ``wall_s`` in seconds, ``bytes`` the workload's nominal size, ``started_at`` UTC in ISO 8601 with microseconds,
-    ``answer`` one of ``ok wrong unchecked``. The last three are those of ``workloads.counters.Cost``; what couldn't be
-    read stands in no line.
-    """
-
-    workload: str
-    backend: str
-    params_id: str
-    rep: int
-    warmup: bool
-    wall_s: float
-    bytes: int
-    answer: str
-    started_at: str
-    cpu_s: Optional[float] = None
-    energy_j: Optional[float] = None
-    throttle: Optional[int] = None
 
 
 @dataclasses.dataclass

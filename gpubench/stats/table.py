@@ -11,6 +11,7 @@ import polars as pl
 
 from gpubench.errors import DataError, UsageError
 from gpubench.model.text import shortened
+from gpubench.spec.columns import COLUMNS, NEEDED
 from gpubench.stats.data import ComparisonInput, RunSamples, Status
 from gpubench.stats.verdict import Verdict
 
@@ -101,8 +102,9 @@ def _posix_seconds(frame: pl.DataFrame) -> pl.Expr:
     return column.dt.epoch("us") / 1e6
 
 
-_REQUIRED = ("workload", "nodes", "variant", "block", "run", "rep", "wall_s")
-_DESCRIBES_SAMPLES = {"variant", "block", "run", "rep", "wall_s", "warmup", "order", "started_at", "status", "job"}
+CELL = ("workload", "nodes")
+_REQUIRED = tuple(column.name for column in COLUMNS if column.compare == NEEDED)
+_DESCRIBES_SAMPLES = {column.name for column in COLUMNS if column.compare and column.name not in CELL} | {"status"}
 _LONGEST_S, _SHORTEST_S = 1e15, 1e-15
 """Times beyond these are no times, and their squares no numbers."""
 
@@ -162,7 +164,6 @@ def refuse_mixed_runs(table: pl.DataFrame) -> None:
             )
 
 
-CELL = ("workload", "nodes")
 _WORST_FIRST: tuple[Status, ...] = ("failed", "lost", "skipped", "ok")
 
 

@@ -7,7 +7,8 @@ import math
 import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
-from gpubench.spec import SampleLine, WorkloadSpec
+from gpubench.spec import WorkloadSpec
+from gpubench.spec.columns import Sample
 from gpubench.workloads import dask_compat
 from gpubench.workloads.base import Answer, Measurement, UnavailableError
 from gpubench.workloads.clock import utc_now
@@ -63,7 +64,7 @@ class Result:
 def measure(
     measurement: Measurement,
     planned: WorkloadSpec,
-    emit: Callable[[SampleLine], None],
+    emit: Callable[[Sample], None],
     *,
     slow: float = 0.0,
     rounds: Sequence[int] = (),
@@ -87,19 +88,11 @@ def measure(
             if is_warmup is None:
                 between()
                 continue
-            line = _repeat(measurement, result, is_warmup, slow)
-            emit(
-                SampleLine(
-                    workload=planned.name,
-                    backend=planned.backend,
-                    params_id=params_id,
-                    rep=done[is_warmup],
-                    warmup=is_warmup,
-                    **line,
-                )
-            )
+            sample = _repeat(measurement, result, is_warmup, slow)
+            which = {"workload": planned.name, "backend": planned.backend, "params_id": params_id}
+            emit({**which, "rep": done[is_warmup], "warmup": is_warmup, **sample})
             done[is_warmup] += 1
-            if line["answer"] == "wrong":
+            if sample["answer"] == "wrong":
                 result.status = "failed"
                 figures = (f"{name} {value}" for name, value in result.answers[-1].details.items())
                 result.reason = f"wrong answer: {', '.join(figures)}"
@@ -155,7 +148,7 @@ def _busy_wait(seconds: float) -> float:
     return now - began
 
 
-def _repeat(measurement: Measurement, result: Result, is_warmup: bool, slow: float) -> Dict[str, Any]:
+def _repeat(measurement: Measurement, result: Result, is_warmup: bool, slow: float) -> Sample:
     client = measurement.context.client
     measurement.prepare()
     if result.floor is None:

@@ -15,7 +15,6 @@ from gpubench.spec.records import (
     RUN_FILE,
     SAMPLES_FILE,
     RunRecord,
-    SampleLine,
 )
 from gpubench.writer.atomic import sync_directory, write_atomic
 
@@ -72,10 +71,10 @@ def attempt_of(path: Path) -> int:
     return int(path.name.rpartition("-")[2])
 
 
-def append_sample(path: Path, *samples: SampleLine) -> None:
+def append_sample(path: Path, *samples: Mapping[str, Any]) -> None:
     """Append a line each to ``samples.jsonl``; what was appended survives a crash of this process."""
-    lines = map(to_plain, samples)
-    _append(path / SAMPLES_FILE, ({name: value for name, value in line.items() if value is not None} for line in lines))
+    found = ({name: value for name, value in sample.items() if value is not None} for sample in samples)
+    _append(path / SAMPLES_FILE, found)
 
 
 def append_links(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

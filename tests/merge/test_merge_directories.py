@@ -92,8 +92,7 @@ def test_runs_split_over_two_outputs_that_may_overlap_are_the_same_table(
 WRITER = """
 import sys
 from pathlib import Path
-from gpubench.spec.plain import from_plain, parse_lines
-from gpubench.spec.records import SampleLine
+from gpubench.spec.plain import parse_lines
 from gpubench.store.rundirs import read_provenance, read_record
 from gpubench.writer.run_dir import append_sample, claim, finish, write_provenance
 
@@ -105,7 +104,7 @@ def steps():
         directory = claim(target, record.run)
         yield
         for line in parse_lines((run / "samples.jsonl").read_text()):
-            append_sample(directory, from_plain(SampleLine, line))
+            append_sample(directory, line)
             yield
         write_provenance(directory, read_provenance(run))
         yield

@@ -8,7 +8,7 @@ import reports
 
 from gpubench.report.page import Page, html, markdown
 from gpubench.report.sections import (
-    Column,
+    Heading,
     Look,
     On,
     Section,
@@ -21,7 +21,7 @@ from gpubench.report.sections import (
 
 
 def table(**given: object) -> TextTable:
-    columns = ["link", Column("rate", Look.NUMBER), Column("why", on=On.PAGE), Column("shown", on=On.PRINTED)]
+    columns = ["link", Heading("rate", Look.NUMBER), Heading("why", on=On.PAGE), Heading("shown", on=On.PRINTED)]
     rows = [
         ["n0 to n1", Styled("1 GB/s", link="runs/a"), "slow <cable>", "yes"],
         ["n1 to n0", Styled("2 GB/s", sort=2e9), "", "no"],

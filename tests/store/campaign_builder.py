@@ -21,7 +21,8 @@ from gpubench.model.plan import (
     TimeModel,
 )
 from gpubench.model.site import Layout, Site
-from gpubench.spec import RunRecord, SampleLine, WorkloadRecord, WorkloadSpec
+from gpubench.spec import RunRecord, WorkloadRecord, WorkloadSpec
+from gpubench.spec.columns import Sample
 from gpubench.spec.plain import content_id, to_plain
 from gpubench.spec.records import RUN_RECORD
 from gpubench.store.campaign import Campaign
@@ -196,7 +197,7 @@ class Writer:
             run_dir.finish(directory, dataclasses.replace(made, **overrides))
         return directory
 
-    def _lines(self, planned: PlannedWorkload, label: str, random_: random.Random, *, short: bool) -> list[SampleLine]:
+    def _lines(self, planned: PlannedWorkload, label: str, random_: random.Random, *, short: bool) -> list[Sample]:
         lines = []
         typical = (
             self.seconds.get(planned.params_id, 0.1) * self.effect(label, planned) * random_.lognormvariate(0, 0.01)
@@ -206,18 +207,18 @@ class Writer:
             wall_s = typical * random_.lognormvariate(0, 0.03) * (1.8 if warmup else 1)
             self.clock += dt.timedelta(seconds=wall_s)
             lines.append(
-                SampleLine(
-                    workload=planned.name,
-                    backend=planned.backend,
-                    params_id=planned.params_id,
-                    rep=number if warmup else number - planned.warmup,
-                    warmup=warmup,
-                    wall_s=wall_s,
-                    bytes=int(planned.params.get("size", 48_000_000)),
-                    answer="ok",
-                    started_at=self.clock.isoformat(timespec="microseconds"),
+                {
+                    "workload": planned.name,
+                    "backend": planned.backend,
+                    "params_id": planned.params_id,
+                    "rep": number if warmup else number - planned.warmup,
+                    "warmup": warmup,
+                    "wall_s": wall_s,
+                    "bytes": int(planned.params.get("size", 48_000_000)),
+                    "answer": "ok",
+                    "started_at": self.clock.isoformat(timespec="microseconds"),
                     **{name: rate * wall_s for name, rate in self.costs.get(label, {}).items()},
-                )
+                }
             )
         return lines
 

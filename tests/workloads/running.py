@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gpubench.model.own_workload import OwnWorkload
-from gpubench.spec import SampleLine, WorkloadSpec
+from gpubench.spec import WorkloadSpec
+from gpubench.spec.columns import Sample
 from gpubench.workloads import families
 from gpubench.workloads.base import Measurement, WorkloadContext
 from gpubench.workloads.catalogue import CATALOGUE
@@ -19,9 +20,9 @@ def complete(name: str, params: Mapping[str, Any]) -> dict[str, Any]:
     return {key: params.get(key, param.default) for key, param in CATALOGUE[name].params.items()}
 
 
-def run(measurement: Measurement, **changes: Any) -> tuple[Result, list[SampleLine]]:
+def run(measurement: Measurement, **changes: Any) -> tuple[Result, list[Sample]]:
     """Two repetitions and a warm-up unless ``changes`` say otherwise; the result and the samples."""
-    lines: list[SampleLine] = []
+    lines: list[Sample] = []
     plain = {"name": "x", "backend": "dask", "params": {}, "reps": 2, "warmup": 1, "timeout_s": 300.0}
     planned = WorkloadSpec(**{name: changes.pop(name, value) for name, value in plain.items()})
     return measure(measurement, planned, lines.append, **changes), lines
@@ -53,8 +54,8 @@ def measured_rightly(
     result, lines = run(measurement, name=str(workload), backend=backend, reps=reps)
     assert (result.status, result.reason) == ("ok", "")
     numbers = [(0, True), *((rep, False) for rep in range(reps))]
-    assert [(line.rep, line.warmup, line.answer) for line in lines] == [(*number, "ok") for number in numbers]
-    assert all(line.wall_s > 0 for line in lines)
+    assert [(line["rep"], line["warmup"], line["answer"]) for line in lines] == [(*number, "ok") for number in numbers]
+    assert all(line["wall_s"] > 0 for line in lines)
     assert result.seen_bytes >= result.least_moved_bytes
     assert (result.least_moved_bytes > 0) == moves
     assert result.keys_left == 0

@@ -174,8 +174,8 @@ def own(folder: Path, cluster: WorkloadContext) -> Make:
 def test_the_clock_stands_around_the_results_that_a_function_returns(own: Make) -> None:
     for name in ("lazy", "plain"):
         result, lines = run(own(name))
-        assert (result.status, [line.answer for line in lines]) == ("ok", ["unchecked"] * 3)
-        assert all(line.wall_s >= 0.25 for line in lines), name
+        assert (result.status, [line["answer"] for line in lines]) == ("ok", ["unchecked"] * 3)
+        assert all(line["wall_s"] >= 0.25 for line in lines), name
         assert result.keys_left == 0
 
 
@@ -185,17 +185,17 @@ def test_a_class_is_set_up_prepared_checked_and_torn_down(own: Make) -> None:
     log.clear()
     result, lines = run(measurement)
     assert log == ["setup", "prepare", "prepare", "prepare", "teardown"]
-    assert (result.status, [line.answer for line in lines]) == ("ok", ["ok"] * 3)
-    assert {line.bytes for line in lines} == {800}
+    assert (result.status, [line["answer"] for line in lines]) == ("ok", ["ok"] * 3)
+    assert {line["bytes"] for line in lines} == {800}
     result, lines = run(own("Bare"))
-    assert [line.answer for line in lines] == ["unchecked"] * 3
+    assert [line["answer"] for line in lines] == ["unchecked"] * 3
 
 
 @pytest.mark.parametrize(("name", "said"), [("Wrong", "check as it should be"), ("False_", "check False")])
 def test_a_check_that_fails_ends_the_workload(own: Make, name: str, said: str) -> None:
     result, lines = run(own(name))
     assert (result.status, result.reason) == ("failed", f"wrong answer: {said}")
-    assert [line.answer for line in lines] == ["wrong"]
+    assert [line["answer"] for line in lines] == ["wrong"]
 
 
 def line_of(text: str, line: str) -> int:
@@ -268,7 +268,7 @@ def test_a_workload_for_another_device_fails_where_the_node_decides_the_device(o
 
 def test_a_class_of_the_public_base_has_its_own_clock_bytes_and_links(own: Make, cluster: WorkloadContext) -> None:
     result, lines = run(own("OwnClock"))
-    assert [(line.wall_s, line.bytes, line.answer) for line in lines] == [(0.125, 64, "ok")] * 3
+    assert [(line["wall_s"], line["bytes"], line["answer"]) for line in lines] == [(0.125, 64, "ok")] * 3
     assert (result.seen_bytes, result.least_moved_bytes) == (96, 96)
     sender, receiver = cluster.workers
     assert [(one["sender"], one["receiver"], one["bytes"]) for one in result.links] == [(sender, receiver, 96)]

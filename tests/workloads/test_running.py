@@ -105,7 +105,7 @@ def test_a_join_has_to_move_the_same_bytes_from_frames_that_are_generated_anew_a
     monkeypatch.setattr("gpubench.workloads.base.KEPT_BYTES", kept_bytes)
     one, _ = run(families.create("merge", cluster, "dask", complete("merge", JOIN)), reps=1, warmup=0)
     three, lines = run(families.create("merge", cluster, "dask", complete("merge", JOIN)), reps=3, warmup=0)
-    assert [line.answer for line in lines] == ["ok"] * 3
+    assert [line["answer"] for line in lines] == ["ok"] * 3
     assert three.least_moved_bytes == 3 * one.least_moved_bytes > 0
     assert three.seen_bytes >= three.least_moved_bytes
     assert one.keys_left == three.keys_left == 0
@@ -120,7 +120,7 @@ def test_messages_between_workers_are_counted_by_their_receivers_and_timed_pair_
     assert (there["receiver"], there["sender"]) == (back["sender"], back["receiver"]) == tuple(cluster.workers)
     assert (there["bytes"], there["count"]) == (back["bytes"], back["count"]) == (2 * 3 * 1000, 2 * 3)
     assert there["round_trip_s"] == back["round_trip_s"]
-    assert 2 * there["seconds"] == pytest.approx(sum(line.wall_s for line in lines if not line.warmup))
+    assert 2 * there["seconds"] == pytest.approx(sum(line["wall_s"] for line in lines if not line["warmup"]))
     assert 0 < there["round_trip_s"]["min"] <= there["round_trip_s"]["median"] <= there["round_trip_s"]["max"]
 
 
@@ -192,7 +192,7 @@ def test_the_first_wrong_answer_ends_the_workload_with_figures(cluster: Workload
     result, lines = run(scripted, reps=3)
     assert result.status == "failed"
     assert result.reason == "wrong answer: rows 3, expected_rows 4"
-    assert [line.answer for line in lines] == ["ok", "ok", "wrong"]
+    assert [line["answer"] for line in lines] == ["ok", "ok", "wrong"]
     assert scripted.calls == ["prepare", "once", "check"] * 3 + ["teardown"]
 
 

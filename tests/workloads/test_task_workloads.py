@@ -39,7 +39,7 @@ def test_every_batch_of_every_repetition_is_kept_and_adds_up(
 def test_a_sample_is_the_seconds_of_count_tasks_at_the_rate_of_the_last_batch(cluster: WorkloadContext) -> None:
     result, lines = run(families.create("tasks", cluster, "dask", complete("tasks", LADDER)))
     last = [repetition[-1] for repetition in result.details["repetitions"]]
-    assert [line.wall_s for line in lines] == [pytest.approx(50 / batch["tasks_per_s"]) for batch in last]
+    assert [line["wall_s"] for line in lines] == [pytest.approx(50 / batch["tasks_per_s"]) for batch in last]
 
 
 @pytest.mark.parametrize("mode", ["estimate", "exponential"])

@@ -41,7 +41,7 @@ def test_a_task_answers_rightly_in_its_modes_and_what_must_move_is_seen(
     measurement = families.create(name, cluster, "dask", complete(name, given))
     result, lines = run(measurement, name=name, reps=1, warmup=0)
     assert (result.status, result.reason) == ("ok", "")
-    assert [line.answer for line in lines] == ["ok"]
+    assert [line["answer"] for line in lines] == ["ok"]
     assert result.seen_bytes >= result.least_moved_bytes
     assert (result.least_moved_bytes > 0) >= (name in MOVES and mode == "persisted")
     assert result.keys_left == 0

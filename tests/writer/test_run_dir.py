@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.spec import RunRecord, SampleLine
+from gpubench.spec import RunRecord
 from gpubench.spec.plain import parse_lines
 from gpubench.writer.run_dir import (
     append_links,
@@ -22,7 +22,7 @@ from gpubench.writer.run_dir import (
     write_provenance,
 )
 
-SAMPLE = SampleLine("merge", "dask", "abc", 0, False, 0.25, 1000, "ok", "2026-11-20T12:00:00.000001+00:00")
+SAMPLE = {"workload": "merge", "rep": 0, "warmup": False, "wall_s": 0.25, "cpu_s": None}
 
 
 def record(**changes: Any) -> RunRecord:
@@ -62,11 +62,11 @@ def test_a_claim_that_can_not_be_made_says_so(tmp_path: Path) -> None:
 
 def test_samples_are_lines_that_read_back_and_are_appended(tmp_path: Path) -> None:
     for rep in range(3):
-        append_sample(tmp_path, dataclasses.replace(SAMPLE, rep=rep))
+        append_sample(tmp_path, {**SAMPLE, "rep": rep})
     text = (tmp_path / "samples.jsonl").read_text(encoding="utf-8")
-    assert [SampleLine(**row) for row in parse_lines(text)] == [
-        dataclasses.replace(SAMPLE, rep=rep) for rep in range(3)
-    ]
+    assert list(parse_lines(text)) == [
+        {"workload": "merge", "rep": rep, "warmup": False, "wall_s": 0.25} for rep in range(3)
+    ], "what couldn't be read is in no line"
 
 
 def test_links_are_appended_over_workloads(tmp_path: Path) -> None:
