@@ -85,9 +85,15 @@ def _equivalent(inputs: ReportInputs) -> str:
 def about(inputs: ReportInputs) -> str:
     """One line: what was compared, where and when."""
     plan = inputs.plan
-    blocks = counted(len({one.block.block for one in inputs.outcomes}), "block")
     compared = " and ".join(f"{others} against {baseline}" for baseline, others in _compared(inputs).items())
-    return f"{compared} · suite {plan.suite} on {plan.site.name} · {blocks} · {moment(inputs.generated_at)}"
+    return f"{compared} · suite {plan.suite} on {plan.site.name} · {_blocks(inputs)} · {moment(inputs.generated_at)}"
+
+
+def _blocks(inputs: ReportInputs) -> str:
+    """``12 blocks``, or ``3 of 12 blocks`` where others were not begun or lost."""
+    planned = {outcome.block.block for outcome in inputs.outcomes}
+    ran = {outcome.block.block for outcome in inputs.outcomes if outcome.status in ("ok", "failed")}
+    return f"{len(ran)} of {counted(len(planned), 'block')}" if ran != planned else counted(len(planned), "block")
 
 
 def _compared(inputs: ReportInputs) -> dict[str, str]:
@@ -102,7 +108,6 @@ def facts(inputs: ReportInputs) -> list[tuple[str, str]]:
     plan = inputs.plan
     nodes = sorted({one.job.nodes for one in inputs.outcomes})
     workers = sorted({one.job.workers_per_node for one in inputs.outcomes})
-    blocks = {one.block.block for one in inputs.outcomes}
     threads = f", {plan.threads_per_worker} thread{'' if plan.threads_per_worker == 1 else 's'} each"
     return [
         ("campaign", plan.campaign),
@@ -113,7 +118,7 @@ def facts(inputs: ReportInputs) -> list[tuple[str, str]]:
         ("workers per node", f"{', '.join(map(str, workers))}{threads}"),
         ("protocol", f"{plan.protocol} on {plan.device}"),
         ("listeners", plan.listeners),
-        ("blocks", f"{len(blocks)}, each of {len(plan.variants)} variants in an order shuffled from seed {plan.seed}"),
+        ("blocks", f"{_blocks(inputs)}, each of {len(plan.variants)} variants, order shuffled from seed {plan.seed}"),
         ("arrangement", ARRANGEMENTS[plan.site.layout.arrangement]),
         ("waiting", _waiting(plan)),
         ("runs", run_counts(inputs.outcomes)),

@@ -125,6 +125,8 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
     # What lies beyond the picture says so at its edge.
     for row in rows:
         row["beyond"] = 1 if row["effect"] > bounds[1] else -1 if row["effect"] < bounds[0] else None
+        ends = () if row["low"] is None else ((-1, row["low"] < bounds[0]), (1, row["high"] > bounds[1]))
+        row["cut"] = [way for way, is_cut in ends if is_cut]
         row["arrow"] = f"{row['text'].strip()} →" if row["effect"] > 0 else f"← {row['text'].strip()}"
     order: list[str] = []
     for row in rows:
@@ -169,6 +171,13 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
             )
             for way in (1, -1)
             if any(row["beyond"] == way for row in rows)
+        ),
+        *(
+            data.transform_filter(f"datum.beyond == null && indexof(datum.cut, {way}) >= 0")
+            .mark_point(filled=True, size=60, opacity=1, shape="triangle-right" if way > 0 else "triangle-left")
+            .encode(x=alt.datum(bounds[way > 0], scale=domain), y=y, color=colour, tooltip=tip)
+            for way in (1, -1)
+            if any(way in row["cut"] and row["beyond"] is None for row in rows)
         ),
         width="container",
         height=_ROW * len(order),

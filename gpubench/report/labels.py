@@ -22,11 +22,12 @@ Key = Mapping[str, object]
 
 WIDE = 999
 _FIVE_DIGITS = 9_999.5
+_MOST_DIGITS = 3
 
 
 def percent(ratio: float) -> str:
     """``0.4812`` → ``+48.1 %``."""
-    return f"{100 * ratio:+.1f} %"
+    return f"{100 * ratio:+z.1f} %"
 
 
 def effect(verdict: Verdict) -> str:
@@ -42,14 +43,22 @@ def interval(verdict: Verdict) -> str:
 def between(least: float | None, most: float | None) -> str:
     """``[+39, +58]`` in percent, with a decimal where both bounds are small; empty without an interval.
 
-    Two blocks can give a bound of twenty digits: bounds above WIDE are shown as ``>WIDE``.
+    Two blocks can give a bound of twenty digits: bounds above WIDE are shown as ``>WIDE``. A bound that would read 0
+    has more digits, so that one sees on which side of it the interval lies.
     """
     if least is None or most is None:
         return ""
     low, high = 100 * least, 100 * most
     digits = 1 if max(abs(low), abs(high)) < 10 else 0
-    words = [f"{bound:+.{digits}f}" if bound <= WIDE else f">+{WIDE}" for bound in (low, high)]
-    return f"[{', '.join(words)}]"
+    return f"[{_bound(low, digits)}, {_bound(high, digits)}]"
+
+
+def _bound(percent: float, digits: int) -> str:
+    if percent > WIDE:
+        return f">+{WIDE}"
+    while percent and not round(percent, digits) and digits < _MOST_DIGITS:
+        digits += 1
+    return f"{percent:+z.{digits}f}"
 
 
 def more(verdict: Verdict) -> str:

@@ -6,11 +6,12 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from gpubench.model.quantities import format_seconds
+from gpubench.model.text import counted
 from gpubench.render.environment import words
 from gpubench.report import labels
 from gpubench.report.inputs import ReportInputs
 from gpubench.stats.verdict import Verdict
-from gpubench.store.accounting import missing_runs
+from gpubench.store.accounting import missing_runs, over_budget
 
 _OPEN = "More blocks would not decide what is inconclusive: the reason stands beside each verdict."
 _MOST_BLOCKS = 100
@@ -27,7 +28,8 @@ class NextStep:
 
 def next_steps(inputs: ReportInputs) -> list[NextStep]:
     """The commands, the most important one first."""
-    return [*_repair(inputs), *_more_blocks(inputs), *_causes(inputs)] or [
+    blocks = list(_not_begun(inputs)) or _more_blocks(inputs)  # further ones only after those that were planned
+    return [*_repair(inputs), *blocks, *_causes(inputs)] or [
         NextStep("", _OPEN if _undecided(inputs.verdicts) else "Nothing has to be run: every comparison is decided.")
     ]
 
@@ -38,14 +40,14 @@ def _typed(inputs: ReportInputs, *command: str) -> str:
 
 
 def _block_s(inputs: ReportInputs) -> float:
-    """Seconds of a block over all sizes of the cluster: the median of those that ran, else as planned."""
+    """Seconds of a block: the median of those that ran, else as planned."""
     spans: dict[tuple[str, int], list[dt.datetime]] = {}
     for one in inputs.outcomes:
         if one.record and one.status != "skipped":
             times = [dt.datetime.fromisoformat(at) for at in (one.record.started_at, one.record.ended_at)]
             spans.setdefault((one.job.job, one.block.block), []).extend(times)
     seconds = [(max(times) - min(times)).total_seconds() for times in spans.values()]
-    return len(inputs.plan.places) * (statistics.median(seconds) if seconds else inputs.plan.time.block_s)
+    return statistics.median(seconds) if seconds else inputs.plan.time.block_s
 
 
 def _repair(inputs: ReportInputs) -> Iterator[NextStep]:
@@ -55,6 +57,15 @@ def _repair(inputs: ReportInputs) -> Iterator[NextStep]:
         price = format_seconds(blocks * _block_s(inputs))
         count = f"{len(missing)} run{'s are' if len(missing) > 1 else ' is'} missing"
         yield NextStep(_typed(inputs, "bench", "--campaign"), f"{count}: about {price}")
+
+
+def _not_begun(inputs: ReportInputs) -> Iterator[NextStep]:
+    blocks = len({outcome.block.block for outcome in inputs.outcomes if over_budget(outcome)})
+    if blocks:
+        price = format_seconds(blocks * _block_s(inputs))
+        were = f"{counted(blocks, 'block')} {'were' if blocks > 1 else 'was'}"
+        why = f"{were} not begun, because the budget left no time: about {price}"
+        yield NextStep(_typed(inputs, "bench", "--campaign"), why)
 
 
 def _more_blocks(inputs: ReportInputs) -> Iterator[NextStep]:
@@ -68,7 +79,7 @@ def _more_blocks(inputs: ReportInputs) -> Iterator[NextStep]:
     counts = sorted({count for count, _, _ in wanting if count <= _MOST_BLOCKS})
     for count in dict.fromkeys([*counts[:1], *counts[-1:]]):
         decided = [(name, one) for more, name, one in wanting if more <= count]
-        price = format_seconds(count * _block_s(inputs))
+        price = format_seconds(count * len(inputs.plan.places) * _block_s(inputs))
         verb = "may decide" if any("may" in labels.more(one) for _, one in decided) else "would decide"
         found = [name for name, _ in decided]
         said = "everything that is undecided" if len(found) == _undecided(inputs.verdicts) > 3 else labels.listed(found)

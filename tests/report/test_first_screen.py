@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import json
 import re
+import statistics
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from campaign_builder import QUICK, begin, finish, make_plan, variant
 
 from gpubench.model.quantities import format_seconds
 from gpubench.report import labels, page, provenance
-from gpubench.report.campaign_page import campaign_page
+from gpubench.report.campaign_page import about, campaign_page
 from gpubench.report.inputs import ReportInputs
 from gpubench.report.next_steps import next_steps
 from gpubench.report.page import MOST, tiles
@@ -116,6 +118,47 @@ def test_missing_runs_come_first_and_a_decided_campaign_needs_none(tmp_path: Pat
     changed = [dataclasses.replace(calm[0], verdict="inconclusive", reason="environment: hosts", more_blocks=None)]
     (step,) = next_steps(dataclasses.replace(story, verdicts=changed))
     assert (step.command, "More blocks would not decide" in step.why) == ("", True)
+
+
+def test_blocks_that_a_budget_left_out_cost_what_those_that_ran_cost_and_come_before_further_ones(
+    story: ReportInputs,
+) -> None:
+    """Seen: 9 of 12 blocks not begun, their skipped runs taken for blocks of 0.6 s, and further blocks proposed."""
+    late = {outcome.block.block for outcome in story.outcomes if outcome.block.block > 3}
+    outcomes = [
+        dataclasses.replace(outcome, status="skipped", reason=f"{OVER_BUDGET}: 9 s") if outcome.block.block in late
+        else outcome
+        for outcome in story.outcomes
+    ]  # fmt: skip
+    undecided = [dataclasses.replace(verdict, verdict="inconclusive", more_blocks=2) for verdict in story.verdicts]
+    cut = dataclasses.replace(story, outcomes=outcomes, verdicts=undecided)
+    first, *others = next_steps(cut)
+    assert first.command == "gpubench bench --campaign out/c"
+    spans: dict[int, list[dt.datetime]] = {}
+    for outcome in story.outcomes:
+        if outcome.block.block not in late and outcome.record:
+            times = spans.setdefault(outcome.block.block, [])
+            times += [dt.datetime.fromisoformat(at) for at in (outcome.record.started_at, outcome.record.ended_at)]
+    block_s = statistics.median((max(times) - min(times)).total_seconds() for times in spans.values())
+    price = format_seconds(len(late) * block_s)
+    assert first.why == f"{len(late)} blocks were not begun, because the budget left no time: about {price}"
+    assert not any("--blocks" in step.command for step in others)
+    total = len({outcome.block.block for outcome in story.outcomes})
+    assert f"{total - len(late)} of {total} blocks" in about(cut)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "shown"),
+    [
+        ((0.39, 1.17), "[+39, +117]"),
+        ((0.0004, 1.17), "[+0.04, +117]"),
+        ((-0.002, 0.3), "[-0.2, +30]"),
+        ((0.0, 0.3), "[+0, +30]"),
+        ((-0.3, 12.0), "[-30, >+999]"),
+    ],
+)
+def test_a_bound_of_an_interval_reads_0_only_where_it_is_0(bounds: tuple[float, float], shown: str) -> None:
+    assert labels.between(*bounds) == shown
 
 
 def test_a_reason_that_several_rows_share_stands_once(tmp_path: Path) -> None:

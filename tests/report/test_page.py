@@ -333,6 +333,9 @@ def test_one_hopeless_interval_does_not_hide_the_others(
     spec = charts.forest(wide, [f"row {number}" for number in range(10)], 0.03)
     (low, high) = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
     assert (low, high) == pytest.approx((-99.0, 193.0), abs=1)
+    ends = [layer for layer in spec["layer"] if str(layer["mark"].get("shape", "")).startswith("triangle-")]
+    assert [layer["mark"]["shape"] for layer in ends] == ["triangle-right"], "the end that is cut has a mark"
+    assert [row["cut"] for row in spec["datasets"]["rows"]] == [[1]] + [[]] * 9
 
 
 def test_effects_stand_together_by_variant_on_an_axis_that_shows_the_margin(

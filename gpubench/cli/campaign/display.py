@@ -22,7 +22,7 @@ from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.schedulers import JobState, submitted
 from gpubench.spec.records import LOGS_FILE
-from gpubench.store.accounting import PENDING, Accounting, RunOutcome, missing_runs, over_budget, run_warnings
+from gpubench.store.accounting import PENDING, Accounting, RunOutcome, missing_runs, run_warnings
 from gpubench.store.campaign import PLAN_FILE, Campaign
 
 if TYPE_CHECKING:
@@ -199,11 +199,6 @@ def require_complete(campaign: Campaign, accounting: Accounting, states: Mapping
         if not failed:
             raise IncompleteError(f"no run was begun; the first: {accounting.outcomes[0].reason}")
         raise IncompleteError(f"every run failed; the first: {failed[0].reason}", then="see logs.zip in runs/")
-
-
-def not_begun(accounting: Accounting) -> int:
-    """How many blocks the budget left no time for: their runs aren't missing, and can be run later."""
-    return len({outcome.block.block for outcome in accounting.outcomes if over_budget(outcome)})
 
 
 def _way_on(campaign: Campaign, missing: Sequence[RunOutcome], states: Mapping[str, JobState]) -> str:

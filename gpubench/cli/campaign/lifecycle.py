@@ -16,7 +16,6 @@ from typing import Any
 import typer
 
 from gpubench.cli.campaign.display import (
-    not_begun,
     plan_lines,
     require_complete,
     show_next_steps,
@@ -232,13 +231,6 @@ def _conclude(campaign: Campaign, *, gate: bool) -> None:
     say("")
     show_verdicts(judged.verdicts, judged.accounting, inputs.seconds)
     page = write_report(judged, inputs)
-    if late := not_begun(judged.accounting):
-        say("")
-        say(
-            f"{late} block{'s were' if late > 1 else ' was'} not begun, because the budget left no time; to run "
-            f"{'them' if late > 1 else 'it'}: {continue_command(campaign)}"
-            f"   # about {format_seconds(late * campaign.plan.time.block_s)}"
-        )
     show_next_steps(page.steps)
     require_complete(campaign, judged.accounting)
     if gate:
