@@ -3,7 +3,9 @@ from typing import Any
 import pytest
 
 from gpubench.errors import UsageError
+from gpubench.model.parameters import sizes_spelled
 from gpubench.model.suite import Suite
+from gpubench.workloads.catalogue import CATALOGUE
 
 
 def resolve(text: str, reps: int | None = None) -> list[Any]:
@@ -83,3 +85,9 @@ def test_a_suite_without_workloads_is_refused() -> None:
         Suite.load('name = "mine"', "mine.toml")
     with pytest.raises(UsageError, match=r"mine\.toml: 'workload' = \[\]"):
         Suite.load('name = "mine"\nworkload = []', "mine.toml")
+
+
+def test_parameters_are_spelled_as_a_person_writes_them_and_plainly_where_nobody_knows_their_kind() -> None:
+    params = {"size": 10_000_000, "round_trips": 5}
+    assert sizes_spelled(CATALOGUE["message"], params) == "size = 10MB, round_trips = 5"
+    assert sizes_spelled(None, {"depth": 3}) == "depth = 3"

@@ -31,6 +31,16 @@ def test_start_times_tell_the_order_where_it_is_not_given():
     assert one(late).reason.startswith("order: 'A' ran first")
 
 
+def test_start_times_tell_the_order_where_it_is_given_for_one_variant_only():
+    runs = blocks_of(noisy(8, effect=0.06))
+    half = reordered(
+        runs,
+        order=lambda r: 0 if r.variant == "B" else None,
+        started_at=lambda r: 100.0 * r.block + (r.variant == "B"),
+    )
+    assert one(half).reason.startswith("order: 'A' ran first")
+
+
 def test_all_of_one_variant_before_the_other_is_inconclusive():
     runs = reordered(blocks_of(noisy(8, effect=0.06)), started_at=lambda r: r.block + 100.0 * (r.variant == "B"))
     assert one(runs).reason.startswith("order: ")
