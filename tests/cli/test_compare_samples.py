@@ -50,7 +50,7 @@ def compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Compare:
         path = tmp_path / name
         path.write_bytes(content)
         baseline, candidate = variants.split()
-        asked = CompareOptions(baseline=baseline, candidate=candidate, by=by)
+        asked = CompareOptions(baseline=baseline, candidate=candidate, by=by, margin="3%")
         with pytest.raises(typer.Exit) as ended:
             compare_targets(path, None, None, asked)
         return [str(ended.value.exit_code), *capsys.readouterr().out.splitlines()]
@@ -145,6 +145,15 @@ def test_a_table_says_its_verdicts_in_markdown_and_json_too(tmp_path: Path) -> N
     assert re.match(r"\| w \| B vs A \| [^|]+ → [^|]+ \| \+6\.2 %", row)
     (found,) = json.loads(run("compare", *asked, "--json").stdout)["cells"]
     assert found["verdict"] == "regression"
+
+
+def test_a_margin_that_nobody_named_is_said(tmp_path: Path) -> None:
+    """The campaign that a table was exported from may have had another, and other verdicts."""
+    path = tmp_path / "mine.csv"
+    path.write_text(table().write_csv())
+    note = "note: the margin is ±3 %, the default, since a table says none: --margin sets it"
+    assert note in run("compare", path).stdout.splitlines()
+    assert "note:" not in run("compare", path, "--margin", "3%").stdout
 
 
 def test_both_sides_are_printed_in_seconds_whose_ratio_is_the_change(tmp_path: Path) -> None:

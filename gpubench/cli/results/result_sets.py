@@ -27,6 +27,7 @@ from gpubench.report.inputs import Seconds, seconds
 from gpubench.report.provenance import cautions
 from gpubench.report.sections import Section
 from gpubench.report.verdicts import verdict_section
+from gpubench.spec.columns import COLUMNS
 from gpubench.spec.plain import canonical
 from gpubench.spec.records import LINKS_FILE, SAMPLES_FILE
 from gpubench.stats.question import Question
@@ -302,7 +303,10 @@ class TableResults(ResultSet):
         comparisons = comparisons_from_frame(frame, *self._pair(question, frame), list(self.cell))
         verdicts = judge(comparisons, settings)
         both = seconds(comparisons, verdicts, settings.summary)
-        return VerdictAnswer(verdicts, verdict_section(str(self.place), verdicts, settings, both), both)
+        margin = f"the margin is ±{settings.margin.percent}, the default, since a table says none: --margin sets it"
+        notes = [margin] if question.margin is None else []
+        section = verdict_section(str(self.place), verdicts, settings, both, notes=notes)
+        return VerdictAnswer(verdicts, section, both)
 
     def _pair(self, question: Question, frame: pl.DataFrame) -> tuple[str, str]:
         """The variants that are named, else the only two of the table; the first row's is the baseline."""
@@ -363,10 +367,7 @@ def read_table(path: Path) -> pl.DataFrame:
     return frame
 
 
-FIELDS = (
-    *("variant", "block", "wall_s", "workload", "nodes", "run", "rep"),
-    *("warmup", "order", "started_at", "status", "job"),
-)
+FIELDS = (*(column.name for column in COLUMNS if column.compare), "status")
 """What a column of a table of samples can be."""
 _NEEDED = ("variant", "block", "wall_s")
 
