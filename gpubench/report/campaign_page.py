@@ -5,12 +5,13 @@ The answer says in plain words what was compared, what was found, and how sure t
 
 import dataclasses
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from gpubench.merge.curves import ScalingCurve, curves
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.text import counted
 from gpubench.report import labels, links, provenance
+from gpubench.report.answer import answer
 from gpubench.report.inputs import ReportInputs
 from gpubench.report.next_steps import next_steps
 from gpubench.report.page import Page, tiles
@@ -21,7 +22,7 @@ from gpubench.report.sections import On, Section, SectionPart, Styled, TextTable
 from gpubench.report.verdicts import verdict_section
 from gpubench.spec.turns import INTERLEAVED, SEQUENTIAL
 from gpubench.spec.waiting import polls
-from gpubench.stats.verdict import Verdict, share_percent
+from gpubench.stats.verdict import share_percent
 from gpubench.store.accounting import run_warnings
 
 ARRANGEMENTS = {
@@ -32,13 +33,6 @@ _MOST_CAUTIONS = 2
 """Lines of cautions that leave room for the tiles on a first screen."""
 ENOUGH_FOR_STRAGGLERS = 30
 """Repetitions a run: with 6, a candidate with 5 % stragglers of twice the time is found in one campaign of ten."""
-
-
-def answer(inputs: ReportInputs) -> list[str]:
-    """One sentence per candidate, e.g. ``1.19.0 is slower than 1.17.0 in 1 of 5 comparisons: merge +12.3 %.``"""
-    names = dict(zip(map(id, inputs.verdicts), labels.cell_names([one.key for one in inputs.verdicts]), strict=True))
-    margin = f"±{inputs.settings.margin.percent}"
-    return [_sentence(rows, names, margin) for rows in by_candidate(inputs.verdicts)] or ["No comparison was planned."]
 
 
 def certainty(inputs: ReportInputs) -> str:
@@ -150,47 +144,10 @@ def same_twice(plan: Plan) -> list[str]:
     ]
 
 
-def by_candidate(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
-    """The verdicts of each (baseline, candidate), in the order in which they first appear."""
-    groups: dict[tuple[str, str], list[Verdict]] = {}
-    for one in verdicts:
-        groups.setdefault((one.baseline, one.candidate), []).append(one)
-    return list(groups.values())
-
-
 def _identity(plan: Plan, variant: PlannedVariant) -> tuple[object, ...]:
     """The image and the variables in force: a variant that sets what the site sets anyway differs in nothing."""
     image = variant.image.id if variant.image else variant.ucx
     return image, sorted({**plan.site.env, **variant.env}.items())
-
-
-def _sentence(rows: Sequence[Verdict], names: Mapping[int, str], margin: str) -> str:
-    """The proven differences with their size, else the likely ones; and how many of the rest are undecided."""
-    candidate, baseline, total = rows[0].candidate, rows[0].baseline, len(rows)
-    found = {word: [one for one in rows if one.verdict == word] for word in labels.MARKS}
-    of = f"of {total} comparison{'' if total == 1 else 's'}"
-    parts: list[str] = []
-    named: list[str] = []
-    for word, what in (("broken", "breaks"), ("regression", "is slower"), ("improvement", "is faster")):
-        if found[word]:
-            than = f" than {baseline}" if word != "broken" and f"than {baseline}" not in " ".join(parts) else ""
-            parts.append(f"{what}{than} in {len(found[word])}")
-            largest = sorted(found[word], key=lambda one: -abs(one.effect or 0.0))
-            named.append(labels.listed(_named(one, names) for one in largest))
-    unknown = len(found["inconclusive"])
-    if parts:
-        rest = f"; {unknown} inconclusive" if unknown else ""
-        return f"{candidate} {' and '.join(parts)} {of}: {'; '.join(named)}{rest}."
-    if not unknown:
-        return f"{candidate} is as fast as {baseline} in all {total}, to within {margin}."
-    likely = labels.listed(_named(one, names) for one in rows if one.leaning)
-    known = f"; {total - unknown} equivalent to within {margin}" if unknown < total else ""
-    leaning = f"; likely, but not proven: {likely}" if likely else ""
-    return f"{candidate} against {baseline}: undecided in {unknown} {of}{known}{leaning}."
-
-
-def _named(one: Verdict, names: Mapping[int, str]) -> str:
-    return names[id(one)] if one.effect is None or one.verdict == "broken" else f"{names[id(one)]} {labels.effect(one)}"
 
 
 def campaign_page(inputs: ReportInputs) -> Page:
@@ -204,7 +161,7 @@ def campaign_page(inputs: ReportInputs) -> Page:
     return Page(
         title=f"{' · '.join(one.label for one in plan.variants)} on {plan.site.name}",
         over=about(inputs),
-        headline=answer(inputs),
+        headline=answer(inputs.verdicts, inputs.settings),
         notes=[[Styled("A against A. ", "strong"), text] for text in same_twice(plan)],
         about=_first_cautions(inputs),
         tiles=drawn,

@@ -494,16 +494,16 @@ def panels(
 
 
 def against(title: str, rows: Sequence[Mapping[str, Any]], variants: Sequence[str]) -> dict[str, Any]:
-    """Speed against the baseline in percent, higher is faster: a panel per version, in it the sizes of the cluster.
+    """Change of the time against the baseline in percent: a panel per version, in it the sizes of the cluster.
 
-    ``rows`` have ``variant size place speed low high said beyond dates``; ``beyond`` is a number at the edge.
+    ``rows`` have ``variant size place effect low high said beyond dates``; ``beyond`` is a number at the edge.
     """
     shown = list(dict.fromkeys(row["variant"] for row in rows))
     sizes = sorted({row["size"] for row in rows}, key=lambda size: [float(part) for part in size.split(" / ")])
     ends = [row[name] for row in rows for name in ("low", "high")]
     room = 0.06 * max(max(ends) - min(ends), 5)
     y = alt.Y(
-        "speed:Q",
+        "effect:Q",
         title=None,
         scale=alt.Scale(domain=[min([0, *ends]) - room, max([0, *ends]) + room], nice=False),
         axis=alt.Axis(minExtent=_PANEL_AXIS, maxExtent=_PANEL_AXIS, tickCount=5, labelExpr=_SIGNED_PERCENT),

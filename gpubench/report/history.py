@@ -12,14 +12,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from gpubench.history.changes import Changed, Series
 from gpubench.history.coverage import CoverageLine, Gap
 from gpubench.history.observed import Observed
 from gpubench.importers.pairing import Key
 from gpubench.report import labels
 from gpubench.report.sections import Chart, Heading, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
+from gpubench.stats import special
 from gpubench.stats.change_points import FEWEST
 
 HISTORY, CHANGES, TREND = "gpubench/history/1", "gpubench/changes/1", "gpubench/trend/1"
@@ -242,24 +241,25 @@ _ENOUGH = 5
 """Least dates of a difference that is called one of the largest, if others have as many."""
 _NAMED = 3
 _INTRODUCTION = (
-    "Higher is faster in every chart of this page. Each dot is a size of the cluster: the median over the dates on "
-    "which both versions were measured; the bar holds the middle half of these dates. A dot with a number lies outside "
-    "the picture."
+    "Each dot is a size of the cluster: the change of the mean time over the dates on which both versions were "
+    "measured, as in the verdicts; positive is slower. The bar is its 95 % interval over these dates, for one "
+    "comparison by itself. A dot with a number lies outside the picture."
 )
 _SIZES = ("nodes", "workers", "workers_per_node")
 
 
 @dataclasses.dataclass(frozen=True)
 class VersionDifference:
-    """One version against the baseline in one workload at one size; ratios minus one, positive is faster.
+    """One version against the baseline in one workload at one size; ratios minus one, positive is slower.
 
-    ``speed`` is the median over ``dates``, ``low`` and ``high`` hold the middle half of them.
+    ``effect`` is that of the geometric means over ``dates``, as in a verdict; ``low`` and ``high`` its 95 % interval,
+    by Student's t over the dates, and the effect itself where there is one date.
     """
 
     workload: str
     size: tuple[int, int]
     variant: str
-    speed: float
+    effect: float
     low: float
     high: float
     dates: int
@@ -267,10 +267,10 @@ class VersionDifference:
     @property
     def words(self) -> str:
         """``1.14.0 is 11.9 % slower in merge on 128 workers (9 dates)``."""
-        way = "faster" if self.speed > 0 else "slower"
+        way = "slower" if self.effect > 0 else "faster"
         dates = "one date" if self.dates == 1 else f"{self.dates} dates"
         place = f" on {panel_words(self.size)}" if self.size[0] else ""
-        return f"{self.variant} is {abs(100 * self.speed):.1f} % {way} in {self.workload}{place} ({dates})"
+        return f"{self.variant} is {abs(100 * self.effect):.1f} % {way} in {self.workload}{place} ({dates})"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -289,7 +289,7 @@ class VersionsCompared:
     def sentence(self) -> str:
         """The largest differences, one for each version and workload; empty where there is nothing to compare."""
         largest: dict[tuple[str, str], VersionDifference] = {}
-        for one in sorted(self.found, key=lambda one: -abs(one.speed)):
+        for one in sorted(self.found, key=lambda one: -abs(one.effect)):
             if one.dates >= self.enough:
                 largest.setdefault((one.variant, one.workload), one)
         named = [one.words for one in list(largest.values())[:_NAMED]]
@@ -309,10 +309,10 @@ class VersionsCompared:
         found: list[Chart] = []
         for workload in dict.fromkeys(one.workload for one in self.found):
             here = [one for one in self.found if one.workload == workload]
-            ends = [end for one in here if one.dates >= self.enough for end in (one.low, one.speed, one.high)]
+            ends = [end for one in here if one.dates >= self.enough for end in (one.low, one.effect, one.high)]
             rows = [_row(one, min([0.0, *ends]), max([0.0, *ends])) for one in here]
             rows.sort(key=lambda row: version_key(row["variant"]))
-            title = f"{workload}: speed against {self.baseline}"
+            title = f"{workload}: change of the time against {self.baseline}"
             draw = functools.partial(_draw, title, rows, variants)
             found.append(Chart(f"versions-{len(found)}", f"versions {workload}", draw))
         return found
@@ -337,10 +337,19 @@ def compare_versions(observed: Sequence[Observed]) -> VersionsCompared:
         for version in versions:
             shared = sorted(cell.get(version, {}).keys() & cell.get(baseline, {}).keys())
             if version != baseline and shared:
-                logs = [statistics.fmean(cell[baseline][day]) - statistics.fmean(cell[version][day]) for day in shared]
-                low, middle, high = (math.expm1(float(at)) for at in np.quantile(logs, (0.25, 0.5, 0.75)))
-                found.append(VersionDifference(names[key], size, version, middle, low, high, len(shared)))
+                logs = [statistics.fmean(cell[version][day]) - statistics.fmean(cell[baseline][day]) for day in shared]
+                effect, low, high = map(math.expm1, _mean_and_interval(logs))
+                found.append(VersionDifference(names[key], size, version, effect, low, high, len(shared)))
     return VersionsCompared(baseline, found)
+
+
+def _mean_and_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """The mean, and the ends of its 95 % interval by Student's t; of one value three times that."""
+    mean = statistics.fmean(values)
+    if len(values) < 2:
+        return mean, mean, mean
+    half = float(special.stdtrit(len(values) - 1, 0.975)) * statistics.stdev(values) / math.sqrt(len(values))
+    return mean, mean - half, mean + half
 
 
 def _draw(title: str, rows: Sequence[dict[str, Any]], variants: Sequence[str]) -> Spec:
@@ -357,7 +366,7 @@ def version_key(text: str) -> list[tuple[int, str]]:
 def _row(one: VersionDifference, low: float, high: float) -> dict[str, Any]:
     """Between ``low`` and ``high``; values far outside (from few dates) are drawn at the edge, with their number."""
     room = 0.5 * max(high - low, 0.05)
-    beyond = not low - room <= one.speed <= high + room
+    beyond = not low - room <= one.effect <= high + room
 
     def inside(ratio: float) -> float:
         return labels.short(100 * min(max(ratio, low - room), high + room))
@@ -366,11 +375,11 @@ def _row(one: VersionDifference, low: float, high: float) -> dict[str, Any]:
         "variant": one.variant,
         "size": str(one.size[0]) + (f" / {one.size[1]}" if one.size[1] else ""),
         "place": panel_words(one.size),
-        "speed": inside(one.speed),
+        "effect": inside(one.effect),
         "low": inside(one.low),
         "high": inside(one.high),
-        "said": f"{labels.percent(one.speed)} [{100 * one.low:+.1f}, {100 * one.high:+.1f}]",
-        "beyond": labels.percent(one.speed) if beyond else "",
+        "said": f"{labels.percent(one.effect)} [{100 * one.low:+.1f}, {100 * one.high:+.1f}]",
+        "beyond": labels.percent(one.effect) if beyond else "",
         "dates": one.dates,
     }
 

@@ -61,20 +61,22 @@ def import_page(
     verdicts: Section | None,
     source: HistorySource,
     series: Sequence[Series],
+    *,
+    headline: Sequence[str],
     cautions: Sequence[str],
 ) -> Page:
-    """Of another tool's results; ``note`` is ``import.json``, ``verdicts`` are by date."""
+    """Of another tool's results; ``note`` is ``import.json``, ``headline`` the answer of ``verdicts``, by date."""
     kept = f"{note['kept']} of {note['rows_in']} rows"
-    largest, sections = _over_dates([source], series)
+    _, sections = _over_dates([source], series)
     by_date = [] if verdicts is None else [dataclasses.replace(verdicts, title="Verdicts, by date", notes=())]
     return Page(
         title=f"{note['name']} (imported)",
         over=f"{note['name']}: {kept} · imported results, format {note['format']}",
-        headline=[largest or f"{note['name']}: {kept}"],
+        headline=list(headline) or [f"{note['name']}: {kept}"],
         opening=f"**Import {inline(str(note['name']))}** ({inline(str(note['format']))}): {kept}",
         notes=cautions,
         about=[f"Never recorded by the source: {', '.join(note['never_recorded'])}."],
-        sections=[*sections, *by_date, changes_section(series), _kept(note, source)],
+        sections=[*by_date, *sections, changes_section(series), _kept(note, source)],
         made=f"Imported by gpubench {note['gpubench']}.",
         why_no_chart=f"no figure of {note['name']} has a date",
     )

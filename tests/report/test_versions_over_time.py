@@ -1,4 +1,4 @@
-"""What the page over time says of versions, and that up is faster in all of its charts."""
+"""What the page over time says of versions, and with which sign."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import datetime as dt
 import math
 import random
 import re
+import statistics
 
+import pytest
 import reports
+import scipy.stats
 
 from gpubench.history.changes import find
 from gpubench.history.observed import Observed
@@ -42,7 +45,7 @@ def test_the_first_sentence_names_the_largest_difference_and_leaves_single_dates
     said = r"Largest differences from 1\.9\.0: 1\.12\.0 is (\S+) % slower in merge on 128 workers \(10 dates\)\."
     found = re.fullmatch(said, compared.sentence)
     assert found
-    assert abs(float(found[1]) - 20) < 0.2
+    assert abs(float(found[1]) - 25) < 0.2
     page = html(page_of(history()), reports.TEMPLATES).decode()
     assert page.index("<h1>Largest differences from 1.9.0: 1.12.0 is ") < page.index('id="versions"')
     assert "The largest differences above are those of 5 dates or more." in page
@@ -63,16 +66,25 @@ def test_half_a_year_of_six_versions_at_five_sizes_is_drawn_without_a_script() -
     assert "<noscript>" not in page
 
 
-def test_a_difference_is_the_median_over_the_dates_that_both_versions_have() -> None:
+def test_a_difference_is_the_mean_over_the_dates_that_both_versions_have_as_in_a_verdict() -> None:
     found = {(one.variant, one.size[0]): one for one in compare_versions(history()).found}
     assert set(found) == {("1.10.0", 8), *(("1.12.0", size) for size in SIZES)}
     slow = found["1.12.0", 128]
-    assert abs(slow.speed + 0.2) < 0.002
-    assert slow.low <= slow.speed <= slow.high
+    logs = {
+        version: [one.log_s for one in history() if (one.variant, one.workers) == (version, 128) and one.date in shared]
+        for shared in [DATES[::2]]
+        for version in ("1.9.0", "1.12.0")
+    }
+    differences = [after - before for before, after in zip(*logs.values(), strict=True)]
+    mean, half = statistics.fmean(differences), scipy.stats.t.ppf(0.975, 9) * scipy.stats.sem(differences)
+    ends = [math.expm1(mean + way * half) for way in (-1, 0, 1)]
+    assert [slow.low, slow.effect, slow.high] == pytest.approx(ends, rel=1e-9)
     assert slow.dates == 10
+    alone = found["1.10.0", 8]
+    assert alone.low == alone.effect == alone.high
 
 
-def test_versions_and_sizes_are_panels_in_the_order_of_their_numbers_and_up_is_faster() -> None:
+def test_versions_and_sizes_are_panels_in_the_order_of_their_numbers_and_up_is_slower() -> None:
     chart = next(one for one in page_of(history()).charts() if one.anchor == "versions-0")
     spec = chart.spec
     assert chart.name == "versions merge"
@@ -80,12 +92,12 @@ def test_versions_and_sizes_are_panels_in_the_order_of_their_numbers_and_up_is_f
     across = spec["concat"][0]["layer"][1]["encoding"]["x"]
     assert across["sort"] == ["8", "16", "128"]
     rows = {(row["variant"], row["size"]): row for row in spec["datasets"]["versions"]}
-    assert rows["1.12.0", "128"]["speed"] < -19
+    assert rows["1.12.0", "128"]["effect"] > 24
     low, high = spec["concat"][0]["layer"][2]["encoding"]["y"]["scale"]["domain"]
-    assert low < rows["1.12.0", "128"]["low"] < 0 < high
-    # A single date far below neither stretches the picture nor vanishes from it.
-    assert rows["1.10.0", "8"]["beyond"].startswith("-75")
-    assert low <= rows["1.10.0", "8"]["speed"] < rows["1.12.0", "128"]["low"]
+    assert low < 0 < rows["1.12.0", "128"]["high"] < high
+    # A single date far above neither stretches the picture nor vanishes from it.
+    assert rows["1.10.0", "8"]["beyond"].startswith("+299.5")
+    assert high >= rows["1.10.0", "8"]["effect"] > rows["1.12.0", "128"]["high"]
 
 
 def test_seconds_are_drawn_upside_down_so_that_up_is_faster_and_rates_are_not() -> None:

@@ -118,6 +118,7 @@ class ImportResults(OneSide):
 
     def _page(self) -> tuple[Page, list[Verdict], list[Seconds]]:
         from gpubench.cli.results.trend import searched
+        from gpubench.report.answer import answer
         from gpubench.report.other_pages import import_page
         from gpubench.report.plots import effect_plot
 
@@ -128,7 +129,9 @@ class ImportResults(OneSide):
             warn(str(error))
             verdicts, both, settings = [], [], VerdictSettings()
         section = verdict_section(self.name, verdicts, settings, both) if verdicts else None
-        page = import_page(self.found.note, section, source, searched(source.figures), list(self._cautions()))
+        series, cautions = searched(source.figures), list(self._cautions())
+        headline = answer(verdicts, settings) if verdicts else []
+        page = import_page(self.found.note, section, source, series, headline=headline, cautions=cautions)
         page = dataclasses.replace(page, plots=lambda width: [effect_plot(verdicts, settings.margin, width)])
         return page, verdicts, both
 

@@ -1,0 +1,76 @@
+"""The answer in a sentence, from the verdicts that the page's table shows."""
+
+from collections.abc import Mapping, Sequence
+
+from gpubench.report import labels
+from gpubench.stats.settings import VerdictSettings
+from gpubench.stats.verdict import Verdict
+
+_MOST_SENTENCES = 2
+"""Candidates that have a sentence each."""
+_FOUND = (("broken", "broken"), ("regression", "slower"), ("improvement", "faster"))
+
+
+def answer(verdicts: Sequence[Verdict], settings: VerdictSettings) -> list[str]:
+    """One sentence per candidate, e.g. ``1.19.0 is slower than 1.17.0 in 1 of 5 comparisons: merge +12.3 %.``
+
+    Of many candidates one sentence: ``3 of 36 comparisons with 1.12.1 are slower: 1.14.0 in merge +2.8 %, …``.
+    """
+    cell_names = labels.cell_names([verdict.key for verdict in verdicts])
+    names = dict(zip(map(id, verdicts), cell_names, strict=True))
+    margin = f"±{settings.margin.percent}"
+    groups = by_candidate(verdicts)
+    if len(groups) > _MOST_SENTENCES:
+        return [_of_all(verdicts, names, margin)]
+    return [_sentence(rows, names, margin) for rows in groups] or ["No comparison was planned."]
+
+
+def _of_all(verdicts: Sequence[Verdict], names: Mapping[int, str], margin: str) -> str:
+    counts = {word: sum(verdict.verdict == word for verdict in verdicts) for word in labels.MARKS}
+    against = labels.listed(labels.baselines(verdicts))
+    parts = []
+    for word, what in _FOUND:
+        rows = [verdict for verdict in verdicts if verdict.verdict == word]
+        rows.sort(key=lambda verdict: -abs(verdict.effect or 0.0))
+        if rows:
+            cells = labels.listed(f"{verdict.candidate} in {_named(verdict, names)}" for verdict in rows)
+            parts.append(f"{len(rows)} {what}: {cells}")
+    rest = f"{counts['equivalent']} equivalent to within {margin}, {counts['inconclusive']} inconclusive"
+    return f"Of {len(verdicts)} comparisons with {against}: {'; '.join([*parts, rest])}."
+
+
+def by_candidate(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
+    """The verdicts of each (baseline, candidate), in the order in which they first appear."""
+    groups: dict[tuple[str, str], list[Verdict]] = {}
+    for one in verdicts:
+        groups.setdefault((one.baseline, one.candidate), []).append(one)
+    return list(groups.values())
+
+
+def _sentence(rows: Sequence[Verdict], names: Mapping[int, str], margin: str) -> str:
+    """The proven differences with their size, else the likely ones; and how many of the rest are undecided."""
+    candidate, baseline, total = rows[0].candidate, rows[0].baseline, len(rows)
+    found = {word: [one for one in rows if one.verdict == word] for word in labels.MARKS}
+    of = f"of {total} comparison{'' if total == 1 else 's'}"
+    parts: list[str] = []
+    named: list[str] = []
+    for word, what in (("broken", "breaks"), ("regression", "is slower"), ("improvement", "is faster")):
+        if found[word]:
+            than = f" than {baseline}" if word != "broken" and f"than {baseline}" not in " ".join(parts) else ""
+            parts.append(f"{what}{than} in {len(found[word])}")
+            largest = sorted(found[word], key=lambda one: -abs(one.effect or 0.0))
+            named.append(labels.listed(_named(one, names) for one in largest))
+    unknown = len(found["inconclusive"])
+    if parts:
+        rest = f"; {unknown} inconclusive" if unknown else ""
+        return f"{candidate} {' and '.join(parts)} {of}: {'; '.join(named)}{rest}."
+    if not unknown:
+        return f"{candidate} is as fast as {baseline} in all {total}, to within {margin}."
+    likely = labels.listed(_named(one, names) for one in rows if one.leaning)
+    known = f"; {total - unknown} equivalent to within {margin}" if unknown < total else ""
+    leaning = f"; likely, but not proven: {likely}" if likely else ""
+    return f"{candidate} against {baseline}: undecided in {unknown} {of}{known}{leaning}."
+
+
+def _named(one: Verdict, names: Mapping[int, str]) -> str:
+    return names[id(one)] if one.effect is None or one.verdict == "broken" else f"{names[id(one)]} {labels.effect(one)}"
