@@ -219,10 +219,15 @@ def _time_model(request: Request) -> TimeModel:
         source = request.history.source or f"median of {request.history.runs} runs of this shape on this machine"
     else:
         estimates = request.site.estimates
-        run_s = estimates.run + estimates.workload * len(request.workloads)
+        run_s = estimates.run + sum(max(estimates.workload, _least_s(item)) for item in request.workloads)
         source = f"the profile of site {request.site.name}; no run of this shape is known here yet"
     run_s = max(round(run_s, 2), LEAST_RUN_S)
     return TimeModel(run_s=run_s, block_s=round(run_s * len(request.variants), 2), total_s=0.0, source=source)
+
+
+def _least_s(item: WorkloadSpec) -> float:
+    known = CATALOGUE.get(item.name)
+    return (item.reps + item.warmup) * known.least_s(item.params) if known else 0.0
 
 
 def _comparisons(request: Request, shapes: Sequence[ClusterShape]) -> list[Comparison]:

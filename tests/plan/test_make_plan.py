@@ -9,6 +9,7 @@ from gpubench.errors import PlanRefusedError
 from gpubench.model.plan import Plan
 from gpubench.model.site import Site
 from gpubench.plan.make import History, make_plan
+from gpubench.spec import WorkloadSpec
 from gpubench.spec.waiting import ASLEEP
 from tests.plan.requests_by_hand import GIB, SITE, image, plan, request, site, workload
 
@@ -77,6 +78,15 @@ def test_without_a_history_the_profile_tells_the_time() -> None:
     made = plan()
     assert (made.time.run_s, made.time.block_s, made.time.total_s) == (8.0, 16.0, 96.0)
     assert made.time.source == "the profile of site bench; no run of this shape is known here yet"
+
+
+@pytest.mark.parametrize(
+    ("mode", "run_s"), [("estimate", 4.0 + 3 * 120), ("exponential", 4.0 + 3 * 120), ("fixed", 6.0)]
+)
+def test_repetitions_that_take_as_long_as_a_parameter_says_are_in_the_time(mode: str, run_s: float) -> None:
+    """Seen: a target of 120 s, and "about 9 s a run"."""
+    tasks = WorkloadSpec("tasks", "dask", {"mode": mode, "target": 120.0}, reps=2, warmup=1, timeout_s=600.0)
+    assert plan(workloads=[tasks]).time.run_s == run_s
 
 
 def test_a_history_beats_the_profile() -> None:

@@ -57,6 +57,7 @@ class Workload:
         grows: parameters that a larger preset raises, each with its exponent: ``held`` grows by the product.
         least_workers: it needs at least as many, all nodes together.
         needs: Python packages that a backend wants beside Dask, by backend, as ``name`` or ``name<version``.
+        least_s: seconds that a repetition takes at least because its parameters say so; 0 where they don't.
         takes_any: whether there are parameters beside ``params``, of which nothing is known.
         fault: what is wrong with parameters that are right each for itself, in words, empty where nothing is.
     """
@@ -78,5 +79,6 @@ class Workload:
     grows: Tuple[Tuple[str, float], ...] = ()
     least_workers: int = 1
     needs: Mapping[str, Tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    least_s: Callable[[Mapping[str, Any]], float] = lambda _params: 0.0
     takes_any: bool = False
     fault: Callable[[str, Mapping[str, Any]], str] = lambda _backend, _params: ""

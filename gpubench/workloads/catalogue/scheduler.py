@@ -78,6 +78,7 @@ WORKLOADS = (
         oracle="of every batch exactly as many results as tasks, each of them 7",
         grows=(("count", 1.0),),
         needs={"parsl": ("parsl",)},
+        least_s=lambda params: params["target"] if params.get("mode") in ("estimate", "exponential") else 0.0,
         fault=lambda backend, params: next(_faults(backend, params), ""),
     ),
 )
