@@ -15,9 +15,8 @@ import polars as pl
 
 from gpubench.errors import UsageError
 from gpubench.importers.base import Format, Reader, Refused, Row, csv_rows, day, plain_number, positive, whole
+from gpubench.merge.table_files import TIMES, Dialect, find_dialect, refuse_other_than_times
 
-TIMES = {"wall_s": 1.0, "wall_ms": 1e-3, "wall_us": 1e-6}
-"""Fields that hold the time, with their unit in seconds; a map names one of them."""
 PARAMS = "params."
 _MAGIC = b"PAR1"
 
@@ -59,6 +58,7 @@ def reader(text: str) -> Reader:
                 f"--columns: '{word}' is no FIELD=COLUMN, or names a field twice",
                 then=f"fields are {', '.join((*TIMES, *FIELDS))} and {PARAMS}NAME",
             )
+        refuse_other_than_times(field, column)
         columns[field] = column
     if len(columns.keys() & TIMES.keys()) != 1:
         raise UsageError("--columns names no column of times, or several", then="write wall_s=COLUMN")
@@ -71,8 +71,8 @@ def read(path: Path, name: str) -> Iterator[Row | Refused]:
 
 
 def _rows(path: Path, name: str, columns: Mapping[str, str]) -> Iterator[Row | Refused]:
-    time = next((column for field, column in columns.items() if field in TIMES), "wall_s")
-    for found in _table(path, name, list(columns.values()) or [time], time):
+    time = next((column for field, column in columns.items() if field in TIMES), "")
+    for found in _table(path, name, list(columns.values()), time):
         yield found if isinstance(found, Refused) else _row(found[1], columns, path, name, found[0])
 
 
@@ -85,25 +85,30 @@ def _table(path: Path, name: str, needed: list[str], time: str) -> Iterator[tupl
     except (pl.exceptions.PolarsError, OSError):
         yield Refused(name, 0, "no readable Parquet file")
         return
-    heading = _heading(path) if table is None else table.columns
+    dialect = find_dialect(path) if table is None else Dialect()
+    heading = _heading(path, dialect) if table is None else table.columns
+    time = time or next((field for field in TIMES if field in heading), "wall_s")
+    needed = needed or [time]
     if missing := [column for column in needed if column not in heading]:
         yield Refused(name, 1, f"no column {', '.join(missing)}: there are {', '.join(heading)[:300]}")
         return
     if table is None:
-        yield from csv_rows(path, name, time, needed, time=time)
+        yield from csv_rows(path, name, time, needed, time=time, separator=dialect.separator, decimal=dialect.decimal)
         return
     for number, row in enumerate(table.iter_rows(named=True), start=1):
         yield number, {key: "" if value is None else str(value) for key, value in row.items()}
 
 
-def _heading(path: Path) -> list[str]:
+def _heading(path: Path, dialect: Dialect) -> list[str]:
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as source, contextlib.suppress(csv.Error):
-        return next(csv.reader(source), [])
+        return next(csv.reader(source, delimiter=dialect.separator), [])
     return []
 
 
 def _row(cells: Mapping[str, str], columns: Mapping[str, str], path: Path, name: str, line: int) -> Row | Refused:
-    columns = columns or {one: one for one in cells if one == "wall_s" or one in FIELDS or one.startswith(PARAMS)}
+    if not columns:
+        time = next(field for field in TIMES if field in cells)
+        columns = {name: name for name in cells if name == time or name in FIELDS or name.startswith(PARAMS)}
     values: dict[str, Any] = {}
     params: dict[str, Any] = {}
     for field, column in columns.items():

@@ -104,7 +104,7 @@ def test_warm_up_that_is_first_marked_late_in_a_long_jsonl_is_warm_up(compare: C
     ("name", "content", "said"),
     [
         ("a.csv", b"", "can't be read: empty CSV; it should be UTF-8, one header line"),
-        ("a.csv", table().write_csv(separator=";").encode(), "none of the columns .* reads 'workload;nodes;"),
+        ("a.csv", table().write_csv(separator="|").encode(), "none of the columns .* reads 'workload.nodes."),
         ("a.csv", table().write_csv().encode("utf-16"), "none of the columns"),
         ("a.csv", table().write_csv().upper().encode(), "none of the columns .* reads 'WORKLOAD,NODES,"),
         ("a.csv", table().write_csv().replace("order", "wall_s").encode(), "column 'wall_s' twice"),
@@ -261,3 +261,64 @@ def test_dates_that_tell_cells_apart_are_json_too(tmp_path: Path) -> None:
 )
 def test_long_times_are_no_powers_of_ten(seconds: float, said: str) -> None:
     assert labels.seconds(seconds) == said
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+@pytest.mark.parametrize("comma", [False, True])
+def test_semicolons_tabs_and_decimal_commas_are_read_and_said(tmp_path: Path, separator: str, *, comma: bool) -> None:
+    path = tmp_path / "mine.csv"
+    text = table().write_csv(separator=separator)
+    path.write_text(text.replace(".", ",") if comma else text)
+    (tmp_path / "plain.csv").write_text(table().write_csv())
+    done = run("compare", path, "--margin", "3%")
+    assert done.stdout == run("compare", tmp_path / "plain.csv", "--margin", "3%").stdout
+    sign = ", and a comma is the decimal sign" if comma else ""
+    name = {";": "a semicolon", "\t": "a tab"}[separator]
+    assert f"{path}: read with {name} between fields{sign}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        (["1,5", "2.5"], "numbers like '1,5' beside '2.5'"),
+        (["1,500", "2,500"], "numbers like '1,500', which may part thousands"),
+    ],
+)
+def test_a_comma_that_may_mean_two_things_is_refused(tmp_path: Path, cells: list[str], reason: str) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("variant;block;wall_s\n" + "".join(f"a;1;{cell}\n" for cell in cells))
+    error = run("compare", path).exception
+    assert reason in str(error)
+    assert "write every decimal sign as a point" in str(error)
+
+
+@pytest.mark.parametrize(("field", "factor"), [("wall_ms", 1e3), ("wall_us", 1e6)])
+def test_times_in_other_units_are_known_by_name_and_by_map(tmp_path: Path, field: str, factor: float) -> None:
+    (tmp_path / "plain.csv").write_text(table().write_csv())
+    wanted = run("compare", tmp_path / "plain.csv", "--margin", "3%").stdout
+    scaled = table().with_columns(pl.col("wall_s") * factor)
+    scaled.rename({"wall_s": field}).write_csv(tmp_path / "named.csv")
+    assert run("compare", tmp_path / "named.csv", "--margin", "3%").stdout == wanted
+    scaled.rename({"wall_s": "took"}).write_csv(tmp_path / "mapped.csv")
+    mapped = ("compare", tmp_path / "mapped.csv", "--margin", "3%", "--columns")
+    assert run(*mapped, f"{field}=took").stdout == wanted
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ("wall_s=join_ms", "isn't in seconds; write wall_ms=join_ms"),
+        ("wall_s=join_ns", "is in ns; add a column of seconds"),
+        ("wall_s=throughput", "holds a rate, of which more is better; add a column of seconds"),
+        ("wall_s=took,wall_ms=join_ms", "several columns of times"),
+    ],
+)
+def test_a_map_that_would_turn_the_direction_or_the_unit_is_refused(tmp_path: Path, columns: str, reason: str) -> None:
+    more = {name: pl.lit(1.0) for name in ("took", "join_ms", "join_ns", "throughput")}
+    table().with_columns(**more).write_csv(tmp_path / "mine.csv")
+    assert reason in str(run("compare", tmp_path / "mine.csv", "--columns", columns).exception)
+
+
+def test_the_advice_for_a_column_of_milliseconds_names_its_unit(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("build,join_ms,block\na,1.5,1\nb,1.6,1\n")
+    assert "--columns variant=build,wall_ms=join_ms" in str(run("compare", tmp_path / "mine.csv").exception)

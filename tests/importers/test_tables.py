@@ -11,9 +11,10 @@ import polars as pl
 import pytest
 
 from gpubench.errors import DataError, UsageError
-from gpubench.importers.column_map import FIELDS, TIMES
+from gpubench.importers.column_map import FIELDS
 from gpubench.importers.directory import Given, ImportedResults, import_files
 from gpubench.importers.formats import FORMATS
+from gpubench.merge.table_files import TIMES
 from tests.conftest import ROOT, Run
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -93,11 +94,11 @@ def test_other_formats_take_no_map(tmp_path: Path) -> None:
 
 
 def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no column minutes: there are seconds, build, day, n, gpus, host"):
-        imported(tmp_path, TABLE, "wall_s=minutes")
+    with pytest.raises(DataError, match="no column took: there are seconds, build, day, n, gpus, host"):
+        imported(tmp_path, TABLE, "wall_s=took")
     pl.DataFrame({"seconds": [1.0]}).write_parquet(tmp_path / "a.parquet")
-    with pytest.raises(DataError, match="no column minutes: there are seconds"):
-        imported(tmp_path, tmp_path / "a.parquet", "wall_s=minutes")
+    with pytest.raises(DataError, match="no column took: there are seconds"):
+        imported(tmp_path, tmp_path / "a.parquet", "wall_s=took")
 
 
 @pytest.mark.parametrize(
@@ -172,3 +173,15 @@ def test_a_cell_that_is_called_like_a_column_makes_no_heading_of_its_row(tmp_pat
 def test_a_standard_error_has_the_unit_of_the_time(tmp_path: Path, field: str, error: float) -> None:
     found = imported(tmp_path, "t,e\n4,0.25\n", f"{field}=t,wall_se=e")
     assert found.table["wall_se"].to_list() == [pytest.approx(error)]
+
+
+def test_a_table_with_semicolons_and_decimal_commas_is_read_as_its_plain_twin(tmp_path: Path) -> None:
+    plain = imported(tmp_path, TABLE, MAP).table.drop("extra", "run")
+    other = imported(tmp_path, TABLE.replace(",", ";").replace("1.5;", "1,5;").replace("1.25;", "1,25;"), MAP).table
+    assert other.drop("extra", "run").equals(plain)
+
+
+def test_a_column_called_wall_ms_needs_no_map_and_a_rate_is_no_time(tmp_path: Path) -> None:
+    assert imported(tmp_path, "wall_ms,variant\n250,a\n", None).table["wall_s"].to_list() == [0.25]
+    with pytest.raises(UsageError, match="holds a rate, of which more is better"):
+        imported(tmp_path, TABLE, "wall_s=throughput")
