@@ -1,1 +1,1 @@
-"""Calibration: thousands of simulated campaigns through the gate that judges real ones."""
+"""Calibration: thousands of simulated campaigns through the verdict rule that judges real ones."""

@@ -24,13 +24,13 @@ class Alarms:
         campaigns: how many.
         alarmed: campaigns with at least one rejection after Holm.
         covered: share of intervals that hold the truth.
-        gated: campaigns with a regression or improvement at the default margin.
+        at_margin: campaigns with a regression or improvement at the default margin.
     """
 
     campaigns: int
     alarmed: int
     covered: float
-    gated: int
+    at_margin: int
 
     @property
     def rate(self) -> float:
@@ -46,19 +46,19 @@ class Alarms:
 def count_alarms(seed: int, noise: Noise, shape: Shape) -> Alarms:
     """Each campaign is judged once, when all blocks are there."""
     portions = [_count(portion) for portion in generate(seed, noise, shape)]
-    alarmed, gated, inside, intervals = np.sum(portions, axis=0).tolist()
-    return Alarms(shape.campaigns, alarmed, inside / max(intervals, 1), gated)
+    alarmed, at_margin, inside, intervals = np.sum(portions, axis=0).tolist()
+    return Alarms(shape.campaigns, alarmed, inside / max(intervals, 1), at_margin)
 
 
 def _count(campaigns: Campaigns) -> tuple[int, int, int, int]:
     pairs, size = campaigns.pairs(), campaigns.times.shape[:2]
     circumstances = campaigns.circumstances(pairs)
     tested = decide(pairs, circumstances, VerdictSettings(margin=Margin(NO_MARGIN)), campaigns.family)
-    gated = decide(pairs, circumstances, VerdictSettings(), campaigns.family).word >= REGRESSION
+    at_margin = decide(pairs, circumstances, VerdictSettings(), campaigns.family).word >= REGRESSION
     rejected = np.nan_to_num(tested.p_holm, nan=1.0) <= 0.05
     interval = (tested.obstacle == 0) & np.isfinite(tested.estimates.half_width)
     inside = interval & (
         np.abs(tested.estimates.difference.effect) <= np.where(interval, tested.estimates.half_width, 0)
     )
-    any_cell = [int(cells.reshape(size).any(axis=1).sum()) for cells in (rejected, gated)]
+    any_cell = [int(cells.reshape(size).any(axis=1).sum()) for cells in (rejected, at_margin)]
     return any_cell[0], any_cell[1], int(inside.sum()), int(interval.sum())

@@ -1,4 +1,4 @@
-"""Simulated campaigns as the gate's own arrays: many campaigns are judged in one call, each a family of its own."""
+"""Simulated campaigns as the verdict rule's arrays: many are judged in one call, each a family of its own."""
 
 from __future__ import annotations
 

@@ -24,7 +24,8 @@ def alarms(options: argparse.Namespace) -> None:
                 for blocks in options.blocks
             ]
             figures = [
-                f"{_pc(a.rate)} ({_pc(a.upper)}) | {_pc(a.covered)} | {_pc(a.gated / a.campaigns)}" for _, a in results
+                f"{_pc(a.rate)} ({_pc(a.upper)}) | {_pc(a.covered)} | {_pc(a.at_margin / a.campaigns)}"
+                for _, a in results
             ]
             _row(f"{model}, {cells} cells", figures, options.blocks)
             worst += [(a.rate, a.upper, f"{model}, {cells} cells, {blocks} blocks") for blocks, a in results]

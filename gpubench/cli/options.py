@@ -12,6 +12,7 @@ import typer
 
 from gpubench.cli import completion
 from gpubench.model.bounds import MOST_REPS
+from gpubench.stats import settings
 
 
 def command_group(text: str) -> typer.Typer:
@@ -99,6 +100,10 @@ Set = Annotated[
 ]
 AllowUnknownEnv = Annotated[
     bool, typer.Option("--allow-unknown-env", help="Also set variables that no known library reads.")
+]
+FailOn = Annotated[
+    settings.FailOn | None,
+    typer.Option(help="Exit with a failure for this and worse: with regression, code 21 becomes 0."),
 ]
 Svg = Annotated[Path | None, typer.Option(help="Also every chart as an SVG file in this directory.")]
 Png = Annotated[Path | None, typer.Option(help="Also every chart as a PNG file in this directory.")]

@@ -1,6 +1,6 @@
 """Everything that a report is made from, as values.
 
-They include a sentence about the gate's error rate on this site, and both sides of a comparison in seconds.
+They include a sentence about the verdict rule's error rate on this site, and both sides of a comparison in seconds.
 """
 
 import dataclasses

@@ -93,7 +93,7 @@ def _within_run(pairs: Pairs, mask: Bools) -> tuple[Floats, Bools]:
 
 @dataclasses.dataclass(frozen=True)
 class Estimates:
-    """What the gate needs to know of every cell; arrays of shape (cells,).
+    """What the verdict rule needs to know of every cell; arrays of shape (cells,).
 
     Args:
         p: two-sided p-value, NaN where there is none.
@@ -145,7 +145,7 @@ class CellCircumstances:
 
 
 def circumstances(cells: Sequence[CellBlocks]) -> CellCircumstances:
-    """Failures, order and environment of all cells, as the gate wants them."""
+    """Failures, order and environment of all cells, as the verdict rule wants them."""
     return CellCircumstances(
         np.array([len(cell.broken_blocks) for cell in cells], dtype=np.int64),
         np.array([bool(cell.order_problem) for cell in cells], dtype=bool),

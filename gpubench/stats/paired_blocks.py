@@ -207,7 +207,7 @@ def _check(run: RunSamples, first: RunSamples) -> None:
 
 
 def arrange(cells: Sequence[CellBlocks]) -> Pairs:
-    """Arrays of all cells, as the gate wants them."""
+    """Arrays of all cells, as the verdict rule wants them."""
     width = max((len(cell.blocks) for cell in cells), default=0)
     shape = (len(cells), max(width, 1))
     ran, first = np.zeros((*shape, 2), dtype=bool), np.zeros(shape, dtype=np.int64)

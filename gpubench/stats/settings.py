@@ -2,11 +2,19 @@
 
 import dataclasses
 import math
+from enum import StrEnum
 from typing import Literal, get_args
 
 from gpubench.errors import UsageError
 
 Summary = Literal["mean", "geomean", "median"]
+
+
+class FailOn(StrEnum):
+    """The least verdict for which a command exits with a failure."""
+
+    REGRESSION = "regression"
+    INCONCLUSIVE = "inconclusive"
 
 
 class Margin(float):

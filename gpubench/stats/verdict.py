@@ -36,7 +36,7 @@ from gpubench.stats.paired_blocks import (
 )
 from gpubench.stats.power import blocks_to_decide
 from gpubench.stats.runs import Floats
-from gpubench.stats.settings import VerdictSettings
+from gpubench.stats.settings import FailOn, VerdictSettings
 
 WIDE = "wide"
 """Begins the reason of a comparison that is inconclusive by nothing but noise."""
@@ -228,12 +228,19 @@ def judge(comparisons: Sequence[ComparisonInput], settings: VerdictSettings) -> 
     ]
 
 
-def exit_code(verdicts: Sequence[Verdict]) -> int:
-    """0: every comparison equivalent or improved; 20: something regressed or broken; 21: anything else, or nothing."""
+def exit_code(verdicts: Sequence[Verdict], fail_on: FailOn | None = FailOn.INCONCLUSIVE) -> int:
+    """0: every comparison equivalent or improved; 20: something regressed or broken; 21: anything else, or nothing.
+
+    0 instead of 21 with ``FailOn.REGRESSION``; always 0 with None.
+    """
+    if fail_on is None:
+        return 0
     words = {verdict.verdict for verdict in verdicts}
     if words & {"regression", "broken"}:
         return EXIT_REGRESSION
-    return 0 if words and words <= {"equivalent", "improvement"} else EXIT_INCONCLUSIVE
+    if fail_on is FailOn.REGRESSION or (words and words <= {"equivalent", "improvement"}):
+        return 0
+    return EXIT_INCONCLUSIVE
 
 
 def _verdict(

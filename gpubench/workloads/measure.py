@@ -125,7 +125,7 @@ def _sequence(rounds: Sequence[int], warmup: int) -> Iterator[Optional[bool]]:
 def slowness(settings: Mapping[str, str]) -> float:
     """The share that ``GPUBENCH_SLOW`` asks for, 0 where it isn't set.
 
-    It is set for one variant: a known effect, to see whether the gate finds it.
+    It is set for one variant: a known effect, to see whether the verdict rule finds it.
 
     Raises:
         ValueError: it is no percentage.

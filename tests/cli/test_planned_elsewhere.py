@@ -133,7 +133,7 @@ def test_a_campaign_and_options_that_plan_another_exclude_each_other(
         (["bench", "--campaign", "c", "--over-budget"], "--over-budget needs a budget; add --budget"),
         (["plan", "--blocks", "+2"], "--blocks +2 needs a campaign"),
         (["plan", "--out", "d", "--json"], "--json prints a plan, and --out writes it: d/plan.json; leave --json out"),
-        (["bench", "--dry-run", "--gate"], "--gate needs verdicts, and --dry-run makes none"),
+        (["bench", "--dry-run", "--fail-on", "regression"], "--fail-on needs verdicts, and --dry-run makes none"),
         (["plan", "--blocks", "0"], "--blocks '0' is no count from 1 to "),
         (["plan", "--blocks", "two"], "--blocks 'two' is no count from 1 to "),
     ],

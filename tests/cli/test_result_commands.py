@@ -79,12 +79,18 @@ def test_a_table_that_lies_in_a_campaign_and_is_no_file_of_its_own_is_a_table(ou
     assert run("compare", table, "--baseline", "a", "--candidate", "b").exit_code == 21
 
 
-def test_only_regressions_fail_where_that_is_asked_for(outputs: Path, tmp_path: Path) -> None:
-    assert run("compare", outputs / "tiny", "--fail-on", "inconclusive").exit_code == 21
-    assert run("compare", outputs / "tiny", "--fail-on", "regression").exit_code == 0
+@pytest.mark.parametrize(("command", "default"), [(["compare"], True), (["bench", "--campaign"], False)])
+def test_fail_on_chooses_the_exit_code_and_bench_without_it_ends_with_0(
+    outputs: Path, tmp_path: Path, command: list[str], default: bool
+) -> None:
+    undecided = run(*command, outputs / "tiny", "--fail-on", "inconclusive")
+    assert undecided.exit_code == 21
+    assert ("--fail-on inconclusive: exit 21" in undecided.stdout) is not default
+    assert run(*command, outputs / "tiny", "--fail-on", "regression").exit_code == 0
+    assert run(*command, outputs / "tiny").exit_code == (21 if default else 0)
     slower = begin(tmp_path / "slower", make_plan(suite=QUICK[3:]))
     finish(slower, lambda label, _: 1.5 if label == "1.19.0" else 1.0)
-    assert run("compare", slower.directory, "--fail-on", "regression").exit_code == 20
+    assert run(*command, slower.directory, "--fail-on", "regression").exit_code == 20
 
 
 @pytest.mark.parametrize(

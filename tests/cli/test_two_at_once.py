@@ -62,12 +62,12 @@ def test_a_campaign_that_is_moved_while_its_report_is_made_is_one_line_and_does_
 ) -> None:
     campaign = Path(shutil.copytree(GOLDEN, tmp_path / "tiny"))
     first = sorted((campaign / "runs").iterdir())[0]
-    gate = campaign / at.format(run=first.name)
-    content = gate.read_bytes()
-    gate.unlink()
-    os.mkfifo(gate)  # whoever reads it waits for us
+    pipe = campaign / at.format(run=first.name)
+    content = pipe.read_bytes()
+    pipe.unlink()
+    os.mkfifo(pipe)  # whoever reads it waits for us
     reporting = Front(tmp_path, "report", str(campaign))
-    with gate.open("wb") as writer:  # opens when the reader has come
+    with pipe.open("wb") as writer:  # opens when the reader has come
         campaign.rename(tmp_path / "moved")
         writer.write(content)
     assert reporting.end() in (3, 5), reporting.output

@@ -1,6 +1,7 @@
-"""The gate against simulated campaigns, small enough for CI; the whole is ``python -m benchmarks.calibration``.
+"""The verdict rule against simulated campaigns, small enough for CI; the whole is ``python -m benchmarks.calibration``.
 
-Bounds allow for chance at about one in ten thousand, and seeds are fixed, so a failure means that the gate has changed.
+Bounds allow for chance at about one in ten thousand, and seeds are fixed, so a failure means that the verdict rule has
+changed.
 """
 
 import numpy as np
@@ -29,7 +30,7 @@ def test_at_most_five_percent_of_a_against_a_campaigns_raise_an_alarm(model):
     assert alarms.covered > 0.93
 
 
-def test_alarms_do_happen_so_the_simulation_can_tell_a_gate_that_never_rejects():
+def test_alarms_do_happen_so_the_simulation_can_tell_a_rule_that_never_rejects():
     assert count_alarms(SEED, MODELS["iid"], Shape(300, 6, 8)).alarmed >= scipy.stats.binom.ppf(1e-4, 300, 0.05)
 
 

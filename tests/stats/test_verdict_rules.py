@@ -8,7 +8,7 @@ import scipy
 from campaign_by_hand import WOBBLE, blocks_of, cell, comparison, noisy, one, run, without
 
 from gpubench.errors import DataError, UsageError
-from gpubench.stats.settings import VerdictSettings
+from gpubench.stats.settings import FailOn, VerdictSettings
 from gpubench.stats.verdict import exit_code, judge
 
 
@@ -222,7 +222,10 @@ def test_stragglers_are_counted_per_side_with_the_share_that_cannot_be_excluded(
 )
 def test_exit_codes(effects, code):
     family = [cell([] if effect is None else noisy(8, effect=effect, sd=0.005)) for effect in effects]
-    assert exit_code(judge(family, VerdictSettings())) == code
+    verdicts = judge(family, VerdictSettings())
+    assert exit_code(verdicts) == exit_code(verdicts, FailOn.INCONCLUSIVE) == code
+    assert exit_code(verdicts, FailOn.REGRESSION) == (0 if code == 21 else code)
+    assert exit_code(verdicts, None) == 0
 
 
 def test_a_broken_cell_exits_20():

@@ -28,9 +28,7 @@ def bench(
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan; build, write and run nothing.")] = False,
-    gate: Annotated[
-        bool, typer.Option("--gate", help="Exit 20 on a regression, 21 when something is undecided.")
-    ] = False,
+    fail_on: options.FailOn = None,
     over_budget: Annotated[
         bool, typer.Option("--over-budget", help="Also begin blocks that would end after --budget.")
     ] = False,
@@ -38,7 +36,7 @@ def bench(
 ) -> None:
     """Compare UCX versions: build images, plan, run, judge. Or continue a campaign, with --campaign DIR.
 
-    Exits 0 when the campaign is complete, whatever the verdict; with --gate 20 or 21 by the verdict.
+    Exits 0 when the campaign is complete, whatever the verdict; with --fail-on 20 or 21 by the verdict.
     """
     from gpubench.cli.campaign import lifecycle
     from gpubench.cli.results.open_target import only_one
@@ -46,17 +44,17 @@ def bench(
     more = asked.more_blocks()
     if over_budget and asked.budget is None:
         raise UsageError("--over-budget needs a budget", then="add --budget, or leave --over-budget out")
-    if gate and dry_run:
-        raise UsageError("--gate needs verdicts, and --dry-run makes none", then="leave one of them out")
+    if fail_on is not None and dry_run:
+        raise UsageError("--fail-on needs verdicts, and --dry-run makes none", then="leave one of them out")
     if campaign is not None:
         only_one(campaign, dataclasses.replace(asked, blocks=None) if more else asked)
         if dry_run:
             raise UsageError("--dry-run shows a new plan", then=f"what is missing: gpubench status {campaign}")
-        lifecycle.go_on(campaign, more=more, gate=gate)
+        lifecycle.go_on(campaign, more=more, fail_on=fail_on)
     elif dry_run:
         _show_plan(None, asked)
     else:
-        lifecycle.bench(asked, gate=gate, over_budget=over_budget)
+        lifecycle.bench(asked, fail_on=fail_on, over_budget=over_budget)
 
 
 def plan(

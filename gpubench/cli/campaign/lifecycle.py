@@ -70,12 +70,13 @@ from gpubench.plan.make import DEFAULT_POWER
 from gpubench.schedulers import BATCH, SCHEDULERS
 from gpubench.spec.plain import parse_lines
 from gpubench.spec.records import SAMPLES_FILE
+from gpubench.stats.settings import FailOn
 from gpubench.store.accounting import RunOutcome
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import record_seconds, remove_leftovers
 
 
-def bench(asked: CampaignOptions, *, gate: bool, over_budget: bool) -> None:
+def bench(asked: CampaignOptions, *, fail_on: FailOn | None, over_budget: bool) -> None:
     """All steps from options to report; no block ends after a budget that the user gave, unless ``over_budget``."""
     began = time.monotonic()
     wanted = with_repetitions(read_wishes(asked))
@@ -89,10 +90,10 @@ def bench(asked: CampaignOptions, *, gate: bool, over_budget: bool) -> None:
     with at_work_on(campaign.directory):
         prepare(campaign)
         run_all(campaign, None, budget)
-        _conclude(campaign, gate=gate)
+        _conclude(campaign, fail_on=fail_on)
 
 
-def go_on(directory: Path, *, more: int = 0, gate: bool = False) -> None:
+def go_on(directory: Path, *, more: int = 0, fail_on: FailOn | None = None) -> None:
     """Run what is missing and ``more`` blocks, and judge.
 
     Jobs that wait or run in a queue are waited for first.
@@ -111,7 +112,7 @@ def go_on(directory: Path, *, more: int = 0, gate: bool = False) -> None:
             run_all(campaign, blocks)
         else:
             say("nothing is missing")
-        _conclude(campaign, gate=gate)
+        _conclude(campaign, fail_on=fail_on)
 
 
 def submit_what_is_missing(directory: Path) -> None:
@@ -221,7 +222,7 @@ def _numbers(addition: PlanAddition) -> dict[str, list[int]]:
     return {job.job: [block.block for block in job.blocks] for job in addition.jobs}
 
 
-def _conclude(campaign: Campaign, *, gate: bool) -> None:
+def _conclude(campaign: Campaign, *, fail_on: FailOn | None) -> None:
     # Late: scipy takes a second, which belongs behind the measurements.
     from gpubench.cli.results.judge import judge_campaign, report_inputs
     from gpubench.stats.verdict import exit_code
@@ -233,10 +234,8 @@ def _conclude(campaign: Campaign, *, gate: bool) -> None:
     page = write_report(judged, inputs)
     show_next_steps(page.steps)
     require_complete(campaign, judged.accounting)
-    if gate:
-        code = exit_code(judged.verdicts)
-        if code:
-            say(f"gate: exit {code}")
+    if code := exit_code(judged.verdicts, fail_on):
+        say(f"--fail-on {fail_on}: exit {code}")
         raise typer.Exit(code)
 
 

@@ -9,6 +9,7 @@ import typer
 
 from gpubench.cli import completion, options
 from gpubench.errors import UsageError
+from gpubench.stats import settings
 
 
 def _of_results(metavar: str, text: str) -> Any:
@@ -34,13 +35,6 @@ MaybeKept = Annotated[
 File = Annotated[Path | None, typer.Argument(metavar="FILE", help="File to write.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Form = Literal["lines", "json", "markdown"]
-
-
-class FailOn(StrEnum):
-    """The weakest finding that ``compare`` fails for."""
-
-    REGRESSION = "regression"
-    INCONCLUSIVE = "inconclusive"
 
 
 class Content(StrEnum):
@@ -121,9 +115,7 @@ class CompareOptions(QuestionOptions):
         ),
     ] = None
     by: Annotated[str | None, typer.Option(help="For a table: further columns that identify a cell.")] = None
-    fail_on: Annotated[
-        FailOn, typer.Option(help="Exit with a failure for this and worse: with regression, code 21 becomes 0.")
-    ] = FailOn.INCONCLUSIVE
+    fail_on: options.FailOn = settings.FailOn.INCONCLUSIVE
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,10 +11,10 @@ import typer
 from gpubench import resources
 from gpubench.cli.campaign.display import show_next_steps, show_verdicts
 from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.results.options import CompareOptions, Content, FailOn, Form, QuestionOptions, ReportOptions
+from gpubench.cli.results.options import CompareOptions, Content, Form, QuestionOptions, ReportOptions
 from gpubench.cli.results.result_sets import ResultSet, TableResults, VerdictAnswer, result_set
 from gpubench.cli.say import say, say_text
-from gpubench.errors import EXIT_INCONCLUSIVE, UsageError
+from gpubench.errors import UsageError
 from gpubench.files import write_atomically
 from gpubench.report.sections import Section, json_text, markdown_text, text_lines
 from gpubench.stats.question import Question
@@ -42,8 +42,7 @@ def compare(target: Path | None, other: Path | None, outputs: Path | None, asked
         )
     answer = results.answer(_question(results, asked))
     _show_answer(answer, form)
-    code = exit_code(answer.verdicts)
-    raise typer.Exit(0 if code == EXIT_INCONCLUSIVE and asked.fail_on is FailOn.REGRESSION else code)
+    raise typer.Exit(exit_code(answer.verdicts, asked.fail_on))
 
 
 def report(target: Path | None, other: Path | None, outputs: Path | None, asked: ReportOptions) -> None:
