@@ -72,7 +72,7 @@ def repository(tmp_path: Path, gpubench: Run, packs: list[Path]) -> Path:
     directory = tmp_path / "repository"
     directory.mkdir()
     for source in packs:
-        done = gpubench("results", "submit", source, "--to", directory)
+        done = gpubench("results", "publish", source, "--to", directory)
         assert (done.returncode, done.stderr) == (0, ""), done.stdout
     return directory
 
@@ -82,7 +82,7 @@ def content(directory: Path) -> Files:
 
 
 def test_three_packs_are_checked_and_read_per_site(repository: Path, gpubench: Run) -> None:
-    checked = gpubench("results", "check", repository)
+    checked = gpubench("results", "validate", repository)
     assert checked.returncode == 0, checked.stdout
     assert "3 packs, nothing wrong" in checked.stdout
     told = json.loads(gpubench("trend", repository, "--json").stdout)
@@ -173,9 +173,9 @@ def test_a_malicious_pack_is_refused_and_nothing_is_written(
             target.writestr(info, "/etc/passwd")
     directory = tmp_path / "repository"
     directory.mkdir()
-    assert gpubench("results", "submit", packs[1], "--to", directory).returncode == 0
+    assert gpubench("results", "publish", packs[1], "--to", directory).returncode == 0
     before, around = content(directory), {*tmp_path.iterdir()}
-    done = gpubench("results", "submit", evil, "--to", directory)
+    done = gpubench("results", "publish", evil, "--to", directory)
     assert (done.returncode, len(done.stderr.splitlines())) == (3, 1), done.stdout + done.stderr
     assert said in done.stdout + done.stderr
     assert content(directory) == before
@@ -192,14 +192,14 @@ def test_an_index_that_leads_out_of_the_repository_is_refused(
     (other,) = [one for one in plain["packs"] if "20261121" in one["pack"]]
     sound = index.read_text()
     index.write_text(json.dumps({**plain, "packs": [*plain["packs"], {**other, "pack": "../outside.gpubench.zip"}]}))
-    done = gpubench("results", "check", repository)
+    done = gpubench("results", "validate", repository)
     assert done.returncode == 3
     assert "../outside.gpubench.zip: missing, although the index names it" in done.stdout
     index.write_text(json.dumps({**plain, "packs": [*plain["packs"], {**other, "runs": 99}]}))
-    done = gpubench("results", "check", repository)
+    done = gpubench("results", "validate", repository)
     assert (done.returncode, "it names a pack twice" in done.stderr) == (3, True)
     index.write_text(sound)
-    assert gpubench("results", "check", repository).returncode == 0
+    assert gpubench("results", "validate", repository).returncode == 0
 
 
 @pytest.mark.parametrize("where", ["contributions", "contributions/local"])
@@ -210,8 +210,8 @@ def test_a_link_in_the_repository_is_never_followed(
     (directory / where).parent.mkdir(parents=True, exist_ok=True)
     elsewhere.mkdir()
     (directory / where).symlink_to(elsewhere)
-    done = gpubench("results", "submit", packs[0], "--to", directory)
+    done = gpubench("results", "publish", packs[0], "--to", directory)
     assert (done.returncode, "is a link" in done.stderr) == (3, True), done.stderr
     assert list(elsewhere.iterdir()) == []
-    done = gpubench("results", "check", directory)
+    done = gpubench("results", "validate", directory)
     assert (done.returncode, "a link" in done.stdout + done.stderr) == (3, True)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.cli.results import contribute
+from gpubench.cli.results import contributions
 from gpubench.cli.results.pack import pack
 from gpubench.errors import DataError, GpubenchError, UsageError
 from gpubench.schedulers import local
@@ -59,7 +59,7 @@ def test_a_sound_pack_is_published_under_its_site_and_campaign_and_the_repositor
     repository: Path, packed: Packed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = packed()
-    contribute.submit(source, repository)
+    contributions.publish(source, repository)
     published = only_pack(repository)
     assert published.read_bytes() == source.read_bytes()
     (entry,) = json.loads((repository / "contributions" / "index.json").read_text())["packs"]
@@ -67,10 +67,10 @@ def test_a_sound_pack_is_published_under_its_site_and_campaign_and_the_repositor
     assert published.relative_to(repository / "contributions").parts[0] == entry["site"]
     assert entry["runs"] > 0
     index = (repository / "contributions" / "index.json").read_bytes()
-    contribute.submit(source, repository)  # again: nothing changes
+    contributions.publish(source, repository)  # again: nothing changes
     assert (repository / "contributions" / "index.json").read_bytes() == index
     capsys.readouterr()
-    contribute.check(repository)
+    contributions.validate(repository)
     assert "1 pack, nothing wrong" in capsys.readouterr().out
 
 
@@ -110,7 +110,7 @@ def test_what_may_not_be_published_is_named_and_nothing_is_written(
     with pytest.raises(
         DataError, match=r"has (a fault|\d+ faults); correct what is named above; nothing was published"
     ):
-        contribute.submit(bad, repository)
+        contributions.publish(bad, repository)
     lines = capsys.readouterr().out
     assert said in lines
     assert "hf_abcdefgh1234" not in lines
@@ -146,7 +146,7 @@ def test_a_file_beside_a_campaign_is_refused_and_the_index_is_read_for_secrets(
     said: str,
 ) -> None:
     with pytest.raises(DataError):
-        contribute.submit(with_further(packed(), change), repository)
+        contributions.publish(with_further(packed(), change), repository)
     assert said in capsys.readouterr().out
 
 
@@ -157,7 +157,7 @@ def rename(texts: dict[str, str], name: str) -> None:
 def test_a_list_of_faults_that_is_cut_says_how_many_it_leaves_out(
     repository: Path, packed: Packed, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(contribute, "_MOST_FAULTS", 1)
+    monkeypatch.setattr(contributions, "_MOST_FAULTS", 1)
 
     def twice(directory: Path) -> None:
         append("jobs/*/job.sh", "\n# see /home/ada/notes\n")(directory)
@@ -166,7 +166,7 @@ def test_a_list_of_faults_that_is_cut_says_how_many_it_leaves_out(
     bad = packed(twice)
     capsys.readouterr()  # what packing it said
     with pytest.raises(DataError, match=r"has \d+ faults") as refused:
-        contribute.submit(bad, repository)
+        contributions.publish(bad, repository)
     _, more = capsys.readouterr().out.splitlines()
     assert f"has {int(more.split()[2]) + 1} faults" in str(refused.value)
 
@@ -174,13 +174,13 @@ def test_a_list_of_faults_that_is_cut_says_how_many_it_leaves_out(
 def test_homes_are_published_when_that_is_said_and_the_index_says_so(
     repository: Path, packed: Packed, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    contribute.submit(packed(append("jobs/*/job.sh", "\n# see /home/ada/notes\n")), repository, homes=True)
+    contributions.publish(packed(append("jobs/*/job.sh", "\n# see /home/ada/notes\n")), repository, homes=True)
     index = repository / "contributions" / "index.json"
     assert [entry["homes"] for entry in json.loads(index.read_text())["packs"]] == [True]
-    contribute.check(repository)
+    contributions.validate(repository)
     index.write_text(index.read_text().replace('"homes": true', '"homes": false'))
     with pytest.raises(DataError):
-        contribute.check(repository)
+        contributions.validate(repository)
     assert "holds the path of a home" in capsys.readouterr().out
 
 
@@ -188,18 +188,18 @@ def test_a_pack_that_is_too_large_is_not_even_unpacked(
     repository: Path, packed: Packed, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = packed()
-    monkeypatch.setattr(contribute, "MOST_BYTES", source.stat().st_size - 1)
+    monkeypatch.setattr(contributions, "MOST_BYTES", source.stat().st_size - 1)
     with pytest.raises(DataError, match="has a fault"):
-        contribute.submit(source, repository)
+        contributions.publish(source, repository)
     assert "are allowed" in capsys.readouterr().out
 
 
 def test_a_published_pack_never_changes(repository: Path, packed: Packed) -> None:
-    contribute.submit(packed(), repository)
+    contributions.publish(packed(), repository)
     other = packed(append("jobs/*/job.sh", "\n# another day\n"), "other")
     before = only_pack(repository).read_bytes()
     with pytest.raises(DataError, match="exists already with other content; a published pack never changes"):
-        contribute.submit(other, repository)
+        contributions.publish(other, repository)
     assert only_pack(repository).read_bytes() == before
 
 
@@ -238,42 +238,42 @@ def test_a_repository_is_refused_for_whatever_is_not_as_it_was_published(
     harm: Callable[[Path, Packed], object],
     said: str,
 ) -> None:
-    contribute.submit(packed(), repository)
+    contributions.publish(packed(), repository)
     harm(repository, packed)
     with pytest.raises(DataError, match=r"contributions has (a fault|\d+ faults)"):
-        contribute.check(repository)
+        contributions.validate(repository)
     assert said in capsys.readouterr().out
 
 
 def test_directories_that_are_no_repositories_are_said(tmp_path: Path, repository: Path, packed: Packed) -> None:
-    with pytest.raises(UsageError, match=r"has no contributions/; gpubench results submit PACK --to"):
-        contribute.check(repository)
+    with pytest.raises(UsageError, match=r"has no contributions/; gpubench results publish PACK --to"):
+        contributions.validate(repository)
     with pytest.raises(UsageError, match="is no directory"):
-        contribute.submit(packed(), tmp_path / "nowhere")
+        contributions.publish(packed(), tmp_path / "nowhere")
     with pytest.raises(UsageError, match="is no pack; make one"):
-        contribute.submit(tmp_path, repository)
+        contributions.publish(tmp_path, repository)
 
 
 def test_the_commands_publish_check_and_read(gpubench: Run, repository: Path, packed: Packed) -> None:
     source = packed()
-    done = gpubench("results", "submit", source, "--to", repository)
+    done = gpubench("results", "publish", source, "--to", repository)
     assert (done.returncode, done.stderr) == (0, "")
     assert "commit it together with contributions/index.json" in done.stdout
-    assert gpubench("results", "check", repository).returncode == 0
+    assert gpubench("results", "validate", repository).returncode == 0
     told = gpubench("trend", repository, "--json")
     assert told.returncode == 0, told.stderr
     assert [one["name"] for one in json.loads(told.stdout)["sources"]] == ["local-tiny-20261121T222156Z"]
     bad = gpubench(
-        "results", "submit", packed(append("jobs/*/job.sh", "\ncurl https://a:b@c/\n"), "bad"), "--to", repository
+        "results", "publish", packed(append("jobs/*/job.sh", "\ncurl https://a:b@c/\n"), "bad"), "--to", repository
     )
     assert (bad.returncode, len(bad.stderr.splitlines())) == (3, 1)
 
 
 def test_a_check_says_nothing_of_publishing(repository: Path, packed: Packed) -> None:
-    contribute.submit(packed(), repository)
+    contributions.publish(packed(), repository)
     only_pack(repository).write_bytes(b"no pack")
     with pytest.raises(DataError, match="correct or remove what is named above"):
-        contribute.check(repository)
+        contributions.validate(repository)
 
 
 @pytest.mark.parametrize(
@@ -284,9 +284,9 @@ def test_a_home_that_begins_like_a_placeholder_is_somebody_s(
 ) -> None:
     source = packed(append("jobs/*/job.sh", f"\n# see {home}/notes, not /home/user. Nor /home/user/x\n"))
     with pytest.raises(DataError):
-        contribute.submit(source, repository)
+        contributions.publish(source, repository)
     said = capsys.readouterr().out
-    assert "job.sh holds the path of a home; submit --allow-homes publishes it" in said
+    assert "job.sh holds the path of a home; publish --allow-homes accepts it" in said
 
 
 def test_a_home_in_an_archive_of_logs_is_named_with_its_file(
@@ -301,7 +301,7 @@ def test_a_home_in_an_archive_of_logs_is_named_with_its_file(
             (run / "run.json").write_text(json.dumps(record))
 
     with pytest.raises(DataError):
-        contribute.submit(packed(change), repository)
+        contributions.publish(packed(change), repository)
     assert "logs.zip: line 1 of extra.log holds the path of a home" in capsys.readouterr().out
 
 
@@ -313,7 +313,7 @@ def test_a_file_where_a_directory_of_the_repository_should_be_is_said(
     (repository / file).parent.mkdir(exist_ok=True)
     (repository / file).write_text("")
     with pytest.raises(GpubenchError, match=r"can't (read|write) .*contributions"):
-        contribute.submit(source, repository)
+        contributions.publish(source, repository)
 
 
 def test_of_two_who_publish_at_once_neither_loses_the_other_s_entry(
@@ -324,7 +324,7 @@ def test_of_two_who_publish_at_once_neither_loses_the_other_s_entry(
         (directory / "plan.json").write_text(json.dumps({**plan, "margin": 0.07}))
 
     sources = [packed(), packed(another, "other")]
-    entry, read, both = contribute._entry, contribute._read_index, threading.Barrier(2)
+    entry, read, both = contributions._entry, contributions._read_index, threading.Barrier(2)
 
     def as_campaigns_of_two_names(pack: Path, *, homes: bool) -> dict[str, Any]:
         both.wait()
@@ -335,9 +335,9 @@ def test_of_two_who_publish_at_once_neither_loses_the_other_s_entry(
         time.sleep(0.5)
         return entries
 
-    monkeypatch.setattr(contribute, "_entry", as_campaigns_of_two_names)
-    monkeypatch.setattr(contribute, "_read_index", slowly)
+    monkeypatch.setattr(contributions, "_entry", as_campaigns_of_two_names)
+    monkeypatch.setattr(contributions, "_read_index", slowly)
     with ThreadPoolExecutor() as pool:
-        list(pool.map(lambda source: contribute.submit(source, repository), sources))
+        list(pool.map(lambda source: contributions.publish(source, repository), sources))
     index = json.loads((repository / "contributions" / "index.json").read_text())
     assert [one["pack"] for one in index["packs"]] == ["local/mine.gpubench.zip", "local/other.gpubench.zip"]

@@ -30,10 +30,10 @@ def register(app: typer.Typer) -> None:
         app.command()(with_options(command))
     app.command()(diff)
     group = options.command_group(
-        "Import, export, pack, check and publish results. Import reads results of other tools."
+        "Import, export, pack, check, publish and validate results. Import reads results of other tools."
     )
     group.command("import")(import_results)
-    for kept in (export, pack, fsck, submit, check):
+    for kept in (export, pack, fsck, publish, validate):
         group.command()(kept)
     app.add_typer(group, name="results")
 
@@ -178,28 +178,28 @@ def fsck(directories: Directories, as_json: AsJson = False) -> None:
     look(directories, as_json=as_json)
 
 
-def submit(
+def publish(
     pack: Annotated[Path, typer.Argument(metavar="PACK", help="A file that results pack wrote.")],
     repository: Annotated[Path, typer.Option("--to", help="Directory of a repository of contributions.")],
     allow_homes: Annotated[
         bool, typer.Option("--allow-homes", help="Publish paths of people's homes; the index says so.")
     ] = False,
 ) -> None:
-    """Put a pack into a repository that several sites add to. After checks: hashes, provenance, secrets, homes, size.
+    """Publish a pack in a repository that several sites add to. After checks: hashes, provenance, secrets, homes, size.
 
     The pack becomes contributions/SITE/CAMPAIGN.gpubench.zip with an entry in contributions/index.json: commit both.
     Exit 3 if something may not be published.
     """
-    from gpubench.cli.results.contribute import submit as run
+    from gpubench.cli.results.contributions import publish as run
 
     run(pack, repository, homes=allow_homes)
 
 
-def check(
+def validate(
     repository: Annotated[Path, typer.Argument(metavar="REPO", help="Directory of a repository of contributions.")],
 ) -> None:
-    """Check a repository of contributions, as its CI does. Every pack by itself, and against the index; else exit 3."""
-    from gpubench.cli.results.contribute import check as run
+    """Validate a repository of contributions, as its CI does. Exit 3 for a pack or an index that has a fault."""
+    from gpubench.cli.results.contributions import validate as run
 
     run(repository)
 

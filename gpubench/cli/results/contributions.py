@@ -1,4 +1,4 @@
-"""A repository of packs that several people and sites add to: ``results submit`` puts one in, ``results check`` looks.
+"""A repository of packs of several people and sites: ``results publish`` adds one, ``results validate`` checks all.
 
 The repository holds ``contributions/<site>/<campaign>.gpubench.zip`` and ``contributions/index.json``, which names each
 with its hash.
@@ -41,7 +41,7 @@ _EXPANDED = re.compile(r"\b[A-Z_][A-Z0-9_]*=[\"']?\$\S*")
 _MOST_FAULTS = 20
 
 
-def submit(pack: Path, repository: Path, *, homes: bool = False) -> None:
+def publish(pack: Path, repository: Path, *, homes: bool = False) -> None:
     """Check the pack, copy it into the repository, and write its entry into the index.
 
     Args:
@@ -71,8 +71,8 @@ def submit(pack: Path, repository: Path, *, homes: bool = False) -> None:
     say(f"{target}: {counted(entry['runs'], 'run')} of {entry['campaign']}; commit it together with {FOLDER}/{INDEX}")
 
 
-def check(repository: Path) -> None:
-    """Check every pack of the repository against the index, and by itself as ``submit`` does.
+def validate(repository: Path) -> None:
+    """Check every pack of the repository against the index, and by itself as ``publish`` does.
 
     Raises:
         DataError: something may not be there; each fault was printed.
@@ -80,7 +80,7 @@ def check(repository: Path) -> None:
     """
     folder = repository / FOLDER
     if not folder.is_dir():
-        raise UsageError(f"{repository} has no {FOLDER}/", then=f"gpubench results submit PACK --to {repository}")
+        raise UsageError(f"{repository} has no {FOLDER}/", then=f"gpubench results publish PACK --to {repository}")
     _refuse_links(folder, repository)
     entries = _read_index(repository)
     packs = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob(f"*{SUFFIX}"))}
@@ -105,7 +105,7 @@ def check(repository: Path) -> None:
 
 
 def faults(pack: Path, *, homes: bool) -> Iterator[str]:
-    """Why a pack may not be published, a line each; raises UsageError where it is no pack. ``homes`` as for submit."""
+    """Why a pack may not be published, a line each; raises UsageError where it is no pack. ``homes`` as for publish."""
     if not pack.is_file() or not pack.name.endswith(SUFFIX):
         raise UsageError(f"{pack} is no pack", then="make one: gpubench results pack DIR")
     if (size := pack.stat().st_size) > MOST_BYTES:
@@ -164,7 +164,7 @@ def _private(name: str, text: str, homes: bool) -> Iterator[str]:
             yield shortened(refused[0].what, 200)
     if not homes and (found := HOME.search(text)):
         number = text.count("\n", 0, found.start()) + 1
-        yield f"line {number} of {name} holds the path of a home; submit --allow-homes publishes it"
+        yield f"line {number} of {name} holds the path of a home; publish --allow-homes accepts it"
 
 
 def _entry(pack: Path, *, homes: bool) -> dict[str, Any]:
