@@ -20,10 +20,10 @@ def test_the_fields_of_a_dataclass_are_options_and_arguments_of_a_command_that_t
 
     seen: list[object] = []
 
-    def greet(*, times: int = 1, wishes: GreetOptions) -> None:
-        seen.extend([times, wishes])
+    def greet(*, times: int = 1, options: GreetOptions) -> None:
+        seen.extend([times, options])
 
-    greet.__annotations__["wishes"] = GreetOptions  # a class of a function's own has no name elsewhere
+    greet.__annotations__["options"] = GreetOptions  # a class of a function's own has no name elsewhere
     app = typer.Typer(add_completion=False)
     app.command()(with_options(greet))
     assert "Say it aloud." in CliRunner().invoke(app, ["--help"]).output

@@ -80,7 +80,7 @@ def plan(
     refuses them. With --images too, the images are found or built, and `gpubench submit DIR` runs the campaign.
     """
     from gpubench import resources
-    from gpubench.cli.campaign.planning import plan_campaign, read_wishes, render_campaign, write_scripts
+    from gpubench.cli.campaign.planning import parse_request, plan_campaign, render_campaign, write_scripts
     from gpubench.cli.results.open_target import only_one
     from gpubench.cli.say import say
     from gpubench.render.job import job_file
@@ -97,23 +97,23 @@ def plan(
     if as_json:
         raise UsageError(f"--json prints a plan, and --out writes it: {out / PLAN_FILE}", then="leave --json out")
     if images:
-        opened = plan_campaign(read_wishes(asked), out=out)
+        opened = plan_campaign(parse_request(asked), out=out)
     elif asked == CampaignOptions() and (out.is_file() or (out / PLAN_FILE).exists()):
         opened = Campaign.open(out)
         write_scripts(opened)
     else:
-        opened = render_campaign(read_wishes(asked), out)
+        opened = render_campaign(parse_request(asked), out)
     for job in opened.jobs:
         say(str(opened.job_dir(job.job) / job_file(opened.plan.site.scheduler, resources.job_templates())))
 
 
 def _show_plan(campaign: Path | None, asked: CampaignOptions, *, as_json: bool = False) -> None:
     from gpubench.cli.campaign.display import plan_lines
-    from gpubench.cli.campaign.planning import foreseen_campaign, read_wishes
+    from gpubench.cli.campaign.planning import foreseen_campaign, parse_request
     from gpubench.cli.results.open_target import chosen_campaign
     from gpubench.cli.say import say, say_text
 
-    opened = chosen_campaign(campaign, None) if campaign else foreseen_campaign(read_wishes(asked))
+    opened = chosen_campaign(campaign, None) if campaign else foreseen_campaign(parse_request(asked))
     if as_json:
         say_text(opened.plan.dump())
         return

@@ -192,7 +192,7 @@ def require_complete(campaign: Campaign, accounting: Accounting, states: Mapping
         raise IncompleteError(
             f"{len(missing)} of {len(accounting.outcomes)} runs are missing; the first: block {first.block.block} "
             f"{first.run.variant}: {first.status}: {first.reason}",
-            then=_way_on(campaign, missing, states or {}),
+            then=_resume_hint(campaign, missing, states or {}),
         )
     if not any(outcome.status == "ok" for outcome in accounting.outcomes):
         failed = [outcome for outcome in accounting.outcomes if outcome.status == "failed"]
@@ -201,7 +201,7 @@ def require_complete(campaign: Campaign, accounting: Accounting, states: Mapping
         raise IncompleteError(f"every run failed; the first: {failed[0].reason}", then="see logs.zip in runs/")
 
 
-def _way_on(campaign: Campaign, missing: Sequence[RunOutcome], states: Mapping[str, JobState]) -> str:
+def _resume_hint(campaign: Campaign, missing: Sequence[RunOutcome], states: Mapping[str, JobState]) -> str:
     """What to do about runs that haven't ended; those of a submitted job may come by themselves."""
     if campaign.pack:
         return "run them in the campaign that was packed"

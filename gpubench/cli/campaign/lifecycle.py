@@ -24,12 +24,12 @@ from gpubench.cli.campaign.display import (
 )
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.campaign.planning import (
-    Wanted,
+    CampaignRequest,
     check_plan,
     makes_first_pass,
+    parse_request,
     plan_campaign,
-    read_wishes,
-    settle,
+    resolve_auto,
     write_scripts,
 )
 from gpubench.cli.campaign.preflight import place_campaign, prepare
@@ -76,18 +76,18 @@ from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import record_seconds, remove_leftovers
 
 
-def bench(asked: CampaignOptions, *, fail_on: FailOn | None, over_budget: bool) -> None:
+def bench(options: CampaignOptions, *, fail_on: FailOn | None, over_budget: bool) -> None:
     """All steps from options to report; no block ends after a budget that the user gave, unless ``over_budget``."""
     began = time.monotonic()
-    wanted = with_repetitions(read_wishes(asked))
-    campaign = plan_campaign(wanted)
+    request = with_repetitions(parse_request(options))
+    campaign = plan_campaign(request)
     for line in plan_lines(campaign):
         say(line)
-    what = "images, first pass and plan" if wanted.tried else "images and plan"
+    what = "images, first pass and plan" if request.tried else "images and plan"
     say(f"{what} took {format_seconds(time.monotonic() - began)}")
     say("")
-    budget = None if over_budget else _bound(asked, campaign)
-    with at_work_on(campaign.directory):
+    budget = None if over_budget else _budget_limit(options, campaign)
+    with campaign_lock(campaign.directory):
         prepare(campaign)
         run_all(campaign, None, budget)
         _conclude(campaign, fail_on=fail_on)
@@ -99,10 +99,10 @@ def go_on(directory: Path, *, more: int = 0, fail_on: FailOn | None = None) -> N
     Jobs that wait or run in a queue are waited for first.
     """
     directory = root_of(directory)
-    with at_work_on(directory):
+    with campaign_lock(directory):
         campaign = Campaign.open(directory)
         if campaign.plan.site.scheduler in BATCH and any(state.alive for state in job_states(campaign).values()):
-            with _way_on_after_ctrl_c(campaign):
+            with _resume_hint_on_interrupt(campaign):
                 watch_jobs(campaign)
         if more:
             prepare(campaign)  # what can't be run isn't appended
@@ -118,7 +118,7 @@ def go_on(directory: Path, *, more: int = 0, fail_on: FailOn | None = None) -> N
 def submit_what_is_missing(directory: Path) -> None:
     """Submit what is missing, without waiting for the queue."""
     directory = root_of(directory)
-    with at_work_on(directory):
+    with campaign_lock(directory):
         campaign, blocks = missing_blocks(Campaign.open(directory))
         if not blocks:
             say("nothing is missing")
@@ -129,23 +129,23 @@ def submit_what_is_missing(directory: Path) -> None:
             require_complete(campaign, account_now(campaign))
 
 
-def plan_and_submit(asked: CampaignOptions, *, here: bool) -> None:
+def plan_and_submit(options: CampaignOptions, *, here: bool) -> None:
     """Plan a campaign and submit its jobs."""
-    campaign = plan_campaign(read_wishes(asked))
+    campaign = plan_campaign(parse_request(options))
     for line in plan_lines(campaign):
         say(line)
-    submit(campaign, here=here, budget=_bound(asked, campaign))
+    submit(campaign, here=here, budget=_budget_limit(options, campaign))
 
 
-def _bound(asked: CampaignOptions, campaign: Campaign) -> Budget | None:
-    """The budget that the user gave: that of a profile is a habit, and bounds nothing."""
+def _budget_limit(options: CampaignOptions, campaign: Campaign) -> Budget | None:
+    """The limit of ``--budget``. A budget in the site profile is only a default; it doesn't limit the campaign."""
     seconds = campaign.plan.budget_s
-    return None if asked.budget is None or seconds is None else Budget(seconds)
+    return None if options.budget is None or seconds is None else Budget(seconds)
 
 
 def submit(campaign: Campaign, *, here: bool, budget: Budget | None = None) -> None:
     """Run the planned jobs of a campaign that has not been run; ``here``: on the nodes that this shell holds."""
-    with at_work_on(campaign.directory):
+    with campaign_lock(campaign.directory):
         _require_idle(campaign)
         if any(campaign.runs_dir.glob("*-*")):
             raise UsageError(
@@ -195,7 +195,7 @@ def run_all(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, budg
 
     No block is begun that would end beyond the ``budget``.
     """
-    with _way_on_after_ctrl_c(campaign):
+    with _resume_hint_on_interrupt(campaign):
         left = submit_jobs(campaign, blocks, budget)
         if left is None:
             run_jobs(campaign, blocks, budget=budget)
@@ -208,7 +208,7 @@ def run_all(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, budg
 
 
 @contextlib.contextmanager
-def _way_on_after_ctrl_c(campaign: Campaign) -> Iterator[None]:
+def _resume_hint_on_interrupt(campaign: Campaign) -> Iterator[None]:
     try:
         yield
     except InterruptedByUserError as stopped:
@@ -241,13 +241,13 @@ def _conclude(campaign: Campaign, *, fail_on: FailOn | None) -> None:
 
 def declare_job_ended(campaign: Campaign, job_id: str) -> None:
     """Write into the campaign that this user says that one of its jobs has ended; see ``declare_ended``."""
-    with at_work_on(campaign.directory):
+    with campaign_lock(campaign.directory):
         directories = {job.job: campaign.job_dir(job.job) for job in campaign.jobs}
         declare_ended(SCHEDULERS[campaign.plan.site.scheduler], directories, job_id)
 
 
 @contextlib.contextmanager
-def at_work_on(directory: Path) -> Iterator[None]:
+def campaign_lock(directory: Path) -> Iterator[None]:
     """Lock the campaign for planning and running; raises UsageError if there is none, or it is locked."""
     Campaign.open(directory)
     try:
@@ -289,65 +289,65 @@ FILLED = 0.92
 """Part of the budget that is planned, because candidates may be slower than the baseline."""
 
 
-def with_repetitions(wanted: Wanted) -> Wanted:
-    """``wanted`` with the blocks and repetitions that fill the budget, if a first pass can choose them.
+def with_repetitions(request: CampaignRequest) -> CampaignRequest:
+    """``request`` with the blocks and repetitions that fill the budget, if a first pass can choose them.
 
     It chooses repetitions where the suite says ``first_pass`` and ``--reps`` isn't given, blocks where ``--blocks``
     isn't. A first pass that fails says nothing of the versions: the repetitions are the suite's own then, and the plan
     says why.
     """
-    budget_s = wanted.budget_s
-    if budget_s is None or not makes_first_pass(wanted):
-        return wanted
-    check_plan(wanted)
+    budget_s = request.budget_s
+    if budget_s is None or not makes_first_pass(request):
+        return request
+    check_plan(request)
     # An image that can't be had ends it here, before a run is spent; and all of them decide how processes wait.
-    found = obtain_images(wanted.site, [variant.ucx for variant in wanted.variants], wanted.asked)
-    settled = settle(wanted, {spec: entry[1] for spec, entry in found.items() if entry}).site
-    baseline = wanted.variants[0]
+    found = obtain_images(request.site, [variant.ucx for variant in request.variants], request.options)
+    resolved = resolve_auto(request, {spec: entry[1] for spec, entry in found.items() if entry}).site
+    baseline = request.variants[0]
     say(f"first pass of {baseline.label}: {REPS} repetitions of each workload, to choose how many fill the budget")
-    outcome = _run(wanted, settled.layout.waiting)
-    together = interleaved(settled)
+    outcome = _run(request, resolved.layout.waiting)
+    together = interleaved(resolved)
     rows = _timed_rows(outcome)
-    tried = _tried(wanted, rows, together=together)
+    tried = _tried(request, rows, together=together)
     if not tried:
         why = f"the first pass ended {outcome.status}{f': {outcome.reason}' if outcome.reason else ' without samples'}"
-        return dataclasses.replace(wanted, repetitions=[f"repetitions are those of suite {wanted.suite}: {why}"])
+        return dataclasses.replace(request, repetitions=[f"repetitions are those of suite {request.suite}: {why}"])
     seconds = record_seconds(outcome.record) if outcome.record else 0.0
-    variants, asked_blocks = len(wanted.variants), wanted.asked.chosen_blocks()
+    variants, fixed_blocks = len(request.variants), request.options.chosen_blocks()
     first = FirstPass(
         outcome.record.campaign if outcome.record else "",
         seconds,
-        _fixed_s(wanted, rows, tried, seconds, together=together),
+        _fixed_s(request, rows, tried, seconds, together=together),
         tried,
     )
     left_s = max(budget_s - seconds, 0.0)
-    blocks, reps = fill_budget(first, budget_s=FILLED * left_s, blocks=asked_blocks or MOST_BLOCKS, variants=variants)
-    workloads = [dataclasses.replace(item, reps=reps.get(item.params_id, item.reps)) for item in wanted.workloads]
-    wanted = dataclasses.replace(
-        wanted,
+    blocks, reps = fill_budget(first, budget_s=FILLED * left_s, blocks=fixed_blocks or MOST_BLOCKS, variants=variants)
+    workloads = [dataclasses.replace(item, reps=reps.get(item.params_id, item.reps)) for item in request.workloads]
+    request = dataclasses.replace(
+        request,
         tried=first,
         workloads=workloads,
         first_pass=first.campaign,
-        blocks=asked_blocks or blocks,
+        blocks=fixed_blocks or blocks,
         budget_s=left_s,
         spent_s=seconds,
     )
-    return dataclasses.replace(wanted, repetitions=_words(first, wanted))
+    return dataclasses.replace(request, repetitions=_words(first, request))
 
 
-def _run(wanted: Wanted, waiting: str) -> RunOutcome:
+def _run(request: CampaignRequest, waiting: str) -> RunOutcome:
     """One run of the first variant, in a campaign that is kept below the outputs."""
-    layout = wanted.site.layout.model_copy(update={"arrangement": SEQUENTIAL, "waiting": waiting})
+    layout = request.site.layout.model_copy(update={"arrangement": SEQUENTIAL, "waiting": waiting})
     alone = dataclasses.replace(
-        wanted,
-        site=wanted.site.model_copy(update={"layout": layout}),
-        workloads=[dataclasses.replace(item, reps=REPS) for item in wanted.workloads],
-        variants=wanted.variants[:1],
+        request,
+        site=request.site.model_copy(update={"layout": layout}),
+        workloads=[dataclasses.replace(item, reps=REPS) for item in request.workloads],
+        variants=request.variants[:1],
         blocks=1,
         budget_s=None,
         budget_firm=False,
         power=None,
-        outputs=wanted.outputs / FOLDER,
+        outputs=request.outputs / FOLDER,
         chooses_repetitions=False,
     )
     campaign = plan_campaign(alone, quiet=True)
@@ -369,10 +369,10 @@ def _timed_rows(outcome: RunOutcome) -> list[dict[str, Any]]:
     return parse_lines((outcome.directory / SAMPLES_FILE).read_text(encoding="utf-8"))
 
 
-def _tried(wanted: Wanted, rows: Sequence[Mapping[str, Any]], *, together: bool) -> dict[str, PilotWorkload]:
+def _tried(request: CampaignRequest, rows: Sequence[Mapping[str, Any]], *, together: bool) -> dict[str, PilotWorkload]:
     """What the timed repetitions of each workload say, by ``params_id``."""
     tried = {}
-    for item in wanted.workloads:
+    for item in request.workloads:
         own = [row for row in rows if row["params_id"] == item.params_id and not row["warmup"]]
         if len(own) < REPS:  # it failed, or this image can't measure it
             continue
@@ -381,14 +381,14 @@ def _tried(wanted: Wanted, rows: Sequence[Mapping[str, Any]], *, together: bool)
             # No less than what was timed, whatever the machine's clock did meanwhile.
             cost_s=max((_at(own[-1]) - _at(own[0])) / (REPS - 1), statistics.fmean(seconds)),
             scatter=statistics.stdev(seconds) / statistics.fmean(seconds),
-            marked=warmup_repetitions(item.warmup, variants=len(wanted.variants), together=together),
+            marked=warmup_repetitions(item.warmup, variants=len(request.variants), together=together),
             limit_s=item.timeout_s,
         )
     return tried
 
 
 def _fixed_s(
-    wanted: Wanted,
+    request: CampaignRequest,
     rows: Sequence[Mapping[str, Any]],
     tried: Mapping[str, PilotWorkload],
     seconds: float,
@@ -401,16 +401,16 @@ def _fixed_s(
     assume that as many variants as there are cores share the seconds of one start and one end.
     """
     repeated_s = sum(
-        (REPS + item.warmup) * tried[item.params_id].cost_s for item in wanted.workloads if item.params_id in tried
+        (REPS + item.warmup) * tried[item.params_id].cost_s for item in request.workloads if item.params_id in tried
     )
     alone_s = max(seconds - repeated_s, 0.0)
     if not together:
         return alone_s
     inside_s = _at(rows[-1]) + float(rows[-1]["wall_s"]) - _at(rows[0])
     ends_s = min(max(seconds - inside_s, 0.0), alone_s)
-    variants = len(wanted.variants)
+    variants = len(request.variants)
     turns = len(tried) * warmup_repetitions(1, variants=variants, together=True) + 2
-    return alone_s - ends_s + ends_s / min(variants, max(wanted.machine_cores, 1)) + TURN_S * turns
+    return alone_s - ends_s + ends_s / min(variants, max(request.machine_cores, 1)) + TURN_S * turns
 
 
 def _at(row: Mapping[str, Any]) -> float:
@@ -418,49 +418,49 @@ def _at(row: Mapping[str, Any]) -> float:
     return dt.datetime.fromisoformat(row["started_at"]).timestamp()
 
 
-def _words(first: FirstPass, wanted: Wanted) -> list[str]:
+def _words(first: FirstPass, request: CampaignRequest) -> list[str]:
     """``merge 4 x 0.98s (scatter 9 %), ...``, and where that comes from; what the blocks find with that scatter."""
     # Late: the page's libraries take half a second, and the first run shall begin before.
     from gpubench.report.labels import cell_names
 
-    names = cell_names([{"workload": item.name, "params": json.dumps(item.params)} for item in wanted.workloads])
+    names = cell_names([{"workload": item.name, "params": json.dumps(item.params)} for item in request.workloads])
     each = [
         f"{name} {item.reps} x {one.cost_s:.2g}s (scatter {100 * one.scatter:.0f} %)"
-        for name, item in zip(names, wanted.workloads, strict=True)
+        for name, item in zip(names, request.workloads, strict=True)
         if (one := first.tried.get(item.params_id))
     ]
     full = [
         name
-        for name, item in zip(names, wanted.workloads, strict=True)
+        for name, item in zip(names, request.workloads, strict=True)
         if (one := first.tried.get(item.params_id)) and item.reps == one.most > LEAST_REPS
     ]
     most = f"; {', '.join(full)}: as often as a run may" if full else ""
     chosen = (
         f"repetitions by a first pass of {format_seconds(first.seconds)}, to fill the budget: {', '.join(each)}{most}"
     )
-    return [chosen, *_finds(first, wanted, names)]
+    return [chosen, *_finds(first, request, names)]
 
 
 BETWEEN_RUNS = 0.008
 """Standard deviation between runs of one version, which one run can't show: the middle one of ASSUMED_RESTARTS."""
 
 
-def _finds(first: FirstPass, wanted: Wanted, names: Sequence[str]) -> list[str]:
+def _finds(first: FirstPass, request: CampaignRequest, names: Sequence[str]) -> list[str]:
     """A line: the difference that the blocks detect in each workload, if it scatters as in the first pass."""
     # Late: as above.
     from gpubench.stats.power import detectable_effect, sigma_from_parts
 
-    family = len(wanted.workloads) * (len(wanted.variants) - 1)
-    if not family or wanted.blocks < LEAST_BLOCKS:
+    family = len(request.workloads) * (len(request.variants) - 1)
+    if not family or request.blocks < LEAST_BLOCKS:
         return []
-    power = wanted.power or DEFAULT_POWER
+    power = request.power or DEFAULT_POWER
     each = []
-    for name, item in zip(names, wanted.workloads, strict=True):
+    for name, item in zip(names, request.workloads, strict=True):
         if one := first.tried.get(item.params_id):
             sigma = sigma_from_parts(BETWEEN_RUNS, max(one.scatter, LEAST_SCATTER), item.reps)
-            each.append(f"{100 * detectable_effect(sigma, wanted.blocks, family, power):.2g} % in {name}")
+            each.append(f"{100 * detectable_effect(sigma, request.blocks, family, power):.2g} % in {name}")
     return [
-        f"{counted(wanted.blocks, 'block')} find differences of about {', '.join(each)}, or more, with "
+        f"{counted(request.blocks, 'block')} find differences of about {', '.join(each)}, or more, with "
         f"{100 * power:g} % power, if repetitions scatter as in the first pass, and runs of one version by "
         f"{100 * BETWEEN_RUNS:g} %"
     ]

@@ -50,47 +50,47 @@ ALIKE = 1.5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Wanted(Request):
+class CampaignRequest(Request):
     """The user's options, read and checked; nothing is built or written yet. Planning adds name, time, seed and images.
 
     ``tried`` is the first pass that the repetitions follow from, where one was made.
     """
 
-    asked: CampaignOptions
+    options: CampaignOptions
     outputs: Path
     chooses_repetitions: bool = False
     tried: FirstPass | None = None
 
 
-def read_wishes(asked: CampaignOptions) -> Wanted:
+def parse_request(options: CampaignOptions) -> CampaignRequest:
     """Read profile and suite and check every word; raises UsageError before anything costs time."""
-    site = load_site(asked.site, asked.chosen_settings())
-    suite, source = load_suite(asked.suite or site.defaults.suite)
+    site = load_site(options.site, options.chosen_settings())
+    suite, source = load_suite(options.suite or site.defaults.suite)
     own = own_workloads(suite, source.name)
     packed_together(own.values())  # refuses two contents of one version
-    workloads = suite.resolve(source, reps=asked.reps, timeout_s=site.limits.workload, own=own)
-    asked.check()
-    wanted = want(asked, site, suite.name, workloads, asked.chosen_variants(site.defaults.variants))
-    wanted = dataclasses.replace(wanted, own=list(own.values()))
-    chooses = suite.first_pass and asked.reps is None
-    margin = suite.margin if asked.margin is None else asked.chosen_margin()
+    workloads = suite.resolve(source, reps=options.reps, timeout_s=site.limits.workload, own=own)
+    options.check()
+    request = build_request(options, site, suite.name, workloads, options.chosen_variants(site.defaults.variants))
+    request = dataclasses.replace(request, own=list(own.values()))
+    chooses = suite.first_pass and options.reps is None
+    margin = suite.margin if options.margin is None else options.chosen_margin()
     VerdictSettings(margin=Margin(site.defaults.margin if margin is None else margin))  # refuses what can't be judged
-    return dataclasses.replace(wanted, margin=margin, chooses_repetitions=chooses)
+    return dataclasses.replace(request, margin=margin, chooses_repetitions=chooses)
 
 
-def want(
-    asked: CampaignOptions, site: Site, suite: str, workloads: list[WorkloadSpec], variants: list[Variant]
-) -> Wanted:
-    """What is wanted of workloads and variants that are known already; raises UsageError."""
-    if not asked.allow_unknown_env:
+def build_request(
+    options: CampaignOptions, site: Site, suite: str, workloads: list[WorkloadSpec], variants: list[Variant]
+) -> CampaignRequest:
+    """A request for these workloads and variants, with the site's defaults for missing options; raises UsageError."""
+    if not options.allow_unknown_env:
         check_variables(site, variants)
-    budget_s = asked.chosen_budget()
-    blocks = asked.chosen_blocks()
+    budget_s = options.chosen_budget()
+    blocks = options.chosen_blocks()
     if budget_s is None and blocks is None:
         budget_s = site.defaults.budget
-    return Wanted(
-        asked=asked,
-        outputs=asked.outputs or expanded(site.paths.outputs, "paths.outputs", site),
+    return CampaignRequest(
+        options=options,
+        outputs=options.outputs or expanded(site.paths.outputs, "paths.outputs", site),
         campaign="planned",
         created_at="",
         gpubench=__version__,
@@ -99,62 +99,62 @@ def want(
         workloads=workloads,
         variants=variants,
         images={},
-        nodes=asked.chosen_nodes(site.defaults.nodes),
-        blocks=blocks or (site.defaults.blocks if asked.budget is None else MOST_BLOCKS),
+        nodes=options.chosen_nodes(site.defaults.nodes),
+        blocks=blocks or (site.defaults.blocks if options.budget is None else MOST_BLOCKS),
         seed=0,
-        protocol=asked.protocol or site.protocol,
+        protocol=options.protocol or site.protocol,
         device=site.device,
         machine_cores=node_cores(site),
         machine_memory=node_memory(site),
-        workers=asked.chosen_workers(site.layout.workers),
-        margin=asked.chosen_margin(),
-        summary=asked.chosen_summary(),
-        power=asked.power,
+        workers=options.chosen_workers(site.layout.workers),
+        margin=options.chosen_margin(),
+        summary=options.chosen_summary(),
+        power=options.power,
         budget_s=budget_s,
-        budget_firm=asked.budget is not None,
+        budget_firm=options.budget is not None,
         known_issues=known_issues(site),
     )
 
 
-def check_plan(wanted: Wanted) -> None:
+def check_plan(request: CampaignRequest) -> None:
     """Raise where no plan can be made of it (PlanRefusedError) or written (UsageError), before anything costs time."""
-    require_place(wanted.outputs)
-    make_plan(settle(wanted))
+    require_place(request.outputs)
+    make_plan(resolve_auto(request))
 
 
-def memory_of_a_worker(wanted: Wanted) -> int:
+def memory_of_a_worker(request: CampaignRequest) -> int:
     """Bytes that each worker of the largest planned cluster has for its data; 0: unknown."""
-    return worker_memory(settle(wanted), max(wanted.workers))
+    return worker_memory(resolve_auto(request), max(request.workers))
 
 
-def plan_campaign(wanted: Wanted, *, out: Path | None = None, quiet: bool = False) -> Campaign:
+def plan_campaign(request: CampaignRequest, *, out: Path | None = None, quiet: bool = False) -> Campaign:
     """Build what images are missing, plan, and write plan, manifests and scripts into a new campaign directory.
 
     ``out`` is that directory, by default a new one below the outputs.
 
     Raises:
         UsageError: ``out`` holds a campaign, or is a file; the site charges an account, and none is named.
-        MissingToolError: GPUs of this machine are wanted, and it has no driver for them.
+        MissingToolError: the campaign needs GPUs of this machine, and it has no driver for them.
         PlanRefusedError: the plan can't be run; without ``out`` also if this machine submits the jobs and an image is
             missing.
     """
     now = dt.datetime.now(dt.UTC)
     if out is not None and (out / PLAN_FILE).exists():
         raise UsageError(f"{out} already holds a campaign", then="name another directory")
-    require_place(out or wanted.outputs)
-    request = functools.partial(_request, wanted, now, _seed(wanted))
-    make_plan(request({}))  # refused plans leave no image built and no directory behind
+    require_place(out or request.outputs)
+    complete = functools.partial(_complete_request, request, now, _seed(request))
+    make_plan(complete({}))  # refused plans leave no image built and no directory behind
     if out is None:
-        if can_submit(wanted.site):
-            require_account(wanted.site)
-        require_own_gpus(wanted.site, max(wanted.workers))
-    built = obtain_images(wanted.site, [variant.ucx for variant in wanted.variants], wanted.asked, quiet=quiet)
-    final = request(built)
-    if out is None and can_submit(wanted.site):  # what the queue can't run leaves no campaign behind
-        planned_images(Campaign(wanted.outputs, make_plan(final)))
-    directory = out or create_campaign(wanted.outputs, wanted.site.name, wanted.suite, now)
+        if can_submit(request.site):
+            require_account(request.site)
+        require_own_gpus(request.site, max(request.workers))
+    built = obtain_images(request.site, [variant.ucx for variant in request.variants], request.options, quiet=quiet)
+    final = complete(built)
+    if out is None and can_submit(request.site):  # what the queue can't run leaves no campaign behind
+        planned_images(Campaign(request.outputs, make_plan(final)))
+    directory = out or create_campaign(request.outputs, request.site.name, request.suite, now)
     plan = make_plan(dataclasses.replace(final, campaign=directory.resolve().name))
-    write_node_half(directory, wanted.own)
+    write_node_half(directory, request.own)
     for image, manifest in filter(None, built.values()):
         Campaign(directory, plan).write_manifest(image.manifest, manifest)
     campaign = Campaign.begin(directory, plan)  # last of what can't be made again: what has a plan lacks scripts only
@@ -162,48 +162,50 @@ def plan_campaign(wanted: Wanted, *, out: Path | None = None, quiet: bool = Fals
     return campaign
 
 
-def foreseen_campaign(wanted: Wanted) -> Campaign:
+def foreseen_campaign(request: CampaignRequest) -> Campaign:
     """As ``plan_campaign`` would plan it now, with the images that are there; nothing is built or written."""
     there = obtain_images(
-        wanted.site, [variant.ucx for variant in wanted.variants], wanted.asked, look_only=True, quiet=True
+        request.site, [variant.ucx for variant in request.variants], request.options, look_only=True, quiet=True
     )
-    request = _request(wanted, dt.datetime.now(dt.UTC), _seed(wanted), there)
-    name = f"{wanted.site.name}-{wanted.suite}"
-    if makes_first_pass(wanted):
+    complete = _complete_request(request, dt.datetime.now(dt.UTC), _seed(request), there)
+    name = f"{request.site.name}-{request.suite}"
+    if makes_first_pass(request):
         change = "bench begins with a first pass, which chooses other blocks and repetitions, to fill the budget"
-        request = dataclasses.replace(request, repetitions=[change])
-    return Campaign(wanted.outputs / name, make_plan(dataclasses.replace(request, campaign=name)))
+        complete = dataclasses.replace(complete, repetitions=[change])
+    return Campaign(request.outputs / name, make_plan(dataclasses.replace(complete, campaign=name)))
 
 
-def makes_first_pass(wanted: Wanted) -> bool:
+def makes_first_pass(request: CampaignRequest) -> bool:
     """Whether ``bench`` first runs the baseline once, to choose repetitions and blocks that fill the budget.
 
     Not where a queue starts the jobs, without a budget, and over several node counts or layouts, whose runs take
     different times.
     """
-    one_place = len(wanted.nodes) * len(wanted.workers) == 1
-    return wanted.chooses_repetitions and wanted.site.scheduler in LOCAL and wanted.budget_s is not None and one_place
+    has_budget, one_place = request.budget_s is not None, len(request.nodes) * len(request.workers) == 1
+    return request.chooses_repetitions and request.site.scheduler in LOCAL and has_budget and one_place
 
 
-def _seed(wanted: Wanted) -> int:
-    return random.SystemRandom().randrange(SEEDS) if wanted.asked.seed is None else wanted.asked.seed
+def _seed(request: CampaignRequest) -> int:
+    return random.SystemRandom().randrange(SEEDS) if request.options.seed is None else request.options.seed
 
 
-def _request(wanted: Wanted, now: dt.datetime, seed: int, images: Mapping[str, Found | None]) -> Request:
+def _complete_request(
+    request: CampaignRequest, now: dt.datetime, seed: int, images: Mapping[str, Found | None]
+) -> Request:
     manifests = {spec: found[1] for spec, found in images.items() if found}
-    check_packages(wanted.workloads, manifests)
-    settled = settle(wanted, manifests)
-    check_graphs(settled.site, settled.site.device, [item.name for item in wanted.workloads], manifests)
-    history = find_history(wanted.outputs, wanted.site.name, _shape(settled))
-    if first := wanted.tried:
-        reps = {item.params_id: item.reps for item in wanted.workloads}
+    check_packages(request.workloads, manifests)
+    resolved = resolve_auto(request, manifests)
+    check_graphs(resolved.site, resolved.site.device, [item.name for item in request.workloads], manifests)
+    history = find_history(request.outputs, request.site.name, _shape(resolved))
+    if first := request.tried:
+        reps = {item.params_id: item.reps for item in request.workloads}
         run_s = first.run_s(reps)
         earlier = _as_often(history.pilot if history else (), reps)
         history = History(first.campaign, run_s, 1, earlier, source="what the first pass took")
     found: dict[str, Image | None] = {spec: found[0] if found else None for spec, found in images.items()}
-    if not wanted.asked.allow_unknown_env:
-        check_listed(wanted.variants, found)
-    return dataclasses.replace(settled, created_at=now.isoformat(), seed=seed, history=history, images=found)
+    if not request.options.allow_unknown_env:
+        check_listed(request.variants, found)
+    return dataclasses.replace(resolved, created_at=now.isoformat(), seed=seed, history=history, images=found)
 
 
 def _as_often(pilot: Sequence[ComparisonInput], reps: Mapping[str, int]) -> list[ComparisonInput]:
@@ -216,7 +218,7 @@ def _as_often(pilot: Sequence[ComparisonInput], reps: Mapping[str, int]) -> list
     return kept
 
 
-def render_campaign(wanted: Wanted, directory: Path) -> Campaign:
+def render_campaign(request: CampaignRequest, directory: Path) -> Campaign:
     """Plan and render into ``directory`` with every image unresolved; the same words give the same bytes.
 
     So the name, the time and the seed come from the words: ``<site>-<suite>[-<date>]``, the date's midnight UTC (the
@@ -226,24 +228,24 @@ def render_campaign(wanted: Wanted, directory: Path) -> Campaign:
     Raises:
         UsageError: ``directory`` holds another plan.
     """
-    wanted = settle(wanted)
-    asked = wanted.asked
-    words = {key: value for key, value in dataclasses.asdict(asked).items() if key != "outputs"}
-    words["blocks"] = asked.chosen_blocks()
-    date = asked.chosen_date()
+    request = resolve_auto(request)
+    options = request.options
+    words = {key: value for key, value in dataclasses.asdict(options).items() if key != "outputs"}
+    words["blocks"] = options.chosen_blocks()
+    date = options.chosen_date()
     at = dt.datetime.strptime(date or EPOCH, "%Y%m%d").replace(tzinfo=dt.UTC)
-    request = dataclasses.replace(
-        wanted,
-        campaign="-".join(filter(None, (wanted.site.name, wanted.suite, date))),
+    complete = dataclasses.replace(
+        request,
+        campaign="-".join(filter(None, (request.site.name, request.suite, date))),
         created_at=at.isoformat(),
-        seed=int(content_id(words), 16) % SEEDS if asked.seed is None else asked.seed,
+        seed=int(content_id(words), 16) % SEEDS if options.seed is None else options.seed,
     )
-    plan = make_plan(request)
+    plan = make_plan(complete)
     there = Campaign.open(directory) if (directory / PLAN_FILE).exists() else None
     if there is not None and there.whole_plan != plan:
         raise UsageError(f"{directory} already holds another campaign", then="name another directory")
     if there is None:
-        write_node_half(directory, wanted.own)
+        write_node_half(directory, request.own)
     campaign = there or Campaign.begin(directory, plan)
     write_scripts(campaign)
     return campaign
@@ -265,12 +267,12 @@ def write_scripts(campaign: Campaign) -> None:
                 write_atomically(path, data)
 
 
-def settle(wanted: Wanted, manifests: Mapping[str, Mapping[str, Any]] | None = None) -> Wanted:
+def resolve_auto(request: CampaignRequest, manifests: Mapping[str, Mapping[str, Any]] | None = None) -> CampaignRequest:
     """The profile with ``auto`` resolved; ``manifests`` of the images that are known, by UCX spec."""
-    site = with_waiting(wanted.site, wanted.protocol, manifests or {})
-    wanted = dataclasses.replace(wanted, site=site)
-    site, not_interleaved = resolve_arrangement(wanted)
-    return dataclasses.replace(wanted, site=site, not_interleaved=not_interleaved)
+    site = with_waiting(request.site, request.protocol, manifests or {})
+    request = dataclasses.replace(request, site=site)
+    site, not_interleaved = resolve_arrangement(request)
+    return dataclasses.replace(request, site=site, not_interleaved=not_interleaved)
 
 
 def node_cores(site: Site) -> int:
@@ -312,7 +314,7 @@ def find_history(outputs: Path, site: str, shape: dict[str, Any]) -> History | N
     return None
 
 
-def _shape(of: Wanted | Plan) -> dict[str, Any]:
+def _shape(of: CampaignRequest | Plan) -> dict[str, Any]:
     """What runs must have in common for the durations of one to predict those of the other."""
     if isinstance(of, Plan):
         workers, tried = sorted({workers for _, workers in of.places}), bool(of.first_pass)

@@ -72,7 +72,7 @@ class RunProvenance:
 
 
 @contextlib.contextmanager
-def while_it_stands(campaign: Campaign) -> Iterator[None]:
+def reading_campaign(campaign: Campaign) -> Iterator[None]:
     """Read the campaign; raises DataError where a file vanishes because its directory is moved or removed meanwhile."""
     try:
         yield
@@ -98,7 +98,7 @@ def judge_campaign(campaign: Campaign, question: Question | None = None, *, for_
         DataError: its directory was moved or removed meanwhile.
         MissingToolError: likewise, or the disk is full.
     """
-    with while_it_stands(campaign), ThreadPoolExecutor(1) as aside:
+    with reading_campaign(campaign), ThreadPoolExecutor(1) as aside:
         return _judge_campaign(campaign, question, aside, for_page=for_page)
 
 
@@ -205,7 +205,7 @@ def _of_files(
 def report_inputs(judged: JudgedCampaign) -> ReportInputs:
     """What the report is made from, read from the campaign's directory; raises DataError where that is gone."""
     campaign, outcomes = judged.campaign, judged.accounting.outcomes
-    with while_it_stands(campaign):
+    with reading_campaign(campaign):
         links, provenance = _of_files(campaign, outcomes, judged.provenance)
         return ReportInputs(
             plan=campaign.plan,

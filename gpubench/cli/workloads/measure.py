@@ -14,7 +14,7 @@ from typing import Any
 
 from gpubench.cli.campaign import lifecycle
 from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.campaign.planning import Wanted, memory_of_a_worker, plan_campaign, want
+from gpubench.cli.campaign.planning import CampaignRequest, build_request, memory_of_a_worker, plan_campaign
 from gpubench.cli.campaign.preflight import prepare
 from gpubench.cli.campaign.running import account_now
 from gpubench.cli.say import say, say_text
@@ -71,22 +71,22 @@ def measure(asked: MeasureOptions) -> None:
     )
     general.check()
     planned = resolved(asked, parameters, site, own)
-    wanted = want(general, site, directory_word(planned.name), [planned], [default_variant(site, asked.ucx)])
-    wanted = dataclasses.replace(wanted, nodes=[asked.nodes], own=[own] if own else [])
-    shape = Shape(asked.nodes, wanted.workers[0], site.layout.threads)
-    memory = memory_of_a_worker(wanted)
-    wanted = dataclasses.replace(
-        wanted, workloads=[sized(asked, workload, parameters, planned, shape=shape, memory=memory)]
+    request = build_request(general, site, directory_word(planned.name), [planned], [default_variant(site, asked.ucx)])
+    request = dataclasses.replace(request, nodes=[asked.nodes], own=[own] if own else [])
+    shape = Shape(asked.nodes, request.workers[0], site.layout.threads)
+    memory = memory_of_a_worker(request)
+    request = dataclasses.replace(
+        request, workloads=[sized(asked, workload, parameters, planned, shape=shape, memory=memory)]
     )
-    with said_aside(asked.as_json):
-        for line in size_lines(workload, wanted.workloads[0], shape, memory, asked.size):
+    with progress_to_stderr(asked.as_json):
+        for line in size_lines(workload, request.workloads[0], shape, memory, asked.size):
             say(line)
-        result = _run(wanted, held=workload.held(wanted.workloads[0].params, shape), memory=memory)
+        result = _run(request, held=workload.held(request.workloads[0].params, shape), memory=memory)
     show(result, as_json=asked.as_json)
 
 
-def _run(wanted: Wanted, *, held: int, memory: int) -> dict[str, Any]:
-    campaign = plan_campaign(wanted)
+def _run(request: CampaignRequest, *, held: int, memory: int) -> dict[str, Any]:
+    campaign = plan_campaign(request)
     say(f"campaign {campaign.directory}")
     for note in campaign.plan.notes:
         say(f"  {note}")
@@ -106,7 +106,7 @@ def show(result: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 @contextlib.contextmanager
-def said_aside(as_json: bool) -> Iterator[None]:
+def progress_to_stderr(as_json: bool) -> Iterator[None]:
     """With ``--json``, progress goes to standard error, so that standard output is one object."""
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
         yield
