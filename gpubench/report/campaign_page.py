@@ -18,7 +18,7 @@ from gpubench.report.page import Page, tiles
 from gpubench.report.plots import effect_plot, efficiency_plot
 from gpubench.report.runs import run_counts, runs_section, samples_section
 from gpubench.report.scaling import is_scaled, scaling_section
-from gpubench.report.sections import On, Section, SectionPart, Styled, TextTable, Words
+from gpubench.report.sections import Medium, RichText, Section, SectionPart, TextSpan, TextTable
 from gpubench.report.verdicts import verdict_section
 from gpubench.spec.turns import INTERLEAVED, SEQUENTIAL
 from gpubench.spec.waiting import polls
@@ -162,7 +162,7 @@ def campaign_page(inputs: ReportInputs) -> Page:
         title=f"{' · '.join(one.label for one in plan.variants)} on {plan.site.name}",
         over=about(inputs),
         headline=answer(inputs.verdicts, inputs.settings),
-        notes=[[Styled("A against A. ", "strong"), text] for text in same_twice(plan)],
+        notes=[[TextSpan("A against A. ", "strong"), text] for text in same_twice(plan)],
         about=_first_cautions(inputs),
         tiles=drawn,
         key="Mean time, baseline → candidate; dot and line: change and interval, slower to the right; band: "
@@ -192,7 +192,7 @@ def campaign_page(inputs: ReportInputs) -> Page:
 
 
 def _page_only(section: Section) -> Section:
-    return dataclasses.replace(section, on=On.PAGE)
+    return dataclasses.replace(section, medium=Medium.PAGE)
 
 
 def _verdicts(inputs: ReportInputs) -> Section:
@@ -211,11 +211,11 @@ def _verdicts(inputs: ReportInputs) -> Section:
         "decided the cell; that of an equivalent one is 90 %. Every change links to its run means and raw files."
     )
     sure = SectionPart(
-        text=[Styled(change, "quiet")],
+        text=[TextSpan(change, "quiet")],
         lines=[certainty(inputs)],
         fold="How sure this is",
         anchor="certainty",
-        look="beside",
+        style="beside",
     )
     return dataclasses.replace(section, parts=[*section.parts, sure])
 
@@ -228,13 +228,13 @@ def _scaling(inputs: ReportInputs, measured: Sequence[ScalingCurve], anchors: li
     return [_page_only(scaling_section(inputs.plan.campaign, shown, anchors=anchors))] if shown else []
 
 
-def _first_cautions(inputs: ReportInputs) -> list[Styled]:
+def _first_cautions(inputs: ReportInputs) -> list[TextSpan]:
     """What differs besides the plan, for the first screen; of many lines the first."""
     lines = provenance.cautions(inputs.plan, inputs.changes, inputs.outcomes)
     if len(lines) > _MOST_CAUTIONS:
         kept = lines[: _MOST_CAUTIONS - 1]
         lines = [*kept, f"{len(lines) - len(kept)} more notes like this are under “Notes and files”"]
-    return [Styled(line, "note") for line in lines]
+    return [TextSpan(line, "note") for line in lines]
 
 
 def _facts(inputs: ReportInputs) -> Section:
@@ -249,23 +249,23 @@ def _notes(inputs: ReportInputs) -> Section:
         *inputs.warnings,
         *run_warnings(inputs.outcomes),
     ]
-    files: list[str | Styled] = [
+    files: list[str | TextSpan] = [
         "Files of this campaign: ",
-        Styled("plan.json", link="plan.json"),
+        TextSpan("plan.json", link="plan.json"),
         ", ",
-        Styled("results.parquet", link="results.parquet"),
+        TextSpan("results.parquet", link="results.parquet"),
         " (every sample), ",
-        Styled("verdicts.json", link="verdicts.json"),
+        TextSpan("verdicts.json", link="verdicts.json"),
         " (every number of every verdict), ",
-        Styled("report.md", link="report.md"),
+        TextSpan("report.md", link="report.md"),
         ".",
     ]
-    text: list[Words] = [files] if warnings else ["No warning was recorded.", files]
+    text: list[RichText] = [files] if warnings else ["No warning was recorded.", files]
     return Section(
         [SectionPart(lines=warnings), SectionPart(text=text)],
         title="Notes and files",
         anchor="notes",
         brief=counted(len(warnings), "note") if warnings else "no warning",
         open=bool(warnings),
-        on=On.PAGE,
+        medium=Medium.PAGE,
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 from gpubench.merge.explain import NOISE, Explained, FieldDifference
 from gpubench.report import labels
-from gpubench.report.sections import Heading, Look, Section, SectionPart, TextTable
+from gpubench.report.sections import ColumnStyle, Heading, Section, SectionPart, TextTable
 from gpubench.stats.paired_difference import PairedDifference
 from gpubench.stats.verdict import Verdict
 
@@ -82,7 +82,7 @@ def _noise(noise: Mapping[str, PairedDifference], sides: Sequence[str], blocks: 
     rows = [[NOISE[name], *_numbers(one, single=single)] for name, one in (noise.items() if single else ranked)]
     yield SectionPart(
         "Noise:" if single else f"Noise (medians over {blocks} blocks; t of the differences within blocks):",
-        table=TextTable(["", *(Heading(name, Look.NUMBER) for name in numbers)], rows, numbers=True),
+        table=TextTable(["", *(Heading(name, ColumnStyle.NUMBER) for name in numbers)], rows, numbers=True),
     )
     if not single:
         said = (

@@ -17,7 +17,18 @@ from gpubench.history.coverage import CoverageLine, Gap
 from gpubench.history.observed import Observed
 from gpubench.importers.pairing import Key
 from gpubench.report import labels
-from gpubench.report.sections import Chart, Heading, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
+from gpubench.report.sections import (
+    Chart,
+    ColumnStyle,
+    Heading,
+    Medium,
+    RichText,
+    Section,
+    SectionPart,
+    Spec,
+    TextSpan,
+    TextTable,
+)
 from gpubench.stats import special
 from gpubench.stats.change_points import FEWEST
 
@@ -78,17 +89,17 @@ def _source_parts(source: HistorySource) -> Iterator[SectionPart]:
     names = labels.cell_names([dict(line.key) for line in source.lines])
     columns = [
         Heading("workload"),
-        Heading("version", Look.SHORT),
-        Heading("there", Look.NUMBER),
-        Heading("each sign is a date", "dates", On.EVERYWHERE if any(line.marks for line in source.lines) else ""),
-        Heading("what is missing, and why", Look.WHY, On.PAGE),
+        Heading("version", ColumnStyle.SHORT),
+        Heading("there", ColumnStyle.NUMBER),
+        Heading("each sign is a date", "dates", Medium.EVERYWHERE if any(line.marks for line in source.lines) else ""),
+        Heading("what is missing, and why", ColumnStyle.WHY, Medium.PAGE),
     ]
-    rows: list[list[Words]] = [
+    rows: list[list[RichText]] = [
         [
             name,
             one.variant,
             f"{one.there:3} of {one.of}",
-            Styled(one.marks, "code"),
+            TextSpan(one.marks, "code"),
             "; ".join(f"{count} x {reason}" for reason, count in one.reasons),
         ]
         for name, one in zip(names, source.lines, strict=True)
@@ -97,7 +108,7 @@ def _source_parts(source: HistorySource) -> Iterator[SectionPart]:
     yield SectionPart(
         f"{source.kind} {source.name}: {source.about}",
         heading=f"{source.kind} {source.name}",
-        text=[Styled(source.about, "quiet")],
+        text=[TextSpan(source.about, "quiet")],
         table=TextTable(columns, rows, caption, "cards", bare=True) if rows else None,
     )
     reasons: Counter[str] = Counter()
@@ -105,7 +116,7 @@ def _source_parts(source: HistorySource) -> Iterator[SectionPart]:
         reasons.update(dict(line.reasons))
     if reasons:
         said = [f"{count} x {why}" for why, count in reasons.most_common()]
-        yield SectionPart("what is missing, and why:", said, depth=1, on=On.PRINTED)
+        yield SectionPart("what is missing, and why:", said, depth=1, medium=Medium.PRINTED)
 
 
 def _plain_source(one: HistorySource) -> dict[str, Any]:
@@ -131,11 +142,15 @@ def changes_section(series: Sequence[Series]) -> Section:
     """The changes by date, then how many series were searched; numbers hold every figure (seconds)."""
     parts = []
     if rows := change_rows(series):
-        columns = [Heading("series"), Heading("first date of it", Look.SHORT), Heading("last date before", Look.SHORT)]
+        columns = [
+            Heading("series"),
+            Heading("first date of it", ColumnStyle.SHORT),
+            Heading("last date before", ColumnStyle.SHORT),
+        ]
         columns += [
-            Heading("change of the time", Look.NUMBER),
-            Heading("p", Look.NUMBER),
-            Heading("what else changed there", Look.WHY),
+            Heading("change of the time", ColumnStyle.NUMBER),
+            Heading("p", ColumnStyle.NUMBER),
+            Heading("what else changed there", ColumnStyle.WHY),
         ]
         caption = "Change points by series, with what else changed there"
         parts.append(SectionPart(table=TextTable(columns, rows, caption, "sortable cards")))
@@ -144,12 +159,12 @@ def changes_section(series: Sequence[Series]) -> Section:
         parts.append(SectionPart(title, unusual, fold=title[0].upper() + title[1:]))
     searched = list(searched_lines(series))
     return Section(
-        [*parts, SectionPart(lines=searched, on=On.PRINTED)],
+        [*parts, SectionPart(lines=searched, medium=Medium.PRINTED)],
         {"schema": CHANGES, "series": [_plain_series(one) for one in series]},
         title="Changes over dates",
         anchor="changes",
         text=[
-            Styled(
+            TextSpan(
                 f"{'. '.join(searched)}. A change is not a verdict on a version: it is a difference between days.",
                 "quiet",
             )
@@ -301,8 +316,8 @@ class VersionsCompared:
         title = f"Versions against {self.baseline}"
         few = any(one.dates < self.enough for one in self.found)
         left_out = f" The largest differences above are those of {self.enough} dates or more." if few else ""
-        said = [Styled(f"{_INTRODUCTION}{left_out}", "quiet")]
-        return Section(parts, title=title, anchor="versions", text=said, on=On.PAGE)
+        said = [TextSpan(f"{_INTRODUCTION}{left_out}", "quiet")]
+        return Section(parts, title=title, anchor="versions", text=said, medium=Medium.PAGE)
 
     def charts(self, variants: Sequence[str]) -> list[Chart]:
         """Of each workload one: a panel per version, in it the sizes; ``variants`` decide the colours."""

@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from gpubench.merge.links import LinkTable
 from gpubench.model.text import counted
 from gpubench.report import labels
-from gpubench.report.sections import Chart, Heading, Look, On, Section, SectionPart, Spec, Styled, TextTable
+from gpubench.report.sections import (
+    Chart,
+    ColumnStyle,
+    Heading,
+    Medium,
+    Section,
+    SectionPart,
+    Spec,
+    TextSpan,
+    TextTable,
+)
 from gpubench.spec.records import LINKS_FILE
 from gpubench.stats.links import MOST_WORKERS, LinkGroup, LinkReport, Outlier, judge_links
 
@@ -65,7 +75,7 @@ def links_section(campaign: str, tables: Sequence[LinkTable]) -> Section:
         {"schema": SCHEMA, "campaign": campaign, "tables": plain},
         title="Links between workers",
         anchor="links",
-        text=[Styled(_INTRODUCTION, "quiet")],
+        text=[TextSpan(_INTRODUCTION, "quiet")],
         brief=f"{slow} slow" if slow else "no slow link found",
         open=bool(slow),
     )
@@ -89,24 +99,24 @@ def _part(anchor: str, name: str, table: LinkTable, report: LinkReport, *, in_fu
 
         return heat_map(table, rates, report.outliers, f"{name}, {place}: median rate of every pair of workers")
 
-    parts = [SectionPart(lines=more, depth=1, on=On.PRINTED)] if more else []
+    parts = [SectionPart(lines=more, depth=1, medium=Medium.PRINTED)] if more else []
     if rates:
         parts.append(_rates_part(f"{name}, {place}", table, rates, report.outliers, in_full=in_full))
     else:
-        parts.append(SectionPart(text=["None of its links has a rate."], on=On.PAGE))
-    files: list[str | Styled] = []
+        parts.append(SectionPart(text=["None of its links has a rate."], medium=Medium.PAGE))
+    files: list[str | TextSpan] = [TextSpan("Raw files, one a run:", "quiet")]
     for number, directory in enumerate(table.directories, 1):
-        files += [" ", Styled(str(number), link=f"runs/{directory}/{LINKS_FILE}", spoken=f"links of run {number}")]
+        files += [" ", TextSpan(str(number), link=f"runs/{directory}/{LINKS_FILE}", spoken=f"links of run {number}")]
     others = [f"and {len(more)} more, less slow: gpubench report --only links names them all"] if more else []
     return SectionPart(
         title,
         [*map(group_words, report.groups), *words[:MOST_OUTLIERS]],
         anchor=anchor,
-        fold=[title, ": ", Styled(f"{slow} slow", "strong")] if slow else title,
+        fold=[title, ": ", TextSpan(f"{slow} slow", "strong")] if slow else title,
         open=anchor == "links-0",
-        look="beside",
+        style="beside",
         charts=[Chart(anchor, f"links {title}", draw)] if in_full and rates else [],
-        parts=[*parts, SectionPart(text=[*others, [Styled("Raw files, one a run:", "quiet"), *files]], on=On.PAGE)],
+        parts=[*parts, SectionPart(text=[*others, files], medium=Medium.PAGE)],
     )
 
 
@@ -117,19 +127,19 @@ def _rates_part(
     slow = {one.names for one in outliers if one.what == "link"}
     workers = list(table.nodes)
     words = {pair: f"{_rate(rate)}{' ✕' if pair in slow else ''}" for pair, rate in rates.items()}
-    on = (On.PRINTED if len(workers) <= LARGEST_MATRIX else "") + (On.PAGE if in_full else "")
+    medium = (Medium.PRINTED if len(workers) <= LARGEST_MATRIX else "") + (Medium.PAGE if in_full else "")
     matrix = TextTable(
-        ["from \\ to", *(Heading(Styled(to), Look.NUMBER) for to in workers)],
+        ["from \\ to", *(Heading(TextSpan(to), ColumnStyle.NUMBER) for to in workers)],
         [[sender, *(words.get((sender, to), "-") for to in workers)] for sender in workers],
         f"{name}: median rates; rows send, columns receive",
         "rates",
         numbers=True,
-        on=on,
+        medium=medium,
     )
     if not in_full:
         return SectionPart(table=matrix, text=[_LEFT_OUT], depth=1)
-    look = "screen" if len(workers) > LARGEST_MATRIX else ""
-    return SectionPart(table=matrix, fold="Rates as numbers", look=look, depth=1)
+    style = "screen" if len(workers) > LARGEST_MATRIX else ""
+    return SectionPart(table=matrix, fold="Rates as numbers", style=style, depth=1)
 
 
 def _rate(value: float) -> str:

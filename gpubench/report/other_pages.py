@@ -31,7 +31,17 @@ from gpubench.report.history import (
 )
 from gpubench.report.page import Page
 from gpubench.report.plots import effect_plot
-from gpubench.report.sections import Chart, Heading, Look, On, Section, SectionPart, Styled, TextTable, inline
+from gpubench.report.sections import (
+    Chart,
+    ColumnStyle,
+    Heading,
+    Medium,
+    Section,
+    SectionPart,
+    TextSpan,
+    TextTable,
+    inline,
+)
 from gpubench.report.sides import SideBySide, counts, sides_section
 from gpubench.report.verdicts import forest_part
 from gpubench.stats import special
@@ -116,11 +126,11 @@ def _kept(note: Mapping[str, Any], source: HistorySource) -> Section:
     for one in note["refused"]:
         places.setdefault(str(one["reason"]), []).append(f"{one['file']}:{one['line']}")
     refused = [f"{len(found)} × {reason} (first: {found[0]})" for reason, found in places.items()]
-    files: list[str | Styled] = [
+    files: list[str | TextSpan] = [
         "Files of this import: ",
-        Styled("import.json", link="import.json"),
+        TextSpan("import.json", link="import.json"),
         " (sources, every refused row), ",
-        Styled("results.parquet", link="results.parquet"),
+        TextSpan("results.parquet", link="results.parquet"),
         ".",
     ]
     coverage = coverage_section([source])
@@ -133,7 +143,7 @@ def _kept(note: Mapping[str, Any], source: HistorySource) -> Section:
             *([SectionPart(heading="Rows that were refused", lines=refused)] if refused else []),
             SectionPart(text=[files]),
         ],
-        on=On.PAGE,
+        medium=Medium.PAGE,
     )
 
 
@@ -154,13 +164,13 @@ def over_time_section(observed: Sequence[Observed], missing: Sequence[Gap], seri
         "skipped": "skipped, or still to come",
         "unknown": "reason not recorded",
     }
-    key = [part for kind, said in kinds.items() for part in (Styled("", f"swatch {kind}"), f" {said} ")]
+    key = [part for kind, said in kinds.items() for part in (TextSpan("", f"swatch {kind}"), f" {said} ")]
     return Section(
         over_time(observed, missing, series) or [SectionPart(text=["No figure has a date and a version."])],
         title="Over time",
         anchor="over-time",
-        text=[Styled(_INTRODUCTION, "quiet"), [Styled("The lanes below show what is missing: ", "quiet"), *key]],
-        on=On.PAGE,
+        text=[TextSpan(_INTRODUCTION, "quiet"), [TextSpan("The lanes below show what is missing: ", "quiet"), *key]],
+        medium=Medium.PAGE,
     )
 
 
@@ -239,8 +249,8 @@ def _shown(
 
 
 _MISSING_COLUMNS = (
-    *(Heading("size", Look.SHORT), Heading("version", Look.SHORT), Heading("dates", Look.SHORT)),
-    *(Heading("missing", Look.NUMBER), Heading("why", Look.WHY)),
+    *(Heading("size", ColumnStyle.SHORT), Heading("version", ColumnStyle.SHORT), Heading("dates", ColumnStyle.SHORT)),
+    *(Heading("missing", ColumnStyle.NUMBER), Heading("why", ColumnStyle.WHY)),
 )
 
 

@@ -29,7 +29,18 @@ from gpubench.model.text import all_visible, visible
 from gpubench.report import labels
 from gpubench.report.inputs import ReportInputs
 from gpubench.report.next_steps import NextStep
-from gpubench.report.sections import Chart, On, Section, Spec, Styled, Words, inline, markdown_text, plain, spans
+from gpubench.report.sections import (
+    Chart,
+    Medium,
+    RichText,
+    Section,
+    Spec,
+    TextSpan,
+    inline,
+    markdown_text,
+    plain,
+    spans,
+)
 from gpubench.report.verdicts import anchor as anchor_of
 from gpubench.stats.verdict import Verdict
 
@@ -65,11 +76,11 @@ class Page:
     headline: Sequence[str]
     sections: Sequence[Section]
     made: str
-    notes: Sequence[Words] = ()
+    notes: Sequence[RichText] = ()
     tiles: "Sequence[Tile]" = ()
     key: str = ""
     steps: Sequence[NextStep] = ()
-    about: Sequence[Words] = ()
+    about: Sequence[RichText] = ()
     opening: str = ""
     why_no_chart: str = "it has no sample"
     plots: Callable[[int], Sequence[Iterable[str]]] = lambda _width: ()
@@ -86,8 +97,8 @@ def html(page: Page, templates: Mapping[str, str]) -> bytes:
     specs = {chart.anchor: chart.spec for chart in sorted(page.charts(), key=lambda chart: chart.late)}
     context = {
         "page": page,
-        "sections": [section for section in page.sections if On.PAGE in section.on],
-        "PAGE": On.PAGE,
+        "sections": [section for section in page.sections if Medium.PAGE in section.medium],
+        "PAGE": Medium.PAGE,
         "pictures": pictures(specs),
         "all_specs": script_safe(specs),
         "bundle": bundle() if specs else "",
@@ -116,18 +127,18 @@ def markdown(page: Page) -> str:
         page.opening or f"**{inline(' '.join(page.headline))}**",
         *(f"> {inline(plain(note))}" for note in page.notes),
     ]
-    texts = [markdown_text(section).strip() for section in page.sections if On.MARKDOWN in section.on]
+    texts = [markdown_text(section).strip() for section in page.sections if Medium.MARKDOWN in section.medium]
     return "\n\n".join([*blocks, *filter(None, texts)]) + "\n"
 
 
-def marked_up(words: Words) -> markupsafe.Markup:
-    """Text with its links and looks; what comes from files is escaped."""
+def marked_up(words: RichText) -> markupsafe.Markup:
+    """Text with its links and styles; what comes from files is escaped."""
     return markupsafe.Markup("").join(map(_span, spans(words)))
 
 
-def _span(one: Styled) -> markupsafe.Markup:
+def _span(one: TextSpan) -> markupsafe.Markup:
     text = markupsafe.escape(visible(one.text))
-    given = {"href": one.link, "class": one.look, "title": one.whole, "aria-label": one.spoken}
+    given = {"href": one.link, "class": one.style, "title": one.whole, "aria-label": one.spoken}
     held = [markupsafe.Markup(' {}="{}"').format(name, visible(value)) for name, value in given.items() if value]
     if not held:
         return text
@@ -135,20 +146,20 @@ def _span(one: Styled) -> markupsafe.Markup:
     return markupsafe.Markup("<{}{}>{}</{}>").format(tag, markupsafe.Markup("").join(held), text, tag)
 
 
-def _paragraph(words: Words) -> markupsafe.Markup:
-    """Of one look where it begins with one: a note, say."""
+def _paragraph(words: RichText) -> markupsafe.Markup:
+    """With the style of its span, if it has only one: a note, for example."""
     first, *rest = spans(words)
-    look = markupsafe.Markup(' class="{}"').format(first.look) if first.look and not rest else ""
-    inside = markupsafe.escape(visible(first.text)) if look else marked_up(words)
-    return markupsafe.Markup("<p{}>{}</p>").format(look, inside)
+    style = markupsafe.Markup(' class="{}"').format(first.style) if first.style and not rest else ""
+    inside = markupsafe.escape(visible(first.text)) if style else marked_up(words)
+    return markupsafe.Markup("<p{}>{}</p>").format(style, inside)
 
 
-def _heading(words: Words) -> markupsafe.Markup:
+def _heading(words: RichText) -> markupsafe.Markup:
     """Headings of ours begin with a capital letter, names don't change."""
     return marked_up(words[:1].upper() + words[1:] if isinstance(words, str) and len(words) > 1 else words)
 
 
-def _sort(words: Words) -> str:
+def _sort(words: RichText) -> str:
     first = spans(words)[:1]
     return "" if not first or first[0].sort is None else str(first[0].sort)
 

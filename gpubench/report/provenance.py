@@ -16,7 +16,7 @@ from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.quantities import format_bytes
 from gpubench.report import condense
 from gpubench.report.inputs import ReportInputs
-from gpubench.report.sections import Heading, Look, On, Section, SectionPart, Styled, TextTable, Words
+from gpubench.report.sections import ColumnStyle, Heading, Medium, RichText, Section, SectionPart, TextSpan, TextTable
 from gpubench.spec.records import PROVENANCE_FILE
 from gpubench.store.accounting import RunOutcome
 
@@ -42,13 +42,13 @@ class Fact:
         return [(short, value if short != value else "") for short, value in zip(cut, self.values, strict=True)]
 
     @property
-    def row(self) -> list[Words]:
+    def row(self) -> list[RichText]:
         """Cells of a table; a value that all variants share is shown once."""
-        cells: list[Words] = [Styled(short, whole=whole) for short, whole in self.shown]
+        cells: list[RichText] = [TextSpan(short, whole=whole) for short, whole in self.shown]
         if self.differs or len(cells) == 1:
             return [self.name, *cells]
         short, whole = self.shown[0]
-        return [self.name, [Styled("all:", "quiet"), " ", Styled(short, whole=whole)]]
+        return [self.name, [TextSpan("all:", "quiet"), " ", TextSpan(short, whole=whole)]]
 
 
 _HASH = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{12,}\b")
@@ -79,9 +79,9 @@ def _process(data: bytes) -> Provenance:
 
 def provenance_section(inputs: ReportInputs) -> Section:
     """What differs between the variants, what ran, and where."""
-    variants = [Heading(Styled(one.label), "text") for one in inputs.plan.variants]
+    variants = [Heading(TextSpan(one.label), "text") for one in inputs.plan.variants]
     differ, nodes, noise = differing(inputs), hosts(inputs), runs(inputs)
-    few = [Styled(f"{len(noise.rows)} runs, evenly spaced over all.", "quiet")] if condense.needed(inputs) else []
+    few = [TextSpan(f"{len(noise.rows)} runs, evenly spaced over all.", "quiet")] if condense.needed(inputs) else []
 
     def facts(found: Sequence[Fact], caption: str) -> TextTable:
         return TextTable(["value", *variants], [one.row for one in found], caption)
@@ -97,7 +97,7 @@ def provenance_section(inputs: ReportInputs) -> Section:
                 ],
                 table=facts(differ, "Values in which the variants differ") if differ else None,
             ),
-            *([SectionPart(text=[Styled(f"Nothing else differs: {_NOT_ELSE}.", "quiet")])] if differ else []),
+            *([SectionPart(text=[TextSpan(f"Nothing else differs: {_NOT_ELSE}.", "quiet")])] if differ else []),
             SectionPart(
                 heading="As read from the processes",
                 table=facts(by_variant(inputs), "Facts read from scheduler, workers and clients, by variant"),
@@ -112,7 +112,7 @@ def provenance_section(inputs: ReportInputs) -> Section:
         title="What ran",
         anchor="provenance",
         brief=f"{len(differ) or 'no'} value{'s differ' if len(differ) != 1 else ' differs'} between the variants",
-        on=On.PAGE,
+        medium=Medium.PAGE,
     )
 
 
@@ -181,27 +181,28 @@ def _processors(node: Provenance) -> str:
     return f"{cpu}; {gpus}, driver {node.get('gpu_driver', '?')}" if gpus else cpu
 
 
-_NOISE_COLUMNS = (Heading("load, mean", Look.NUMBER), Heading("stolen, mean | most", Look.NUMBER))
+_NOISE_COLUMNS = (Heading("load, mean", ColumnStyle.NUMBER), Heading("stolen, mean | most", ColumnStyle.NUMBER))
 _HOST_COLUMNS = (
-    *("host", Heading("processors"), Heading("cores", Look.NUMBER), Heading("memory", Look.NUMBER), "kernel"),
-    *(_NOISE_COLUMNS[0], Heading("busy, mean", Look.NUMBER), _NOISE_COLUMNS[1]),
+    *("host", Heading("processors"), Heading("cores", ColumnStyle.NUMBER), Heading("memory", ColumnStyle.NUMBER)),
+    "kernel",
+    *(_NOISE_COLUMNS[0], Heading("busy, mean", ColumnStyle.NUMBER), _NOISE_COLUMNS[1]),
 )
 
 
 def runs(inputs: ReportInputs) -> TextTable:
     """UCX, transport, load and steal of every run, or of as many as a page holds."""
     recorded = [(one, one.directory.name) for one in inputs.outcomes if one.directory and one.record]
-    rows: list[list[Words]] = [
+    rows: list[list[RichText]] = [
         [
             str(one.block.block),
             one.run.variant,
             *run_noise(inputs.provenance.get(name, {})).values(),
-            Styled("provenance", link=f"runs/{name}/{PROVENANCE_FILE}"),
+            TextSpan("provenance", link=f"runs/{name}/{PROVENANCE_FILE}"),
         ]
         for one, name in recorded[:: -(-len(recorded) // condense.MOST_RUNS) or 1]
     ]
     columns: list[Heading | str] = [
-        Heading("block", Look.NUMBER),
+        Heading("block", ColumnStyle.NUMBER),
         "variant",
         "UCX loaded",
         "transport",

@@ -13,7 +13,18 @@ from gpubench.merge.family import Cell
 from gpubench.model.text import counted
 from gpubench.report import condense, labels
 from gpubench.report.inputs import ReportInputs
-from gpubench.report.sections import Chart, Heading, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
+from gpubench.report.sections import (
+    Chart,
+    ColumnStyle,
+    Heading,
+    Medium,
+    RichText,
+    Section,
+    SectionPart,
+    Spec,
+    TextSpan,
+    TextTable,
+)
 from gpubench.report.verdicts import anchor
 from gpubench.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE, RunRecord
 from gpubench.stats.verdict import Verdict
@@ -26,22 +37,22 @@ def runs_section(inputs: ReportInputs) -> Section:
     """A table per job, a row per block; Markdown names those that aren't ok."""
     bad = [one for one in inputs.outcomes if one.status != "ok"]
     lines = [f"block {one.block.block}, {one.run.variant}: {one.status}: {one.reason}" for one in bad]
-    key: list[str | Styled] = []
+    key: list[str | TextSpan] = []
     for word, mark in labels.RUN_MARKS.items():
-        key += [] if word == "pending" else [Styled(f"{mark} {word}", f"status {word}"), " "]
-    columns = [Heading("block", Look.NUMBER), *(Heading(Styled(one.label)) for one in inputs.plan.variants)]
+        key += [] if word == "pending" else [TextSpan(f"{mark} {word}", f"status {word}"), " "]
+    columns = [Heading("block", ColumnStyle.NUMBER), *(Heading(TextSpan(one.label)) for one in inputs.plan.variants)]
     tables = [
         TextTable(columns, [_row_words(row) for row in job["blocks"]], f"Job {job['head']}", "matrix")
         for job in matrix(inputs)
     ]
     return Section(
         [
-            *([SectionPart("Runs that did not end ok:", lines, on=On.MARKDOWN)] if bad else []),
-            *(SectionPart(table=table, on=On.PAGE) for table in tables),
+            *([SectionPart("Runs that did not end ok:", lines, medium=Medium.MARKDOWN)] if bad else []),
+            *(SectionPart(table=table, medium=Medium.PAGE) for table in tables),
         ],
         title="Runs",
         anchor="runs",
-        text=[[*key, Styled("· every planned run is one of these. The number is its place in its block.", "quiet")]],
+        text=[[*key, TextSpan("· every planned run is one of these. The number is its place in its block.", "quiet")]],
         brief=run_counts(inputs.outcomes),
         open=bool(bad),
     )
@@ -49,9 +60,9 @@ def runs_section(inputs: ReportInputs) -> Section:
 
 def run_list_section(name: str, outcomes: Sequence[RunOutcome]) -> Section:
     """A row per planned run, for ``report --only runs``; JSON has its id, job, size and directory too."""
-    columns: list[Heading | str] = [Heading("block", Look.NUMBER), Heading("order", Look.NUMBER), "variant", "status"]
-    columns += [Heading("seconds", Look.NUMBER), "why"]
-    rows: list[list[Words]] = []
+    columns: list[Heading | str] = [Heading(name, ColumnStyle.NUMBER) for name in ("block", "order")]
+    columns += ["variant", "status", Heading("seconds", ColumnStyle.NUMBER), "why"]
+    rows: list[list[RichText]] = []
     data: list[dict[str, Any]] = []
     for one in outcomes:
         seconds, place = _seconds(one.record), (one.block.block, one.run.order + 1)
@@ -83,23 +94,23 @@ def run_counts(outcomes: Sequence[RunOutcome]) -> str:
     return ", ".join(f"{counts[word]} {word}" for word in labels.RUN_MARKS if word in counts)
 
 
-def _row_words(row: Mapping[str, Any]) -> list[Words]:
-    replaced = [] if row["replaces"] is None else [Styled(f" for {row['replaces']}", "quiet")]
+def _row_words(row: Mapping[str, Any]) -> list[RichText]:
+    replaced = [] if row["replaces"] is None else [TextSpan(f" for {row['replaces']}", "quiet")]
     return [[str(row["block"]), *replaced], *map(_run_words, row["runs"])]
 
 
-def _run_words(run: Mapping[str, Any] | None) -> Words:
+def _run_words(run: Mapping[str, Any] | None) -> RichText:
     if run is None:
-        return Styled("not planned", "quiet")
+        return TextSpan("not planned", "quiet")
     said = f"{run['mark']} {run['status']}{', in part' if run['partly'] else ''}"
-    words: list[str | Styled] = [
-        Styled(str(run["place"]), "place"),
+    words: list[str | TextSpan] = [
+        TextSpan(str(run["place"]), "place"),
         " ",
-        Styled(said, f"status {run['status']}", run["record"]),
+        TextSpan(said, f"status {run['status']}", run["record"]),
     ]
-    words += [Styled(f" attempt {run['attempt']}", "quiet")] if run["attempt"] > 1 else []
-    words += [Styled(name, "file", run[name]) for name in ("samples", "provenance", "logs") if run[name]]
-    return words + [Styled(reason, "reason") for reason in run["reasons"]]
+    words += [TextSpan(f" attempt {run['attempt']}", "quiet")] if run["attempt"] > 1 else []
+    words += [TextSpan(name, "file", run[name]) for name in ("samples", "provenance", "logs") if run[name]]
+    return words + [TextSpan(reason, "reason") for reason in run["reasons"]]
 
 
 def matrix(inputs: ReportInputs) -> list[dict[str, Any]]:
@@ -170,17 +181,17 @@ _INTRODUCTION = (
 
 def samples_section(inputs: ReportInputs, names: Sequence[str]) -> Section:
     """A chart and run means of each workload at each size, in the order of the verdicts, which link to them."""
-    text: list[Words] = [Styled(_INTRODUCTION, "quiet")]
+    text: list[RichText] = [TextSpan(_INTRODUCTION, "quiet")]
     if condense.needed(inputs):
-        text.append(Styled(condense.sentence(inputs), "note"))
+        text.append(TextSpan(condense.sentence(inputs), "note"))
     elif means_only(inputs):
         said = "This campaign has too many samples to draw each: the charts show the means of the runs. "
-        text.append([Styled(said, "note"), "Every sample: ", Styled("results.parquet", link="results.parquet")])
+        text.append([TextSpan(said, "note"), "Every sample: ", TextSpan("results.parquet", link="results.parquet")])
     groups: dict[str, list[tuple[Verdict, str]]] = {}
     for one, name in zip(inputs.verdicts, names, strict=True):
         groups.setdefault(anchor(one), []).append((one, name))
     parts = [_part(at, found[0][1], [one for one, _ in found], inputs) for at, found in groups.items()]
-    return Section(parts, title="Samples, in order of time", anchor="samples", text=text, on=On.PAGE)
+    return Section(parts, title="Samples, in order of time", anchor="samples", text=text, medium=Medium.PAGE)
 
 
 def means_only(inputs: ReportInputs) -> bool:
@@ -193,8 +204,8 @@ def _part(at: str, name: str, verdicts: Sequence[Verdict], inputs: ReportInputs)
     place = (first.key["params_id"], (first.key["nodes"], first.key["workers_per_node"]))
     cells = [cell for cell in inputs.cells if (cell.workload.params_id, cell.outcome.job.place) == place]
     params = cells[0].workload.params.items() if cells else []
-    text: list[Words] = [
-        Styled(", ".join(f"{key} = {value}" for key, value in params if value not in ("", [])), "quiet")
+    text: list[RichText] = [
+        TextSpan(", ".join(f"{key} = {value}" for key, value in params if value not in ("", [])), "quiet")
     ]
     timed = [cell for cell in cells if cell.wall_s]
     charts = []
@@ -212,12 +223,12 @@ def _part(at: str, name: str, verdicts: Sequence[Verdict], inputs: ReportInputs)
         text.append("No sample of this workload was taken.")
     pooled = _pooled_means if condense.needed(inputs) else _means
     table = TextTable(
-        [Heading("block", Look.NUMBER), *(Heading(Styled(label), Look.NUMBER) for label in variants)],
+        [Heading("block", ColumnStyle.NUMBER), *(Heading(TextSpan(label), ColumnStyle.NUMBER) for label in variants)],
         pooled(cells, variants, first.baseline),
         f"Mean of every run of {name}, and its ratio to the baseline of the same block",
     )
     fold = "Run means per block, other estimates, raw files"
-    beside = SectionPart(lines=[*map(_beside, verdicts)], table=table, fold=fold, look="beside")
+    beside = SectionPart(lines=[*map(_beside, verdicts)], table=table, fold=fold, style="beside")
     return SectionPart(anchor=at, heading=name, text=text, charts=charts, parts=[beside])
 
 
@@ -233,7 +244,7 @@ def _beside(one: Verdict) -> str:
     return f"{labels.pair(one)}: {'; '.join([*said, one.reason])}"
 
 
-def _means(cells: Sequence[Cell], variants: Sequence[str], baseline: str) -> list[list[Words]]:
+def _means(cells: Sequence[Cell], variants: Sequence[str], baseline: str) -> list[list[RichText]]:
     by_block: dict[int, dict[str, Cell]] = {}
     for cell in cells:
         by_block.setdefault(cell.outcome.block.block, {})[cell.outcome.run.variant] = cell
@@ -243,7 +254,7 @@ def _means(cells: Sequence[Cell], variants: Sequence[str], baseline: str) -> lis
     ]
 
 
-def _pooled_means(cells: Sequence[Cell], variants: Sequence[str], baseline: str) -> list[list[Words]]:
+def _pooled_means(cells: Sequence[Cell], variants: Sequence[str], baseline: str) -> list[list[RichText]]:
     ordered = sorted(cells, key=lambda cell: cell.outcome.block.block)
     return [
         [name, *(_pooled(runs[label], runs[baseline]) for label in variants)]
@@ -251,14 +262,14 @@ def _pooled_means(cells: Sequence[Cell], variants: Sequence[str], baseline: str)
     ]
 
 
-def _pooled(cells: Sequence[Cell], baseline: Sequence[Cell]) -> Words:
+def _pooled(cells: Sequence[Cell], baseline: Sequence[Cell]) -> RichText:
     mean, other = condense.mean(cells), condense.mean(baseline)
     if mean is None:
         return "none ok"
     return [labels.seconds(mean), *(_ratio(mean, other) if other and cells is not baseline else ())]
 
 
-def _mean(cell: Cell | None, baseline: Cell | None) -> Words:
+def _mean(cell: Cell | None, baseline: Cell | None) -> RichText:
     """A run's number and its ratio to the baseline's of the same block; a run that is not used shows its status."""
     if cell is None:
         return ""
@@ -267,11 +278,11 @@ def _mean(cell: Cell | None, baseline: Cell | None) -> Words:
     mean = statistics.fmean(cell.wall_s)
     link = f"runs/{cell.outcome.directory.name}/{SAMPLES_FILE}"
     if cell.status != "ok":
-        return Styled(f"{labels.seconds(mean)} ({cell.status}, not used)", link=link)
+        return TextSpan(f"{labels.seconds(mean)} ({cell.status}, not used)", link=link)
     comparable = baseline is not None and baseline is not cell and baseline.status == "ok"
     ratio = _ratio(mean, statistics.fmean(baseline.wall_s)) if baseline and comparable else ()
-    return [Styled(labels.seconds(mean), link=link), *ratio]
+    return [TextSpan(labels.seconds(mean), link=link), *ratio]
 
 
-def _ratio(mean: float, baseline: float) -> list[Styled]:
-    return [Styled(f" {labels.percent(mean / baseline - 1)}", "quiet")]
+def _ratio(mean: float, baseline: float) -> list[TextSpan]:
+    return [TextSpan(f" {labels.percent(mean / baseline - 1)}", "quiet")]

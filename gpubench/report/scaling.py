@@ -8,7 +8,18 @@ from gpubench.importers.pairing import ImportedCurve
 from gpubench.merge.curves import ScalingCurve
 from gpubench.model.plan import Place
 from gpubench.report import labels
-from gpubench.report.sections import Chart, Heading, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
+from gpubench.report.sections import (
+    Chart,
+    ColumnStyle,
+    Heading,
+    Medium,
+    RichText,
+    Section,
+    SectionPart,
+    Spec,
+    TextSpan,
+    TextTable,
+)
 from gpubench.stats.scaling import (
     Interval,
     Rule,
@@ -62,13 +73,13 @@ def scaling_section(
             key = {"workload": curve.workload.name, "backend": curve.workload.backend, "params": curve.workload.params}
             plain.append(_plain(key, curve, sizes, places))
         parts.append(_workload_part(several, name, inner))
-    parts.append(SectionPart(lines=remarks, on=On.PRINTED))
+    parts.append(SectionPart(lines=remarks, medium=Medium.PRINTED))
     return Section(
         parts,
         _document(campaign, plain),
         title="Scaling",
         anchor="scaling",
-        text=[Styled(_INTRODUCTION, "quiet")],
+        text=[TextSpan(_INTRODUCTION, "quiet")],
         brief="time and efficiency over the size of the cluster",
         open=True,
     )
@@ -91,7 +102,7 @@ def _workload_part(several: Sequence[ScalingCurve], name: str, inner: Sequence[S
     return SectionPart(
         anchor=anchor,
         heading=name,
-        text=[Styled(f"{RULES[first.rule]}{silent}", "quiet")],
+        text=[TextSpan(f"{RULES[first.rule]}{silent}", "quiet")],
         charts=[Chart(anchor, f"efficiency {name}", draw)] if drawn else [],
         parts=[SectionPart(fold="Numbers at every size, and where they come from", parts=inner)],
     )
@@ -139,13 +150,13 @@ def _curve_part(
     title = f"{name}, {curve.variant} ({RULES[curve.rule]})"
     if not sizes:
         return SectionPart(title, ["no run of it is ok"])
-    rows: list[list[Words]] = [
-        [place, Styled(labels.seconds(one.seconds.value), link=link), *ratio_words(one), str(len(one.at.logs))]
+    rows: list[list[RichText]] = [
+        [place, TextSpan(labels.seconds(one.seconds.value), link=link), *ratio_words(one), str(len(one.at.logs))]
         for place, one, link in zip(places, sizes, links or [""] * len(sizes), strict=True)
     ]
     columns = [
         Heading(heading),
-        *(Heading(name, Look.NUMBER) for name in ("seconds", "speed-up", "efficiency", "runs")),
+        *(Heading(name, ColumnStyle.NUMBER) for name in ("seconds", "speed-up", "efficiency", "runs")),
     ]
     caption = f"Seconds, speed-up and efficiency of {name}, {curve.variant}, at every size, with 95 % intervals"
     return SectionPart(title, table=TextTable(columns, rows, caption))

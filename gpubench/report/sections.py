@@ -15,56 +15,56 @@ from gpubench.model.text import visible
 Spec = dict[str, Any]
 
 
-class On:
+class Medium:
     """Where something is shown: a text of one letter for each medium."""
 
     TERMINAL, MARKDOWN, PAGE = "t", "m", "p"
     PRINTED, EVERYWHERE = TERMINAL + MARKDOWN, TERMINAL + MARKDOWN + PAGE
 
 
-class Look:
-    """Looks of a column: numbers to the right; words that aren't broken; sentences, which aren't sortable."""
+class ColumnStyle:
+    """Styles of a column: numbers to the right; words that aren't broken; sentences, which aren't sortable."""
 
     NUMBER, SHORT, WHY = "number", "short", "why unsorted"
 
 
 @dataclasses.dataclass(frozen=True)
-class Styled:
-    """Words that are more than text: ``look`` is a class of the style sheet, ``whole`` the full text of a cut one.
+class TextSpan:
+    """A text with a style: ``style`` is a class of the style sheet, ``whole`` the full text of a cut one.
 
     ``sort`` is what a cell that begins with it is sorted by, ``spoken`` what a screen reader says instead.
     """
 
     text: str
-    look: str = ""
+    style: str = ""
     link: str = ""
     whole: str = ""
     sort: float | str | None = None
     spoken: str = ""
 
 
-Words = str | Styled | Sequence[str | Styled]
+RichText = str | TextSpan | Sequence[str | TextSpan]
 """The content of a cell or of a line."""
 
 
-def spans(words: Words) -> list[Styled]:
+def spans(words: RichText) -> list[TextSpan]:
     """All of them."""
-    several = [words] if isinstance(words, str | Styled) else words
-    return [Styled(one) if isinstance(one, str) else one for one in several]
+    several = [words] if isinstance(words, str | TextSpan) else words
+    return [TextSpan(one) if isinstance(one, str) else one for one in several]
 
 
-def plain(words: Words) -> str:
+def plain(words: RichText) -> str:
     """The text alone."""
     return words if isinstance(words, str) else "".join(one.text for one in spans(words))
 
 
 @dataclasses.dataclass(frozen=True)
 class Heading:
-    """``look`` is one of the above, ``label`` the heading on a narrow screen, ``on`` where it is shown."""
+    """``style`` is one of the above, ``label`` the heading on a narrow screen, ``medium`` where it is shown."""
 
-    heading: Words
-    look: str = ""
-    on: str = On.EVERYWHERE
+    heading: RichText
+    style: str = ""
+    medium: str = Medium.EVERYWHERE
     label: str = ""
 
 
@@ -75,26 +75,26 @@ class TextTable:
     Args:
         columns: one per cell; a plain text is a heading.
         caption: what it shows, for those who can't see it.
-        look: ``sortable``, ``cards`` (on a narrow screen each row is a card), ``rates``, ``matrix``, ``facts``.
+        style: ``sortable``, ``cards`` (on a narrow screen each row is a card), ``rates``, ``matrix``, ``facts``.
         numbers: whether a terminal aligns every column but the first to the right.
         bare: whether a terminal shows no headings.
         joined: whether a terminal parts cells by `` | `` instead of aligning them.
     """
 
     columns: Sequence[Heading | str]
-    rows: Sequence[Sequence[Words]]
+    rows: Sequence[Sequence[RichText]]
     caption: str = ""
-    look: str = ""
+    style: str = ""
     numbers: bool = False
     bare: bool = False
     joined: bool = False
-    on: str = On.EVERYWHERE
+    medium: str = Medium.EVERYWHERE
     anchor: str = ""
 
-    def on_medium(self, medium: str) -> tuple[list[Heading], list[list[Words]]]:
+    def on_medium(self, medium: str) -> tuple[list[Heading], list[list[RichText]]]:
         """The columns and cells that are shown there."""
         columns = [one if isinstance(one, Heading) else Heading(one) for one in self.columns]
-        kept = [number for number, one in enumerate(columns) if medium in one.on]
+        kept = [number for number, one in enumerate(columns) if medium in one.medium]
         rows = [[row[number] for number in kept if number < len(row)] for row in self.rows]
         return [columns[number] for number in kept], rows
 
@@ -109,7 +109,7 @@ class Chart:
     anchor: str
     name: str
     draw: Callable[[], Spec]
-    caption: Words = ""
+    caption: RichText = ""
     late: bool = False
 
     @functools.cached_property
@@ -127,18 +127,18 @@ class SectionPart:
     """
 
     title: str = ""
-    lines: Sequence[Words] = ()
+    lines: Sequence[RichText] = ()
     table: TextTable | None = None
     depth: int = 0
     parts: "Sequence[SectionPart]" = ()
     anchor: str = ""
     heading: str = ""
-    text: Sequence[Words] = ()
+    text: Sequence[RichText] = ()
     charts: Sequence[Chart] = ()
-    fold: Words = ""
+    fold: RichText = ""
     open: bool = False
-    look: str = ""
-    on: str = On.EVERYWHERE
+    style: str = ""
+    medium: str = Medium.EVERYWHERE
 
     def all_charts(self) -> Iterator[Chart]:
         """Its own, and those of its parts."""
@@ -167,10 +167,10 @@ class Section:
     width: int | None = None
     title: str = ""
     anchor: str = ""
-    text: Sequence[Words] = ()
+    text: Sequence[RichText] = ()
     brief: str | None = None
     open: bool = False
-    on: str = On.EVERYWHERE
+    medium: str = Medium.EVERYWHERE
 
 
 def text_lines(section: Section) -> Iterator[str]:
@@ -196,19 +196,19 @@ def markdown_text(section: Section) -> str:
 
 
 def _markdown_blocks(part: SectionPart) -> Iterator[str]:
-    if On.MARKDOWN not in part.on:
+    if Medium.MARKDOWN not in part.medium:
         return
     if part.title:
         yield f"**{inline(part.title)}**"
     if part.lines:
         yield "\n".join(f"- {inline(plain(line))}" for line in part.lines)
-    if part.table and On.MARKDOWN in part.table.on:
-        columns, rows = part.table.on_medium(On.MARKDOWN)
+    if part.table and Medium.MARKDOWN in part.table.medium:
+        columns, rows = part.table.on_medium(Medium.MARKDOWN)
         head, *body = [
             "| " + " | ".join(cell(plain(word)) for word in row) + " |"
             for row in ([one.heading for one in columns], *rows)
         ]
-        rule = "|" + "".join("--:|" if Look.NUMBER in one.look else "---|" for one in columns)
+        rule = "|" + "".join("--:|" if ColumnStyle.NUMBER in one.style else "---|" for one in columns)
         yield "\n".join([head, rule, *body])
     for inner in part.parts:
         yield from _markdown_blocks(inner)
@@ -228,7 +228,7 @@ def inline(text: str) -> str:
 
 
 def _part_lines(part: SectionPart, width: int | None) -> Iterator[str]:
-    if On.TERMINAL not in part.on:
+    if Medium.TERMINAL not in part.medium:
         return
     outer, inner = "  " * part.depth, "  " * (part.depth + bool(part.title))
     titled = [(outer, part.title)] if part.title else []
@@ -240,7 +240,7 @@ def _part_lines(part: SectionPart, width: int | None) -> Iterator[str]:
             yield from textwrap.wrap(
                 line, width, initial_indent=indent, subsequent_indent=later, break_on_hyphens=False
             )
-    if part.table and On.TERMINAL in part.table.on:
+    if part.table and Medium.TERMINAL in part.table.medium:
         yield from (f"{inner}{line}".rstrip() for line in table_lines(part.table))
     for one in part.parts:
         yield from _part_lines(one, width)
@@ -248,7 +248,7 @@ def _part_lines(part: SectionPart, width: int | None) -> Iterator[str]:
 
 def table_lines(table: TextTable) -> Iterator[str]:
     """For a terminal."""
-    columns, cells = table.on_medium(On.TERMINAL)
+    columns, cells = table.on_medium(Medium.TERMINAL)
     rows = [[plain(word) for word in row] for row in ([] if table.bare else [[one.heading for one in columns]])]
     rows += [[plain(word) for word in row] for row in cells]
     if table.joined:

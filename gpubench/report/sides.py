@@ -13,7 +13,18 @@ from gpubench.model.text import counted
 from gpubench.report import labels
 from gpubench.report.inputs import Seconds
 from gpubench.report.scaling import RULES, plain_figures, ratio_words, sizes_of
-from gpubench.report.sections import Chart, Heading, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
+from gpubench.report.sections import (
+    Chart,
+    ColumnStyle,
+    Heading,
+    Medium,
+    RichText,
+    Section,
+    SectionPart,
+    Spec,
+    TextSpan,
+    TextTable,
+)
 from gpubench.report.verdicts import verdict_mark
 from gpubench.stats.scaling import Rule, ScalingPoint, TimeAtSize
 from gpubench.stats.settings import VerdictSettings
@@ -129,7 +140,7 @@ def _table(one: Curves) -> TextTable:
     by_side = {letter: {size.at.units: size for size in sizes} for letter, sizes in one.sizes.items()}
     rows = []
     for units in sorted({units for sizes in by_side.values() for units in sizes} | set(one.verdicts)):
-        row: list[Words] = [str(units)]
+        row: list[RichText] = [str(units)]
         for sizes in by_side.values():
             size = sizes.get(units)
             row += [labels.seconds(size.seconds.value), ratio_words(size)[1]] if size else ["-", "-"]
@@ -138,16 +149,17 @@ def _table(one: Curves) -> TextTable:
         row += ["refused" if units in one.refused else effect, verdict.verdict if verdict else "-"]
         row += [verdict_mark(verdict.verdict) if verdict else "-", _why(verdict)]
         rows.append(row)
-    sides = [Heading(f"{letter} {what}", Look.NUMBER) for letter in by_side for what in ("seconds", "efficiency")]
+    figures = ("seconds", "efficiency")
+    sides = [Heading(f"{letter} {figure}", ColumnStyle.NUMBER) for letter in by_side for figure in figures]
     verdict_columns = [
-        Heading("verdict", on=On.PRINTED),
-        Heading("verdict", on=On.PAGE),
-        Heading("why", Look.WHY, On.PAGE),
+        Heading("verdict", medium=Medium.PRINTED),
+        Heading("verdict", medium=Medium.PAGE),
+        Heading("why", ColumnStyle.WHY, Medium.PAGE),
     ]
     columns = [
-        Heading("threads", Look.NUMBER),
+        Heading("threads", ColumnStyle.NUMBER),
         *sides,
-        Heading("B against A [interval]", Look.NUMBER),
+        Heading("B against A [interval]", ColumnStyle.NUMBER),
         *verdict_columns,
     ]
     return TextTable(columns, rows, f"Both sides of {one.name} at every size, with verdicts", "cards")
@@ -161,7 +173,7 @@ def sides_section(shown: SideBySide) -> Section:
     """A table per workload, both sides in it, then why; numbers are seconds, and ratios minus one."""
     sides = (shown.first, shown.second)
     about = [f"{side.letter}: {side.kind} {side.name}, {side.variant}" for side in sides]
-    parts = [SectionPart(lines=about, on=On.PRINTED)]
+    parts = [SectionPart(lines=about, medium=Medium.PRINTED)]
     plain = []
     for number, one in enumerate(curves(shown)):
         found = sorted(one.verdicts.items())
@@ -174,10 +186,10 @@ def sides_section(shown: SideBySide) -> Section:
                 table=_table(one),
                 anchor=anchor,
                 heading=one.name,
-                text=[Styled(rule, "quiet")],
+                text=[TextSpan(rule, "quiet")],
                 charts=[Chart(anchor, f"sides {one.name}", functools.partial(_draw, one.name, sizes))],
             ),
-            SectionPart(lines=why, depth=1, on=On.PRINTED),
+            SectionPart(lines=why, depth=1, medium=Medium.PRINTED),
         ]
         plain.append(
             {
@@ -217,7 +229,7 @@ def sides_section(shown: SideBySide) -> Section:
         shown.notes,
         title="Curves and verdicts",
         anchor="curves",
-        text=[Styled(introduction, "quiet")],
+        text=[TextSpan(introduction, "quiet")],
     )
 
 

@@ -11,15 +11,15 @@ from gpubench.report import labels
 from gpubench.report.inputs import Seconds
 from gpubench.report.sections import (
     Chart,
+    ColumnStyle,
     Heading,
-    Look,
-    On,
+    Medium,
+    RichText,
     Section,
     SectionPart,
     Spec,
-    Styled,
+    TextSpan,
     TextTable,
-    Words,
     plain,
     text_lines,
 )
@@ -57,10 +57,10 @@ def wide_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = ()) -> 
     from rich.table import Table
     from rich.text import Text
 
-    columns, rows = verdict_table(verdicts, seconds).on_medium(On.TERMINAL)
+    columns, rows = verdict_table(verdicts, seconds).on_medium(Medium.TERMINAL)
     table = Table(box=None, header_style="dim", pad_edge=False)
     for column in columns:
-        number = column.look == Look.NUMBER
+        number = column.style == ColumnStyle.NUMBER
         # How many more blocks may stand on a second line.
         least = len("inconclusive;") if column.heading == "verdict" else None
         justify, overflow = ("right", "ellipsis") if number else ("left", "fold")
@@ -117,11 +117,11 @@ def _plain(name: str, verdicts: Sequence[Verdict], settings: VerdictSettings, ar
     return {"schema": VERDICTS, "campaign": name, "settings": dataclasses.asdict(settings), "cells": cells}
 
 
-def verdict_mark(verdict: str) -> Styled:
+def verdict_mark(verdict: str) -> TextSpan:
     """A verdict in its colour, with its sign; sorted by what matters most."""
     words = list(labels.MARKS)
     sort = words.index(verdict) if verdict in words else len(words)
-    return Styled(f"{labels.MARKS.get(verdict, '')} {verdict}".lstrip(), f"verdict {verdict}", sort=sort)
+    return TextSpan(f"{labels.MARKS.get(verdict, '')} {verdict}".lstrip(), f"verdict {verdict}", sort=sort)
 
 
 def anchor(one: Verdict) -> str:
@@ -154,7 +154,7 @@ def verdict_parts(
     """The table, and what its rows share."""
     return [
         SectionPart(table=verdict_table(verdicts, seconds, linked=linked)),
-        SectionPart(lines=list(_notes(verdicts)), depth=1, look="beside", anchor="reasons"),
+        SectionPart(lines=list(_notes(verdicts)), depth=1, style="beside", anchor="reasons"),
     ]
 
 
@@ -167,36 +167,36 @@ def verdict_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = (), 
     whose = against[0] if len(against) == 1 else "baseline"
     sides, names = any(seconds), _names(verdicts)
     columns = [
-        Heading("workload", Look.SHORT if max(map(len, names), default=0) <= _SHORT_NAME else ""),
-        Heading("candidate vs baseline", on=On.PRINTED),
-        Heading(["Variant ", Styled(f"vs {whose}", "quiet")], f"{Look.SHORT} alone", On.PAGE, "Variant"),
-        Heading("seconds", Look.NUMBER, On.PRINTED if sides else ""),
-        Heading("Baseline", Look.NUMBER, On.PAGE if sides else ""),
-        Heading("Candidate", Look.NUMBER, On.PAGE if sides else ""),
-        Heading("effect [interval]", Look.NUMBER, On.PRINTED),
-        Heading("Change", Look.NUMBER, On.PAGE),
-        Heading("Interval, %", Look.NUMBER, On.PAGE),
-        Heading("blocks", Look.NUMBER, On.TERMINAL),
-        Heading("blocks", Look.NUMBER, On.PAGE + On.MARKDOWN),
-        Heading("verdict", on=On.TERMINAL),
-        Heading("verdict", on=On.PAGE + On.MARKDOWN),
-        Heading("what else to know", Look.WHY, On.PAGE + On.MARKDOWN, "To know"),
+        Heading("workload", ColumnStyle.SHORT if max(map(len, names), default=0) <= _SHORT_NAME else ""),
+        Heading("candidate vs baseline", medium=Medium.PRINTED),
+        Heading(["Variant ", TextSpan(f"vs {whose}", "quiet")], f"{ColumnStyle.SHORT} alone", Medium.PAGE, "Variant"),
+        Heading("seconds", ColumnStyle.NUMBER, Medium.PRINTED if sides else ""),
+        Heading("Baseline", ColumnStyle.NUMBER, Medium.PAGE if sides else ""),
+        Heading("Candidate", ColumnStyle.NUMBER, Medium.PAGE if sides else ""),
+        Heading("effect [interval]", ColumnStyle.NUMBER, Medium.PRINTED),
+        Heading("Change", ColumnStyle.NUMBER, Medium.PAGE),
+        Heading("Interval, %", ColumnStyle.NUMBER, Medium.PAGE),
+        Heading("blocks", ColumnStyle.NUMBER, Medium.TERMINAL),
+        Heading("blocks", ColumnStyle.NUMBER, Medium.PAGE + Medium.MARKDOWN),
+        Heading("verdict", medium=Medium.TERMINAL),
+        Heading("verdict", medium=Medium.PAGE + Medium.MARKDOWN),
+        Heading("what else to know", ColumnStyle.WHY, Medium.PAGE + Medium.MARKDOWN, "To know"),
     ]
     rows = []
     for name, one, pair in zip(names, verdicts, seconds or [None] * len(verdicts), strict=True):
         link = f"#{anchor(one)}" if linked else ""
         before, after = ("", "") if pair is None else map(labels.seconds, pair)
         effect, interval = labels.effect(one), labels.interval(one)
-        row: list[Words] = [
-            Styled(name, link=link),
+        row: list[RichText] = [
+            TextSpan(name, link=link),
             labels.pair(one),
             one.candidate if len(against) == 1 else labels.pair(one),
             " → ".join((before, after)) if pair else "",
-            Styled(before, sort="" if pair is None else pair[0]),
-            Styled(after, sort="" if pair is None else pair[1]),
+            TextSpan(before, sort="" if pair is None else pair[0]),
+            TextSpan(after, sort="" if pair is None else pair[1]),
             f"{effect} {interval}".rstrip(),
-            Styled(effect, link=link, sort="" if one.effect is None else one.effect),
-            Styled(interval, sort="" if one.shown[0] is None else one.shown[0]),
+            TextSpan(effect, link=link, sort="" if one.effect is None else one.effect),
+            TextSpan(interval, sort="" if one.shown[0] is None else one.shown[0]),
             counted(one.blocks, "block"),
             str(one.blocks),
             "; ".join(word for word in (one.verdict, one.leaning, labels.more(one)) if word),
@@ -210,13 +210,13 @@ def verdict_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = (), 
     )  # fmt: skip
 
 
-def _to_know(one: Verdict) -> list[str | Styled]:
+def _to_know(one: Verdict) -> list[str | TextSpan]:
     """Facts that neither the other columns nor a line for several rows give."""
     decided = one.reason.partition("; ")[2] if one.verdict != "inconclusive" else ""
     shown = one.reason.partition(" after Holm")[0] if one.verdict in ("regression", "improvement") else ""
     beyond = "beyond the margin" if one.beyond_margin else ""
     said = "; ".join(word for word in (shown, beyond, decided, one.leaning, labels.more(one)) if word)
-    return [said, *(part for flag in one.flags for part in (" ", Styled(flag, "flag")))]
+    return [said, *(part for flag in one.flags for part in (" ", TextSpan(flag, "flag")))]
 
 
 def _names(verdicts: Sequence[Verdict]) -> list[str]:

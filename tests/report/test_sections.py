@@ -8,12 +8,12 @@ import reports
 
 from gpubench.report.page import Page, html, markdown
 from gpubench.report.sections import (
+    ColumnStyle,
     Heading,
-    Look,
-    On,
+    Medium,
     Section,
     SectionPart,
-    Styled,
+    TextSpan,
     TextTable,
     markdown_text,
     text_lines,
@@ -21,10 +21,11 @@ from gpubench.report.sections import (
 
 
 def table(**given: object) -> TextTable:
-    columns = ["link", Heading("rate", Look.NUMBER), Heading("why", on=On.PAGE), Heading("shown", on=On.PRINTED)]
+    on_page, printed = Heading("why", medium=Medium.PAGE), Heading("shown", medium=Medium.PRINTED)
+    columns = ["link", Heading("rate", ColumnStyle.NUMBER), on_page, printed]
     rows = [
-        ["n0 to n1", Styled("1 GB/s", link="runs/a"), "slow <cable>", "yes"],
-        ["n1 to n0", Styled("2 GB/s", sort=2e9), "", "no"],
+        ["n0 to n1", TextSpan("1 GB/s", link="runs/a"), "slow <cable>", "yes"],
+        ["n1 to n0", TextSpan("2 GB/s", sort=2e9), "", "no"],
     ]
     return TextTable(columns, rows, "rates", **given)  # type: ignore[arg-type]
 
@@ -49,8 +50,11 @@ def test_a_column_is_shown_where_it_says_and_a_cell_says_the_same_everywhere() -
 
 
 def test_a_part_is_shown_where_it_says_also_inside_of_another() -> None:
-    inner = [SectionPart(lines=["printed"], on=On.PRINTED), SectionPart(lines=["on the page"], on=On.PAGE, fold="more")]
-    section = Section([SectionPart("outer", parts=[*inner, SectionPart(lines=["markdown"], on=On.MARKDOWN)])])
+    inner = [
+        SectionPart(lines=["printed"], medium=Medium.PRINTED),
+        SectionPart(lines=["on the page"], medium=Medium.PAGE, fold="more"),
+    ]
+    section = Section([SectionPart("outer", parts=[*inner, SectionPart(lines=["markdown"], medium=Medium.MARKDOWN)])])
     assert list(text_lines(section)) == ["outer", "printed"]
     assert [word in markdown_text(section) for word in ("printed", "on the page", "markdown")] == [True, False, True]
     page = body(*section.parts)
@@ -59,7 +63,7 @@ def test_a_part_is_shown_where_it_says_also_inside_of_another() -> None:
 
 
 def test_the_last_cell_of_a_short_row_spans_what_is_left_and_a_section_folds_where_it_has_a_brief() -> None:
-    shared = TextTable(["value", "a", "b"], [["host", [Styled("all:", "quiet"), " n0"]]])
+    shared = TextTable(["value", "a", "b"], [["host", [TextSpan("all:", "quiet"), " n0"]]])
     page = body(SectionPart(table=shared), brief="1 slow")
     assert '<td colspan="2"><span class="quiet">all:</span> n0</td>' in page
     assert re.search(r'<section class="part" id="links">\s*<details>\s*<summary><h2>Links</h2>.*1 slow', page)
@@ -67,6 +71,6 @@ def test_the_last_cell_of_a_short_row_spans_what_is_left_and_a_section_folds_whe
 
 
 def test_a_page_in_markdown_is_its_answer_its_notes_and_the_sections_that_are_for_it() -> None:
-    sections = [Section([SectionPart(lines=["kept"])]), Section([SectionPart(lines=["left out"])], on=On.PAGE)]
+    sections = [Section([SectionPart(lines=["kept"])]), Section([SectionPart(lines=["left out"])], medium=Medium.PAGE)]
     text = markdown(Page("t", "over", ["Slower.", "As fast."], sections, "Made.", notes=["A *note*"]))
     assert text == "**Slower. As fast.**\n\n> A \\*note\\*\n\n- kept\n"
