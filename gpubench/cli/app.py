@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from gpubench import __version__
-from gpubench.cli.say import complain
+from gpubench.cli.say import print_error
 from gpubench.errors import GpubenchError, InterruptedByUserError, MissingToolError
 
 PARTS = {
@@ -90,26 +90,26 @@ def main() -> None:
     try:
         command(word if any(word in names for names in PARTS.values()) else None)()
     except GpubenchError as error:
-        complain(error)
+        print_error(error)
         sys.exit(error.exit_code)
     except SystemExit as end:
         # The command-line library turns a reader that has gone (``| head``) into 1, which is a bug's code here.
         if isinstance(end.__context__, BrokenPipeError):
             sys.exit(READER_GONE)
         if _is_of_ctrl_c(end):
-            complain("interrupted")
+            print_error("interrupted")
         raise
     except Exception as error:  # noqa: BLE001 - whatever arrives here is a bug of ours; say so, and keep the details
         if _is_of_ctrl_c(error):  # a library's clean-up stumbled: zipfile can't close what it was writing, say
-            complain("interrupted")
+            print_error("interrupted")
             sys.exit(InterruptedByUserError.exit_code)
         if isinstance(error, OSError) and error.errno in _UNPRINTABLE:
             if error.filename is not None:
-                complain(MissingToolError(f"can't use {error.filename}: {error.strerror}", then="check that disk"))
+                print_error(MissingToolError(f"can't use {error.filename}: {error.strerror}", then="check that disk"))
                 sys.exit(MissingToolError.exit_code)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still to be printed would fail at the very end again
             then = _UNPRINTABLE[error.errno]
-            complain(MissingToolError(f"can't print any further: {error.strerror}", then=then))
+            print_error(MissingToolError(f"can't print any further: {error.strerror}", then=then))
             sys.exit(MissingToolError.exit_code)
         import tempfile
         import traceback
@@ -117,7 +117,7 @@ def main() -> None:
         with tempfile.NamedTemporaryFile("w", prefix="gpubench-bug-", suffix=".txt", delete=False) as out:
             traceback.print_exc(file=out)
         what = f"a bug in gpubench: {type(error).__name__}: {error}"
-        complain(GpubenchError(what, then=f"please report it with {out.name}"))
+        print_error(GpubenchError(what, then=f"please report it with {out.name}"))
         sys.exit(1)
 
 

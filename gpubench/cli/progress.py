@@ -67,7 +67,7 @@ class Progress:
         """Show that another job uses the machine."""
         if holder != self._holder:
             self._holder = holder
-            self.tell(f"waiting for this machine; it is held by {holder or 'another campaign'}")
+            self.log(f"waiting for this machine; it is held by {holder or 'another campaign'}")
         self._show(f"waiting for {holder or 'another campaign'}")
 
     def look(self) -> None:
@@ -100,14 +100,14 @@ class Progress:
             self._ok[run.run] = path
         failed = [f"{one.workload} {one.status}: {one.reason}" for one in record.workloads if one.status != "ok"]
         words = "; ".join([record.status, *failed]) if record.status == "ok" else f"{record.status}: {record.reason}"
-        self.tell(
+        self.log(
             f"[{len(self._done)}/{len(self.rows)}] block {block.block} {run.variant}: {words}"
             f"  {format_seconds(seconds)}  ({self._left()})"
         )
         if len(self._done) == len(self.rows) and RUNTIMES[self.campaign.plan.site.runtime].DEFINES_LEAVE:
-            self.tell("every run has ended; the job removes its containers from its nodes")
+            self.log("every run has ended; the job removes its containers from its nodes")
         if self.live and self._is_complete(block.block) and len(self._complete()) >= LEAST_COMPLETE:
-            self.tell(self._so_far())
+            self.log(self._so_far())
 
     def _is_complete(self, block: int) -> bool:
         return all(run in self._done for run in self.blocks[block])
@@ -148,7 +148,7 @@ class Progress:
         elapsed = format_seconds(time.monotonic() - self.began)
         return f"{elapsed} elapsed, about {format_seconds(left * each)} left" if left else f"{elapsed} elapsed"
 
-    def tell(self, line: str) -> None:
+    def log(self, line: str) -> None:
         """A line that stays."""
         if self.live:
             self.live.console.print(rich.text.Text(visible(line)))

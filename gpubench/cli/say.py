@@ -26,7 +26,7 @@ def warn(line: str) -> None:
     typer.echo(visible(f"gpubench: {line}"), err=True)
 
 
-def complain(error: GpubenchError | str) -> None:
+def print_error(error: GpubenchError | str) -> None:
     """The line of each failure, on standard error: what is wrong, then what to do next, long ones cut inside."""
     for one in error.every if isinstance(error, GpubenchError) else [GpubenchError(error)]:
         parts = (f"gpubench: {one.what}", f"; {one.then}" if one.then else "")

@@ -347,13 +347,13 @@ def watch_jobs(campaign: Campaign) -> dict[str, JobState]:
                     if failures == MOST_FAILURES:
                         raise
                     if failures == 1:
-                        progress.tell(f"{error.what}; trying again every {ASK_S:g} s")
+                        progress.log(f"{error.what}; trying again every {ASK_S:g} s")
                 else:
                     failures = 0
                     for job, state in states.items():
                         if told.get(job) != state.standing:
                             told[job] = state.standing
-                            progress.tell(f"job {job} ({state.job_id}): {state.standing}")
+                            progress.log(f"job {job} ({state.job_id}): {state.standing}")
                     if ended:
                         progress.look()
                         return states
@@ -486,7 +486,7 @@ def _run_script(
     campaign: Campaign, job: PlannedJob, held: Allocation, interrupted: list[str], progress: Progress
 ) -> None:
     directory = campaign.job_dir(job.job)
-    progress.tell(f"job {job.job}: on {job.nodes} nodes of allocation {held.job_id}")
+    progress.log(f"job {job.job}: on {job.nodes} nodes of allocation {held.job_id}")
     (directory / held.exit_code_file).unlink(missing_ok=True)
     scheduler = campaign.plan.site.scheduler
     jobs_known.write(directory, scheduler, job.job, held.job_id, cluster=held.cluster, here=True)

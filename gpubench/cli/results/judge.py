@@ -98,12 +98,12 @@ def judge_campaign(campaign: Campaign, question: Question | None = None, *, for_
         DataError: its directory was moved or removed meanwhile.
         MissingToolError: likewise, or the disk is full.
     """
-    with reading_campaign(campaign), ThreadPoolExecutor(1) as aside:
-        return _judge_campaign(campaign, question, aside, for_page=for_page)
+    with reading_campaign(campaign), ThreadPoolExecutor(1) as executor:
+        return _judge_campaign(campaign, question, executor, for_page=for_page)
 
 
 def _judge_campaign(
-    campaign: Campaign, question: Question | None, aside: ThreadPoolExecutor, *, for_page: bool
+    campaign: Campaign, question: Question | None, executor: ThreadPoolExecutor, *, for_page: bool
 ) -> JudgedCampaign:
     question, planned = question or Question(), campaign.plan.site.defaults.allow_changed
     question = dataclasses.replace(question, allow=tuple(one for one in question.allow if one not in planned))
@@ -111,7 +111,7 @@ def _judge_campaign(
     accounting = account_now(campaign, records)
     merged = merge_directory(campaign.runs_dir, records)
     # Polars needs no Python for the files, which therefore cost no time beside the verdicts.
-    table = aside.submit(parquet, merged) if campaign.pack is None else None
+    table = executor.submit(parquet, merged) if campaign.pack is None else None
     warnings = (*accounting.warnings, *(str(error) for error in merged.errors), *merged.warnings)
     warnings += added_later(campaign)
     for warning in warnings:
