@@ -15,8 +15,8 @@ class Launcher:
     """An adapter to a command that starts one process on every node.
 
     Args:
-        template: shell below ``templates/`` that defines ``launch COMMAND...`` and ``aside COMMAND...``, and handles
-            signals; empty where the job is no script.
+        template: shell below ``templates/`` that defines ``launch COMMAND...`` and ``write_record COMMAND...``, and
+            handles signals; empty where the job is no script.
         rank: variable that tells a supervisor which node it is on; a container has to get it.
         shape: words that the template gets as ``step_shape``: what every step says about itself, or how long it takes.
     """

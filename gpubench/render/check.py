@@ -102,7 +102,7 @@ def _script(
             "gpubench": gpubench,
             "images": [],
             "in_image": [],
-            "leaves_out": False,
+            "skips_runs": False,
             **changes,
         }
     )

@@ -45,7 +45,7 @@ def render_cluster_job(
         "about": format_seconds(job.limit_s),
         "limit_s": int(job.limit_s),
         "gpubench": record.gpubench,
-        "leaves_out": False,
+        "skips_runs": False,
         **(_objects(record, job) if in_pods(site) else _script(record)),
     }
     text = environment(templates).get_template(f"{site.scheduler}/{name}{TEMPLATE}").render(facts)

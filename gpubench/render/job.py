@@ -198,7 +198,7 @@ def _facts(plan: Plan, job: PlannedJob) -> dict[str, Any]:
         "gpubench": plan.gpubench,
         "in_image": RUNTIMES[site.runtime].prefix(place_of(site, plan.device)),
         "images": make_ready(site.runtime, _started(plan, job)),
-        "leaves_out": any(plan.skip_reason(job.nodes, run.variant) for block in job.blocks for run in block.runs),
+        "skips_runs": any(plan.skip_reason(job.nodes, run.variant) for block in job.blocks for run in block.runs),
         **of_the_site(site),
         "interleaved": any(block.turns for block in job.blocks),
     }
@@ -238,8 +238,8 @@ def _step(plan: Plan, job: PlannedJob, run: PlannedRun) -> list[str]:
     """The function of the script that takes the command: runs it, or writes down why it isn't run."""
     why = plan.skip_reason(job.nodes, run.variant)
     if why:
-        return ["leave_out", why]
-    return ["take_part"] if plan.site.layout.arrangement == INTERLEAVED else ["run"]
+        return ["skip_run", why]
+    return ["begin_run"] if plan.site.layout.arrangement == INTERLEAVED else ["run"]
 
 
 def _conductor(plan: Plan, job: PlannedJob, block: PlannedBlock) -> list[str]:

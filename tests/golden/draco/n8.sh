@@ -47,15 +47,15 @@ export GPUBENCH_END
 
 # Launcher srun: one supervisor per node. Every step says its whole shape: newer Slurm doesn't hand on --cpus-per-task.
 # In the background, so that signals are heard. No step ends its peers at once: rank 0 still has a record to write.
-stopping='' told='' more=()
+stopping='' signalled='' more=()
 shape=(--ntasks-per-node=1 --cpus-per-task=80 --gpus-per-node=8 --kill-on-bad-exit=0 --wait=90 --export=ALL)
 launch() {
   local step code=130
   srun "--nodes=$SLURM_JOB_NUM_NODES" "--ntasks=$SLURM_JOB_NUM_NODES" "${shape[@]}" ${more[@]+"${more[@]}"} "$@" &
   step=$!
   while true; do # a signal interrupts wait; the supervisors still have to end their processes
-    if [ -n "$stopping" ] && [ -z "$told" ]; then
-      tell || sleep 0.5 # srun has only begun: Slurm knows no step yet
+    if [ -n "$stopping" ] && [ -z "$signalled" ]; then
+      signal_steps || sleep 0.5 # srun has only begun: Slurm knows no step yet
     else
       wait "$step"
       code=$?
@@ -63,21 +63,21 @@ launch() {
     kill -0 "$step" 2>/dev/null || return "$code"
   done
 }
-aside() { # what only writes a record, on the first node
+write_record() { # what only writes a record, on the first node
   srun --overlap --nodes=1 --ntasks=1 "${shape[@]}" "$@"
 }
 # Not by a signal to srun: it kills its tasks at once, and a supervisor has to end its processes and write its record.
-tell() {
+signal_steps() {
   local steps
   mapfile -t steps < <(timeout 20 squeue --steps --noheader --jobs="$SLURM_JOB_ID" --format=%i | grep -E '\.[0-9]+$')
   # What it says of a step that has just ended would look like the end of the job's log.
-  ((${#steps[@]})) && timeout 20 scancel --signal=TERM "${steps[@]}" 2>/dev/null && told=1
+  ((${#steps[@]})) && timeout 20 scancel --signal=TERM "${steps[@]}" 2>/dev/null && signalled=1
 }
 wait_for_all() { # COMMAND...: launches something that takes differently long on different nodes
   local more=(--wait=0)
   "$@"
 }
-trap 'stopping=1 told=' TERM INT HUP
+trap 'stopping=1 signalled=' TERM INT HUP
 
 # Runtime pyxis. It starts every container that has the wanted name, also one whose unpacking was cut off, and removes none
 # that has a name. So a name belongs to one start of one script; all nodes unpack the images before the first run; and the job
@@ -116,7 +116,7 @@ case $'\n'$GPUBENCH_ALIVE$'\n' in *$'\n'"$SLURM_JOB_ID"$'\n'*) ;; *) GPUBENCH_AL
 wait_for_all launch bash -c "$GPUBENCH_REMOVE" gpubench '' "$SLURM_JOB_ID" "$GPUBENCH_ALIVE"
 # shellcheck disable=SC2329 # called as the script ends
 leave() {
-  stopping='' told=1
+  stopping='' signalled=1
   # After scancel Slurm starts no further step: this node at least; the others when the next job starts there.
   wait_for_all launch bash -c "$GPUBENCH_REMOVE" gpubench "$GPUBENCH_CONTAINERS" "$SLURM_JOB_ID" '' 2>/dev/null ||
     bash -c "$GPUBENCH_REMOVE" gpubench "$GPUBENCH_CONTAINERS" "$SLURM_JOB_ID" ''
@@ -207,7 +207,7 @@ run() { # COMMAND...: the supervisor's, on every node
   [ -n "$selected" ] || return 0
   if [ -n "$skip" ]; then
     if [ -n "$unsound" ]; then return 0; fi
-    aside "$@" --rank 0 --skip "$skip" || worst=$?
+    write_record "$@" --rank 0 --skip "$skip" || worst=$?
     if [ -n "$stopping" ]; then exit 130; fi
     return 0
   fi
@@ -220,11 +220,11 @@ run() { # COMMAND...: the supervisor's, on every node
     if ((code == 40)); then skip="$skip: a node can't be used"; fi
   fi
 }
-leave_out() { # REASON COMMAND...: planned to be skipped
+skip_run() { # REASON COMMAND...: planned to be skipped
   if [ -n "$stopping" ]; then exit 130; fi
   [ -n "$selected" ] || return 0
   if [ -n "$unsound" ]; then return 0; fi
-  aside "${@:2}" --rank 0 --skip "$1" || worst=$?
+  write_record "${@:2}" --rank 0 --skip "$1" || worst=$?
   if [ -n "$stopping" ]; then exit 130; fi
 }
 
@@ -235,23 +235,23 @@ make_ready /images/master.sqsh --container-image=/images/master.sqsh "--containe
 begin_block 13 1440
 run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh "--container-name=gpubench-f1fe6655b18bb5a5-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/013-0-86a179c907cf.json
 run "${in_image[@]}" --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/013-1-8e2145797091.json
-leave_out 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/013-2-5d6c6f0289f9.json
+skip_run 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/013-2-5d6c6f0289f9.json
 run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh "--container-name=gpubench-1f8ad6ac78064d33-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/013-3-b5bd9520a400.json
 
 begin_block 14 1440
 run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh "--container-name=gpubench-1f8ad6ac78064d33-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/014-0-ad9d8e2e1de2.json
 run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh "--container-name=gpubench-f1fe6655b18bb5a5-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/014-1-37e72d236574.json
 run "${in_image[@]}" --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/014-2-9b13a83b0666.json
-leave_out 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/014-3-c9532d5ff71f.json
+skip_run 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/014-3-c9532d5ff71f.json
 
 begin_block 15 1440
 run "${in_image[@]}" --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/015-0-30e6f308afb6.json
-leave_out 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/015-1-74c93829a443.json
+skip_run 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/015-1-74c93829a443.json
 run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh "--container-name=gpubench-1f8ad6ac78064d33-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/015-2-7e835904e7cc.json
 run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh "--container-name=gpubench-f1fe6655b18bb5a5-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/015-3-78456af06fb8.json
 
 begin_block 16 1440
-leave_out 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/016-0-6e3cce468cff.json
+skip_run 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/016-0-6e3cce468cff.json
 run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh "--container-name=gpubench-1f8ad6ac78064d33-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/016-1-e1043b714b74.json
 run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh "--container-name=gpubench-f1fe6655b18bb5a5-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/016-2-0761341b3335.json
 run "${in_image[@]}" --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/016-3-cb6e17a29377.json

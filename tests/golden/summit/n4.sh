@@ -44,7 +44,7 @@ export GPUBENCH_END
 
 # Launcher jsrun: one supervisor per compute node, in a resource set that holds all that the job may use of the node. This
 # script runs on a launch node, which jsrun never starts anything on.
-stopping='' told='' step=''
+stopping='' signalled='' step=''
 shape=(--rs_per_host=1 --tasks_per_rs=1 --cpu_per_rs=42 --gpu_per_rs=6 --bind=rs --smpiargs=off --exit_on_error=0)
 mapfile -t hosts < <(awk 'NR == 1 {launch = $1} $1 != launch && !seen[$1]++ {print $1}' "$LSB_DJOB_HOSTFILE")
 if ((${#hosts[@]} < 4)); then
@@ -56,8 +56,8 @@ launch() {
   (unheard && exec jsrun --nrs=4 "${shape[@]}" "$@") &
   step=$!
   while true; do # a signal interrupts wait; the supervisors still have to end their processes
-    if [ -n "$stopping" ] && [ -z "$told" ]; then
-      tell || sleep 0.5 # jsrun has only begun: there is no step yet
+    if [ -n "$stopping" ] && [ -z "$signalled" ]; then
+      signal_steps || sleep 0.5 # jsrun has only begun: there is no step yet
     else
       wait "$step"
       code=$?
@@ -68,11 +68,11 @@ launch() {
 }
 # LSF signals every process of the job on the launch node, and a step that jsrun ends at once can't write its record.
 unheard() { trap '' TERM INT HUP USR2; }
-tell() {
-  timeout 20 jskill --signal 15 all && told=1
+signal_steps() {
+  timeout 20 jskill --signal 15 all && signalled=1
 }
-trap 'stopping=1 told=' TERM INT HUP USR2
-aside() { "$@"; } # what only writes a record
+trap 'stopping=1 signalled=' TERM INT HUP USR2
+write_record() { "$@"; } # what only writes a record
 in_image=(bash -c ". \"\$0\" && exec \"\$@\"")
 
 # A block starts only if it can end in time; what isn't run gets a record that says why.
@@ -98,7 +98,7 @@ run() { # COMMAND...: the supervisor's, on every node
   if [ -n "$stopping" ]; then exit 130; fi
   [ -n "$selected" ] || return 0
   if [ -n "$skip" ]; then
-    aside "$@" --rank 0 --skip "$skip" || worst=$?
+    write_record "$@" --rank 0 --skip "$skip" || worst=$?
     if [ -n "$stopping" ]; then exit 130; fi
     return 0
   fi

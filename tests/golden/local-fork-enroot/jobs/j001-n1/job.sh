@@ -61,7 +61,7 @@ forward() {
 }
 wait_for_all() { "$@"; } # no node's end ends the others
 trap forward TERM INT HUP
-aside() { "$@"; } # what only writes a record
+write_record() { "$@"; } # what only writes a record
 
 # Runtime enroot. An image is unpacked once per node, into a container named by its digest, and kept for the job's blocks.
 # Containers lie on the node, below a directory of this user's: others than this job may use or want the same one, so
@@ -239,7 +239,7 @@ run() { # COMMAND...: the supervisor's, on every node
   [ -n "$selected" ] || return 0
   if [ -n "$skip" ]; then
     if [ -n "$unsound" ]; then return 0; fi
-    aside "$@" --rank 0 --skip "$skip" || worst=$?
+    write_record "$@" --rank 0 --skip "$skip" || worst=$?
     if [ -n "$stopping" ]; then exit 130; fi
     return 0
   fi

@@ -60,7 +60,7 @@ forward() {
   if ((${#supervisors[@]})); then kill -TERM "${supervisors[@]}" 2>/dev/null; fi
 }
 trap forward TERM INT HUP
-aside() { "$@"; } # what only writes a record
+write_record() { "$@"; } # what only writes a record
 in_image=(bash -c ". \"\$0\" && exec \"\$@\"")
 
 # A block starts only if it can end in time; what isn't run gets a record that says why.
@@ -86,7 +86,7 @@ run() { # COMMAND...: the supervisor's, on every node
   if [ -n "$stopping" ]; then exit 130; fi
   [ -n "$selected" ] || return 0
   if [ -n "$skip" ]; then
-    aside "$@" --rank 0 --skip "$skip" || worst=$?
+    write_record "$@" --rank 0 --skip "$skip" || worst=$?
     if [ -n "$stopping" ]; then exit 130; fi
     return 0
   fi

@@ -61,7 +61,7 @@ forward() {
   if ((${#supervisors[@]})); then kill -TERM "${supervisors[@]}" 2>/dev/null; fi
 }
 trap forward TERM INT HUP
-aside() { "$@"; } # what only writes a record
+write_record() { "$@"; } # what only writes a record
 
 # A block starts only if it can end in time; what isn't run gets a record that says why.
 selected='' skip='' worst=0
@@ -86,11 +86,11 @@ conduct() { # COMMAND...: of the one that gives turns to the runs of the block
   if [ -n "$stopping" ]; then exit 130; fi
   if [ -n "$selected" ] && [ -z "$skip" ]; then begin_alone "$@"; fi
 }
-take_part() { # COMMAND...: the supervisor's, on every node, beside those of the block's other runs
+begin_run() { # COMMAND...: the supervisor's, on every node, beside those of the block's other runs
   if [ -n "$stopping" ]; then exit 130; fi
   [ -n "$selected" ] || return 0
   if [ -n "$skip" ]; then
-    aside "$@" --rank 0 --skip "$skip" || worst=$?
+    write_record "$@" --rank 0 --skip "$skip" || worst=$?
   else
     begin "$@"
   fi
@@ -104,8 +104,8 @@ end_block() {
 
 begin_block 1 24
 conduct /images/stack/bin/python -I ../../node.pyz conduct --spec specs/001-turns.json
-take_part /images/stack/bin/python -I ../../node.pyz run --spec specs/001-0-f1ac134b719d.json
-take_part /images/stack/bin/python -I ../../node.pyz run --spec specs/001-1-b2e7117c2b86.json
+begin_run /images/stack/bin/python -I ../../node.pyz run --spec specs/001-0-f1ac134b719d.json
+begin_run /images/stack/bin/python -I ../../node.pyz run --spec specs/001-1-b2e7117c2b86.json
 end_block
 
 exit "$worst"

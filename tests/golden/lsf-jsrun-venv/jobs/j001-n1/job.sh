@@ -48,7 +48,7 @@ module load 'a b'
 
 # Launcher jsrun: one supervisor per compute node, in a resource set that holds all that the job may use of the node. This
 # script runs on a launch node, which jsrun never starts anything on.
-stopping='' told='' step=''
+stopping='' signalled='' step=''
 apart=''
 shape=(--rs_per_host=1 --tasks_per_rs=1 --cpu_per_rs=42 --gpu_per_rs=6 --bind=rs --smpiargs=off --exit_on_error=0 --latency_priority=gpu-cpu)
 mapfile -t hosts < <(awk 'NR == 1 {launch = $1} $1 != launch && !seen[$1]++ {print $1}' "$LSB_DJOB_HOSTFILE")
@@ -62,8 +62,8 @@ launch() {
   (unheard && exec jsrun --nrs=1 "${shape[@]}" "$@") &
   step=$!
   while true; do # a signal interrupts wait; the supervisors still have to end their processes
-    if [ -n "$stopping" ] && [ -z "$told" ]; then
-      tell || sleep 0.5 # jsrun has only begun: there is no step yet
+    if [ -n "$stopping" ] && [ -z "$signalled" ]; then
+      signal_steps || sleep 0.5 # jsrun has only begun: there is no step yet
     else
       wait "$step"
       code=$?
@@ -81,7 +81,7 @@ end_apart() { # it ends by itself soon after those of the nodes
   local code=0 deadline=$(($(now) + 210))
   while kill -0 "$apart" 2>/dev/null; do
     if (($(now) > deadline)); then kill -KILL "$apart"; fi
-    if [ -n "$stopping" ] && [ -z "$told" ]; then tell; fi
+    if [ -n "$stopping" ] && [ -z "$signalled" ]; then signal_steps; fi
     sleep 0.1
   done
   wait "$apart" || code=$?
@@ -90,12 +90,12 @@ end_apart() { # it ends by itself soon after those of the nodes
 }
 # LSF signals every process of the job on the launch node, and a step that jsrun ends at once can't write its record.
 unheard() { trap '' TERM INT HUP USR2; }
-tell() {
+signal_steps() {
   if [ -n "$apart" ]; then kill -TERM "$apart" 2>/dev/null; fi
-  timeout 20 jskill --signal 15 all && told=1
+  timeout 20 jskill --signal 15 all && signalled=1
 }
-trap 'stopping=1 told=' TERM INT HUP USR2
-aside() { "$@"; } # what only writes a record
+trap 'stopping=1 signalled=' TERM INT HUP USR2
+write_record() { "$@"; } # what only writes a record
 
 # A block starts only if it can end in time; what isn't run gets a record that says why.
 selected='' skip='' worst=0
@@ -120,7 +120,7 @@ run() { # COMMAND...: the supervisor's, on every node
   if [ -n "$stopping" ]; then exit 130; fi
   [ -n "$selected" ] || return 0
   if [ -n "$skip" ]; then
-    aside "$@" --rank 0 --skip "$skip" || worst=$?
+    write_record "$@" --rank 0 --skip "$skip" || worst=$?
     if [ -n "$stopping" ]; then exit 130; fi
     return 0
   fi

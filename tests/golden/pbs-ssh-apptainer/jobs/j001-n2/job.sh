@@ -141,7 +141,7 @@ wait_for_all() { # COMMAND...: launches something that takes differently long on
   "$@"
 }
 trap forward TERM INT HUP
-aside() { "$@"; } # what only writes a record
+write_record() { "$@"; } # what only writes a record
 
 # Runtime apptainer. Only the variables that are named before "--" are handed over, each where it is set. They replace those
 # of the image. APPTAINERENV_NAME takes any value: option --env splits values at commas. Without --no-eval a shell would
@@ -243,7 +243,7 @@ run() { # COMMAND...: the supervisor's, on every node
   [ -n "$selected" ] || return 0
   if [ -n "$skip" ]; then
     if [ -n "$unsound" ]; then return 0; fi
-    aside "$@" --rank 0 --skip "$skip" || worst=$?
+    write_record "$@" --rank 0 --skip "$skip" || worst=$?
     if [ -n "$stopping" ]; then exit 130; fi
     return 0
   fi

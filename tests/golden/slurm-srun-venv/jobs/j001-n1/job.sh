@@ -42,15 +42,15 @@ export GPUBENCH_END
 
 # Launcher srun: one supervisor per node. Every step says its whole shape: newer Slurm doesn't hand on --cpus-per-task.
 # In the background, so that signals are heard. No step ends its peers at once: rank 0 still has a record to write.
-stopping='' told='' more=()
+stopping='' signalled='' more=()
 shape=(--ntasks-per-node=1 --kill-on-bad-exit=0 --wait=90 --export=ALL)
 launch() {
   local step code=130
   srun "--nodes=$SLURM_JOB_NUM_NODES" "--ntasks=$SLURM_JOB_NUM_NODES" "${shape[@]}" ${more[@]+"${more[@]}"} "$@" &
   step=$!
   while true; do # a signal interrupts wait; the supervisors still have to end their processes
-    if [ -n "$stopping" ] && [ -z "$told" ]; then
-      tell || sleep 0.5 # srun has only begun: Slurm knows no step yet
+    if [ -n "$stopping" ] && [ -z "$signalled" ]; then
+      signal_steps || sleep 0.5 # srun has only begun: Slurm knows no step yet
     else
       wait "$step"
       code=$?
@@ -58,17 +58,17 @@ launch() {
     kill -0 "$step" 2>/dev/null || return "$code"
   done
 }
-aside() { # what only writes a record, on the first node
+write_record() { # what only writes a record, on the first node
   srun --overlap --nodes=1 --ntasks=1 "${shape[@]}" "$@"
 }
 # Not by a signal to srun: it kills its tasks at once, and a supervisor has to end its processes and write its record.
-tell() {
+signal_steps() {
   local steps
   mapfile -t steps < <(timeout 20 squeue --steps --noheader --jobs="$SLURM_JOB_ID" --format=%i | grep -E '\.[0-9]+$')
   # What it says of a step that has just ended would look like the end of the job's log.
-  ((${#steps[@]})) && timeout 20 scancel --signal=TERM "${steps[@]}" 2>/dev/null && told=1
+  ((${#steps[@]})) && timeout 20 scancel --signal=TERM "${steps[@]}" 2>/dev/null && signalled=1
 }
-trap 'stopping=1 told=' TERM INT HUP
+trap 'stopping=1 signalled=' TERM INT HUP
 
 # A block starts only if it can end in time; what isn't run gets a record that says why.
 selected='' skip='' worst=0
@@ -93,7 +93,7 @@ run() { # COMMAND...: the supervisor's, on every node
   if [ -n "$stopping" ]; then exit 130; fi
   [ -n "$selected" ] || return 0
   if [ -n "$skip" ]; then
-    aside "$@" --rank 0 --skip "$skip" || worst=$?
+    write_record "$@" --rank 0 --skip "$skip" || worst=$?
     if [ -n "$stopping" ]; then exit 130; fi
     return 0
   fi
