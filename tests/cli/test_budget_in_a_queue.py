@@ -66,7 +66,7 @@ def limited(most: int) -> Plan:
     return made.model_copy(update={"site": made.site.model_copy(update={"batch": batch})})
 
 
-def test_no_more_jobs_are_submitted_than_the_queue_takes_and_the_way_on_is_said(
+def test_no_more_jobs_are_submitted_than_the_queue_takes_and_the_resume_command_is_printed(
     queue: Queue, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     campaign = begin(tmp_path / "c", limited(1))
@@ -90,9 +90,9 @@ def test_jobs_that_the_queue_takes_later_are_submitted_when_those_before_have_en
     assert watched == [["n1-1"], ["n1-1", "n2-1"]]
 
 
-@pytest.mark.parametrize(("taken", "way_on"), [(0, "see"), (1, "see; to submit what is missing")])
+@pytest.mark.parametrize(("taken", "resume_hint"), [(0, "see"), (1, "see; to submit what is missing")])
 def test_a_job_that_is_refused_after_others_says_how_to_go_on(
-    queue: Queue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int, way_on: str
+    queue: Queue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int, resume_hint: str
 ) -> None:
     """The words of PBS are from memory."""
     submit = queue.submit
@@ -105,5 +105,5 @@ def test_a_job_that_is_refused_after_others_says_how_to_go_on(
     monkeypatch.setattr(queue, "submit", limited_submit)
     with pytest.raises(SchedulerError, match="per-user limit") as caught:
         submit_jobs(begin(tmp_path / "c", two_sizes()), None)
-    assert caught.value.then.startswith(way_on)
+    assert caught.value.then.startswith(resume_hint)
     assert caught.value.then.endswith(f"gpubench submit --campaign {tmp_path}/c" if taken else "see")

@@ -112,7 +112,7 @@ def test_what_the_queue_refuses_is_said_in_its_words_and_leaves_nothing_submitte
     assert login.run("status", campaign, code=4).startswith("job j001-n1: unsubmitted\n")
 
 
-def test_without_sbatch_the_scripts_are_written_and_the_way_on_is_named(login: Login) -> None:
+def test_without_sbatch_the_scripts_are_written_and_the_resume_command_is_printed(login: Login) -> None:
     campaign = login.plan()
     shutil.rmtree(campaign / "jobs")
     said = login.run("submit", campaign, code=5, env={"PATH": str(login.directory)})

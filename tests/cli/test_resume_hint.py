@@ -20,7 +20,7 @@ from tests.conftest import ROOT, Run
 from tests.store.campaign_builder import Writer, begin, finish, make_plan
 
 
-def way_on(campaign: Campaign, running: bool = False, **known: object) -> str:
+def resume_hint(campaign: Campaign, running: bool = False, **known: object) -> str:
     states = {campaign.jobs[0].job: JobState("running")} if running else {}
     with pytest.raises(IncompleteError) as caught:
         require_complete(campaign, account(campaign, **known), states)  # type: ignore[arg-type]
@@ -32,18 +32,18 @@ def test_runs_of_submitted_jobs_are_waited_for_and_others_are_run(tmp_path: Path
     (job,) = (job.job for job in campaign.jobs)
     repair = f"gpubench bench --campaign {campaign.directory}"
     watch = f"jobs still wait or run: gpubench status --watch {campaign.directory}"
-    assert way_on(campaign, alive={job}) == f"to run what is missing: {repair}"
+    assert resume_hint(campaign, alive={job}) == f"to run what is missing: {repair}"
     campaign.job_dir(job).mkdir(parents=True)
     submitted.write(campaign.job_dir(job), "slurm", "c-j001", "12")
-    assert way_on(campaign, alive={job}) == watch
-    assert way_on(campaign, ends={job: "NODE_FAIL"}) == f"to run what is missing: {repair}"
+    assert resume_hint(campaign, alive={job}) == watch
+    assert resume_hint(campaign, ends={job: "NODE_FAIL"}) == f"to run what is missing: {repair}"
     Writer(campaign).write(*next(campaign.rows()), status="skipped", reason="no time left")
-    assert way_on(campaign, alive={job}) == f"{watch}; when they have ended: {repair}"
+    assert resume_hint(campaign, alive={job}) == f"{watch}; when they have ended: {repair}"
 
 
 def test_a_campaign_whose_path_has_a_blank_is_quoted(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "a campaign", make_plan(blocks=1))
-    assert way_on(campaign) == f"to run what is missing: gpubench bench --campaign '{campaign.directory}'"
+    assert resume_hint(campaign) == f"to run what is missing: gpubench bench --campaign '{campaign.directory}'"
 
 
 def test_an_image_that_is_missing_is_built_by_the_command(gpubench: Run) -> None:
@@ -108,8 +108,9 @@ def test_a_campaign_that_runs_on_this_machine_is_waited_for_not_started_once_mor
     campaign = begin(tmp_path / "c", make_plan(blocks=1))
     (job,) = (job.job for job in campaign.jobs)
     watch = f"jobs still wait or run: gpubench status --watch {campaign.directory}"
-    assert way_on(campaign, alive={job}, running=True) == watch
-    assert way_on(campaign, alive={job}) == f"to run what is missing: gpubench bench --campaign {campaign.directory}"
+    assert resume_hint(campaign, alive={job}, running=True) == watch
+    repair = f"to run what is missing: gpubench bench --campaign {campaign.directory}"
+    assert resume_hint(campaign, alive={job}) == repair
 
 
 def test_a_report_ends_with_what_to_type_next_and_its_price_and_that_of_a_pack_does_not(
