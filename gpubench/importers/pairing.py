@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from gpubench.errors import DataError
+from gpubench.model.text import natural_key
 from gpubench.stats.data import ComparisonInput, RunSamples
 from gpubench.stats.scaling import Rule, ScalingPoint
 from gpubench.stats.verdict import Verdict
@@ -142,12 +143,16 @@ def reworded(verdicts: Iterable[Verdict], comparisons: Iterable[ComparisonInput]
         yield dataclasses.replace(verdict, reason=reason, more_blocks=None)
 
 
-def _sortable(key: Key) -> tuple[tuple[str, int, float, str], ...]:
-    return tuple((name, *_as_number(value)) for name, value in key)
+def _sortable(key: Key) -> list[tuple[str, list[tuple[int, int, str]]]]:
+    return [(name, natural_key(str(value))) for name, value in key]
 
 
-def _as_number(value: Any) -> tuple[int, float, str]:
-    return (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, str(value))
+def uncompared(table: pl.DataFrame, baseline: str) -> list[Key]:
+    """Cells that the baseline or every other variant lacks, so that ``family`` has no comparison of them."""
+    variants: dict[Key, set[str]] = {}
+    for row in table.filter(pl.col("variant").is_not_null()).iter_rows(named=True):
+        variants.setdefault(cell_of(row), set()).add(row["variant"])
+    return [key for key in sorted(variants, key=_sortable) if not {baseline} < variants[key]]
 
 
 UNKNOWN = "version not recorded"

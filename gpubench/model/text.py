@@ -55,3 +55,9 @@ KEPT_TEXT = r"^'('*[=+\-@\t\r])"
 def from_cell(text: str) -> str:
     """The text of a cell that got an apostrophe, so that a spreadsheet shows it as text."""
     return re.sub(KEPT_TEXT, r"\1", text)
+
+
+def natural_key(text: str) -> list[tuple[int, int, str]]:
+    """Sorts numbers inside texts as numbers: ``1.9.0`` before ``1.12.0``, ``{"size":16}`` before ``{"size":128}``."""
+    parts = re.split(r"([0-9]+)", text)
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part]

@@ -45,3 +45,22 @@ def test_nothing_usable_is_exit_code_3_with_file_and_line(gpubench: Run, tmp_pat
 def test_an_unknown_format_names_the_known_ones(gpubench: Run) -> None:
     done = gpubench("results", "import", "draco", "x.csv", "--out", "out")
     assert (done.returncode, "draco-csv" in done.stderr) == (2, True)
+
+
+def test_cells_that_are_not_compared_are_named_and_sizes_stand_in_the_order_of_numbers(
+    gpubench: Run, tmp_path: Path
+) -> None:
+    rows = [
+        f"{seconds},{version},2026-11-0{day},{size}"
+        for size in (128, 16, 1, 256)
+        for version, seconds in (("1.9.0", 2.0), ("1.12.0", 2.1))
+        for day in range(1, 8)
+        if (size, version) != (256, "1.12.0")
+    ]
+    (tmp_path / "mine.csv").write_text("\n".join(["wall_s,variant,date,n", *rows, ""]))
+    columns = "wall_s=wall_s,variant=variant,date=date,params.n=n"
+    gpubench("results", "import", "table", "mine.csv", "--columns", columns, "--out", "mine")
+    done = gpubench("compare", "mine", "--baseline", "1.9.0")
+    sizes = [line.split("|")[0].strip() for line in done.stdout.splitlines() if " vs " in line and "|" in line]
+    assert sizes == ["mine n=1", "mine n=16", "mine n=128"]
+    assert "note: 1 cell without 1.9.0, or with nothing beside it, is not compared: mine" in done.stdout

@@ -1,7 +1,7 @@
 """An import as a result set."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,6 +18,7 @@ from gpubench.importers.directory import ImportedResults
 from gpubench.importers.pairing import default_baseline, family, points, reworded
 from gpubench.model.known_issue import load_known_issues
 from gpubench.model.text import counted
+from gpubench.report import labels
 from gpubench.report.history import HistorySource
 from gpubench.report.inputs import Seconds, seconds
 from gpubench.report.page import Page
@@ -58,7 +59,7 @@ class ImportResults(OneSide):
 
             return markdown(self._page()[0])
 
-        section = verdict_section(self.name, shown, settings, both, notes=list(self._cautions()))
+        section = verdict_section(self.name, shown, settings, both, notes=list(self._cautions(verdicts)))
         return VerdictAnswer(shown, section, both, document=document if question == Question() else None)
 
     def _judged(self, question: Question) -> tuple[list[Verdict], list[Seconds], VerdictSettings]:
@@ -73,9 +74,15 @@ class ImportResults(OneSide):
         verdicts = list(reworded(judge(comparisons, settings), comparisons))
         return verdicts, seconds(comparisons, verdicts, settings.summary), settings
 
-    def _cautions(self) -> Iterator[str]:
-        """What pairs by date can show and what they can't."""
+    def _cautions(self, verdicts: Sequence[Verdict]) -> Iterator[str]:
+        """What pairs by date can show and what they can't, and what isn't compared."""
         table = self.found.table
+        if verdicts and (alone := pairing.uncompared(table, verdicts[0].baseline)):
+            names = labels.cell_names([dict(key) for key in alone])
+            yield (
+                f"{counted(len(alone), 'cell')} without {verdicts[0].baseline}, or with nothing beside it, "
+                f"{'are' if len(alone) > 1 else 'is'} not compared: {labels.listed(names)}"
+            )
         if table["date"].null_count() == table.height:
             yield (
                 "no blocks and no dates are recorded, so no verdict is possible; import with --date if you know the day"
@@ -129,7 +136,7 @@ class ImportResults(OneSide):
             warn(str(error))
             verdicts, both, settings = [], [], VerdictSettings()
         section = verdict_section(self.name, verdicts, settings, both) if verdicts else None
-        series, cautions = searched(source.figures), list(self._cautions())
+        series, cautions = searched(source.figures), list(self._cautions(verdicts))
         headline = answer(verdicts, settings) if verdicts else []
         page = import_page(self.found.note, section, source, series, headline=headline, cautions=cautions)
         page = dataclasses.replace(page, plots=lambda width: [effect_plot(verdicts, settings.margin, width)])
