@@ -1,6 +1,6 @@
 """Any CSV or Parquet table by a map of its columns: ``wall_s=seconds,variant=build,params.rows=n``.
 
-Without a map, columns with our names are used. Columns that no field takes stay in ``extra``.
+Columns that the map doesn't name are used where they have our names. What no field takes stays in ``extra``.
 There is no field for a block: a block is runs side by side on the same nodes, which a table can't show.
 """
 
@@ -60,13 +60,13 @@ def reader(text: str) -> Reader:
             )
         refuse_other_than_times(field, column)
         columns[field] = column
-    if len(columns.keys() & TIMES.keys()) != 1:
-        raise UsageError("--columns names no column of times, or several", then="write wall_s=COLUMN")
+    if len(columns.keys() & TIMES.keys()) > 1:
+        raise UsageError("--columns names several columns of times", then="write wall_s=COLUMN")
     return lambda path, name: _rows(path, name, columns)
 
 
 def read(path: Path, name: str) -> Iterator[Row | Refused]:
-    """A table whose columns have the names of our fields, with the time in ``wall_s``."""
+    """A table whose columns have the names of our fields."""
     return _rows(path, name, {})
 
 
@@ -88,7 +88,7 @@ def _table(path: Path, name: str, needed: list[str], time: str) -> Iterator[tupl
     dialect = find_dialect(path) if table is None else Dialect()
     heading = _heading(path, dialect) if table is None else table.columns
     time = time or next((field for field in TIMES if field in heading), "wall_s")
-    needed = needed or [time]
+    needed = [*needed, *([] if time in needed else [time])]
     if missing := [column for column in needed if column not in heading]:
         yield Refused(name, 1, f"no column {', '.join(missing)}: there are {', '.join(heading)[:300]}")
         return
@@ -105,10 +105,17 @@ def _heading(path: Path, dialect: Dialect) -> list[str]:
     return []
 
 
+def _with_own_names(cells: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, str]:
+    """The map, and columns that are called as a field that it doesn't name."""
+    times = [field for field in TIMES if field in cells]
+    own = [field for field in cells if field in FIELDS or field.startswith(PARAMS)]
+    own += [] if TIMES.keys() & columns.keys() else times[:1]
+    free = [field for field in own if field not in columns and field not in columns.values()]
+    return {**{field: field for field in free}, **columns}
+
+
 def _row(cells: Mapping[str, str], columns: Mapping[str, str], path: Path, name: str, line: int) -> Row | Refused:
-    if not columns:
-        time = next(field for field in TIMES if field in cells)
-        columns = {name: name for name in cells if name == time or name in FIELDS or name.startswith(PARAMS)}
+    columns = _with_own_names(cells, columns)
     values: dict[str, Any] = {}
     params: dict[str, Any] = {}
     for field, column in columns.items():
@@ -126,6 +133,8 @@ def _row(cells: Mapping[str, str], columns: Mapping[str, str], path: Path, name:
         return Refused(name, line, f"{columns[time]} is empty")
     if "wall_se" in values:
         values["wall_se"] *= TIMES[time]
+    if "started_at" in values and "date" not in values:
+        values["date"] = values["started_at"].astimezone(dt.UTC).date()
     if values.get("answer") == "wrong":
         return Refused(name, line, "its answer was wrong")
     return Row(

@@ -263,7 +263,7 @@ def _with(row: Row, variant: str | None, date: dt.date | None) -> Row:
     extra = {**row.extra, "documents": {key: content_id(one) for key, one in row.documents.items()}}
     return dataclasses.replace(
         row,
-        variant=plain_version(row.variant or variant),
+        variant=plain_version(row.variant or variant or row.ucx_version),
         ucx_version=plain_version(row.ucx_version),
         date=row.date or date,
         extra=extra if row.documents else row.extra,
