@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import tracemalloc
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 import scipy
 
-from gpubench.stats.change_points import FEWEST, LEAST, LONGEST, change_points
+from gpubench.stats.change_points import _ROUNDING, FEWEST, LEAST, LONGEST, _greatest, change_points
 from tests.conftest import examples
 
 
@@ -46,17 +47,48 @@ def energy(values: np.ndarray, split: int, end: int) -> float:
     return m * n / (m + n) * (2 * distances(left, right) / (m * n) - own)
 
 
+def places(points: int) -> list[tuple[int, int]]:
+    """Every split and end with LEAST points on both sides."""
+    return [(split, end) for end in range(2 * LEAST, points + 1) for split in range(LEAST, end - LEAST + 1)]
+
+
 def test_a_change_is_where_the_energy_statistic_is_greatest() -> None:
     draw = np.random.default_rng(10)
     many = [series(draw, (place, 0.0), (18 - place, 0.025)) for place in (4, 6, 8, 10, 12, 14) for _ in range(2)]
     compared = 0
     for values, found in zip(many, change_points(many, seed=10), strict=True):
-        places = [(split, end) for end in range(2 * LEAST, 19) for split in range(LEAST, end - LEAST + 1)]
-        best, _ = max(places, key=lambda place: energy(np.array(values), *place))
+        best, _ = max(places(18), key=lambda place: energy(np.array(values), *place))
         if len(found) == 1:
             assert found[0].at == best
             compared += 1
     assert compared >= 8
+
+
+def test_p_is_the_share_of_all_orders_that_reach_the_statistic_also_by_equal_values() -> None:
+    values = np.array([0.0] * 4 + [0.7] * 4)  # float32 rounds it down
+    orders = [np.isin(np.arange(8), late) * 0.7 for late in itertools.combinations(range(8), 4)]
+    greatest = [max(energy(order, *place) for place in places(8)) for order in (values, *orders)]
+    exact = np.mean(np.array(greatest[1:]) >= greatest[0] - 1e-9)
+    (found,) = change_points([values.tolist()], seed=13)
+    assert [one.p for one in found] == [pytest.approx(exact, abs=4 * math.sqrt(exact / 1000))]
+
+
+@pytest.mark.parametrize("kind", ["normal", "heavy tails", "an outlier"])
+@pytest.mark.parametrize("points", [8, 60, LONGEST])
+def test_single_precision_changes_no_statistic_by_more_than_is_allowed_for(kind: str, points: int) -> None:
+    draw = np.random.default_rng(14)
+    values = draw.standard_t(1, points) if kind == "heavy tails" else draw.standard_normal(points)
+    values[0] = 1e4 if kind == "an outlier" else values[0]
+    orders = draw.permuted(np.tile(values - np.median(values), (100, 1)), axis=1).T
+    exact, rounded = (_greatest(np.ascontiguousarray(orders, kind))[0] for kind in (np.float64, np.float32))
+    assert np.max(np.abs(rounded - exact)) < _ROUNDING * np.sum(np.abs(orders[:, 0]))
+
+
+def test_a_change_in_one_of_many_series_is_found() -> None:
+    draw = np.random.default_rng(15)
+    many = [series(draw, (16, 0.0)) for _ in range(600)]
+    found = change_points([*many, series(draw, (10, 0.0), (10, 0.2))], seed=15)
+    assert [len(one) for one in found] == [0] * 600 + [1]
 
 
 def test_a_bump_of_three_points_is_two_changes() -> None:
