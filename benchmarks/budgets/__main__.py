@@ -26,7 +26,7 @@ if steps:
     values[:, 2 * dates // 3:] -= 0.01
 change_points(values.tolist(), seed=1)
 """
-"""20 figures over 2,000 dates that scatter by 1 %; with steps, all of them change twice."""
+"""Figures over dates that scatter by 1 %; with steps, all of them change twice."""
 SHRINK = """
 import random, types
 from gpubench.cli.clusters.resize import choose
@@ -61,6 +61,8 @@ def main() -> None:
             f"status of {asked.runs} runs": [BIN / "gpubench", "status", large],
             "changes in 20 series of 2,000 dates, none there": [*python, CHANGES, "20", "2000", "0"],
             "the same, two in each": [*python, CHANGES, "20", "2000", "1"],
+            "changes in 100 series of 60 dates, two in each": [*python, CHANGES, "100", "60", "1"],
+            "changes in a series of 365 dates, two there": [*python, CHANGES, "1", "365", "1"],
             "shrink of 200 jobs of up to 64 nodes": [*python, SHRINK],
             "what that imports": [*python, IMPORTS],
         }

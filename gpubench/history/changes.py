@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gpubench.history.observed import Observed
 from gpubench.importers.pairing import Key
-from gpubench.stats.change_points import FEWEST, change_points
+from gpubench.stats.change_points import FEWEST, ChangePoint, change_points
 
 FAR, LITTLE = 6.0, 0.05
+"""An unusual day is beyond so many robust standard deviations, and this far, from the median of its stretch (logs)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,11 +25,10 @@ class Changed:
         p: see ``ChangePoint``.
         fields: what differs between the two dates' circumstances, of what both recorded.
         unknown: neither side recorded anything that could differ.
-        others: other series that change between the same two dates, or a date beside them.
+        others: other series that change between the same two dates, or a date beside them: a cause outside of one
+            version shows so.
     """
 
-    key: Key
-    variant: str
     before: dt.date
     at: dt.date
     effect: float
@@ -66,52 +66,43 @@ def find(
     ``searching`` is told how many series have been searched, of how many.
     """
     by_series: dict[tuple[Key, str], dict[dt.date, Observed]] = {}
-    for one in observed:
-        by_series.setdefault((one.key, one.variant), {})[one.date] = one
-    ordered = {place: [days[date] for date in sorted(days)] for place, days in by_series.items()}
-    found = change_points([[one.log_s for one in days] for days in ordered.values()], seed, searching=searching)
-    series = [
-        Series(
-            *place,
-            tuple(days),
-            tuple(_changed(place, days[change.at - 1], days[change.at], change.effect, change.p) for change in changes),
-            tuple(_unusual(days, [change.at for change in changes])),
-        )
-        for (place, days), changes in zip(ordered.items(), found, strict=True)
+    for figure in observed:
+        by_series.setdefault((figure.key, figure.variant), {})[figure.date] = figure
+    ordered = [[dates[date] for date in sorted(dates)] for dates in by_series.values()]
+    logs = [[figure.log_s for figure in figures] for figures in ordered]
+    points = change_points(logs, seed, searching=searching)
+    spans = [
+        (figures[point.at - 1].date, figures[point.at].date, row)
+        for row, figures in enumerate(ordered)
+        for point in points[row]
     ]
-    return _together(series)
+    series = []
+    for row, (place, figures) in enumerate(zip(by_series, ordered, strict=True)):
+        changes = tuple(_changed(figures[point.at - 1], figures[point.at], point, row, spans) for point in points[row])
+        unusual = tuple(_unusual(figures, [point.at for point in points[row]]))
+        series.append(Series(*place, tuple(figures), changes, unusual))
+    return series
 
 
-def _unusual(days: Sequence[Observed], cuts: Sequence[int]) -> Iterator[tuple[dt.date, float]]:
-    """Days beyond FAR robust standard deviations of their stretch, and by more than LITTLE."""
-    for start, end in itertools.pairwise([0, *cuts, len(days)]):
-        stretch = days[start:end]
+def _changed(
+    before: Observed, after: Observed, point: ChangePoint, row: int, spans: Sequence[tuple[dt.date, dt.date, int]]
+) -> Changed:
+    """``spans`` are the last and first dates of all changes, with the row of their series."""
+    unknown = not (before.known and after.known) and before.provenance is None
+    others = {number for last, first, number in spans if last < after.date and first > before.date} - {row}
+    fields = tuple(before.changed(after))
+    return Changed(before.date, after.date, point.effect, point.p, fields, unknown, len(others))
+
+
+def _unusual(figures: Sequence[Observed], cuts: Sequence[int]) -> Iterator[tuple[dt.date, float]]:
+    """Days beyond FAR and LITTLE of their stretch between changes, with the ratio minus one to its median."""
+    for start, end in itertools.pairwise([0, *cuts, len(figures)]):
+        stretch = figures[start:end]
         if len(stretch) < FEWEST:
             continue
-        middle = statistics.median(day.log_s for day in stretch)
-        spread = 1.4826 * statistics.median(abs(day.log_s - middle) for day in stretch)
-        for day in stretch:
-            off = day.log_s - middle
+        middle = statistics.median(figure.log_s for figure in stretch)
+        spread = 1.4826 * statistics.median(abs(figure.log_s - middle) for figure in stretch)
+        for figure in stretch:
+            off = figure.log_s - middle
             if abs(off) > max(FAR * spread, LITTLE):
-                yield day.date, math.expm1(off)
-
-
-def _changed(place: tuple[Key, str], before: Observed, after: Observed, effect: float, p: float) -> Changed:
-    fields = tuple(before.changed(after))
-    unknown = not (before.known and after.known) and before.provenance is None
-    return Changed(*place, before.date, after.date, effect, p, fields, unknown, 0)
-
-
-def _together(series: Sequence[Series]) -> list[Series]:
-    """With the number of other series that change at the same time: a cause outside of one version shows so."""
-    spans = [(change.before, change.at, number) for number, one in enumerate(series) for change in one.changes]
-
-    def others(change: Changed, own: int) -> int:
-        return len({number for before, at, number in spans if before < change.at and at > change.before} - {own})
-
-    return [
-        dataclasses.replace(
-            one, changes=tuple(dataclasses.replace(change, others=others(change, number)) for change in one.changes)
-        )
-        for number, one in enumerate(series)
-    ]
+                yield figure.date, math.expm1(off)

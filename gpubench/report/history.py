@@ -33,6 +33,10 @@ from gpubench.stats import special
 from gpubench.stats.change_points import FEWEST
 
 HISTORY, CHANGES, TREND = "gpubench/history/1", "gpubench/changes/1", "gpubench/trend/1"
+CONDITION = (
+    "5 % is the chance of a false alarm if the dates are independent; it is higher if a figure resembles that of the "
+    "date before, or if figures drift"
+)
 _MOST_FIELDS = 6
 
 
@@ -208,10 +212,12 @@ def trend_section(sources: Sequence[HistorySource], series: Sequence[Series]) ->
 
 
 def searched_lines(series: Sequence[Series]) -> Iterator[str]:
-    """How many series were searched for changes, and how many changed."""
-    searched = [one for one in series if one.searched]
-    changed = [one for one in searched if one.changes]
+    """How many series were searched for changes, how many changed, and on which condition the 5 % hold."""
+    searched = [history for history in series if history.searched]
+    changed = [history for history in searched if history.changes]
     yield f"{len(changed)} of {len(searched)} series of {FEWEST} dates or more changed; Holm over these, at 5 %"
+    if searched:
+        yield CONDITION
     if len(searched) < len(series):
         shorter = len(series) - len(searched)
         yield f"{shorter} series {'is shorter, and was' if shorter == 1 else 'are shorter, and were'} not searched"

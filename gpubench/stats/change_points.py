@@ -68,35 +68,30 @@ def change_points(
 ) -> list[list[ChangePoint]]:
     """The changes of every series, in order.
 
-    Where nothing changes in any series, one or more is called changed with a probability of at most ``alpha``: the
-    first search of each is corrected by Holm over all that are long enough. Further changes are looked for only in
-    series that have one, each at ``alpha``.
+    Where nothing changes in any series, one or more is called changed with a probability of at most ``alpha``, if the
+    values of each are exchangeable: the first search of each is corrected by Holm over all that are long enough.
+    Further changes are looked for only in series that have one, each at ``alpha``.
 
     Args:
         series: logs, in order of time; one shorter than FEWEST isn't searched.
         searching: is told how many series have been searched, of how many.
     """
-    values = [np.asarray(one, dtype=float) for one in series]
+    values = [np.asarray(logs, dtype=float) for logs in series]
+    rows = [row for row, logs in enumerate(values) if len(logs) >= FEWEST]
     draw = np.random.default_rng(seed)
-    searched = [row for row, one in enumerate(values) if len(one) >= FEWEST]
     firsts: list[tuple[int, float]] = []
-    for row in searched:
+    for row in rows:
         if searching:
-            searching(len(firsts), len(searched))
-        firsts.append(_search(values[row], draw, alpha / len(searched)))
-    raw = np.array([p for _, p in firsts], dtype=float)
-    adjusted = holm(raw, np.zeros(len(raw), dtype=np.int64)) if len(raw) else raw
-    found: list[list[ChangePoint]] = [[] for _ in series]
-    for row, (split, _), p in zip(searched, firsts, adjusted.tolist(), strict=True):
+            searching(len(firsts), len(rows))
+        firsts.append(_search(values[row], draw, alpha / len(rows)))
+    adjusted = holm(np.array([p for _, p in firsts], dtype=float), np.zeros(len(rows), dtype=np.int64))
+    changes: list[list[ChangePoint]] = [[] for _ in series]
+    for row, (split, _), p in zip(rows, firsts, adjusted.tolist(), strict=True):
         if p <= alpha:
-            one = values[row]
-            changes = [
-                (split, float(p)),
-                *_within(one, 0, split, draw, alpha),
-                *_within(one, split, len(one), draw, alpha),
-            ]
-            found[row] = _with_effects(one, sorted(changes))
-    return found
+            logs = values[row]
+            further = (*_within(logs, 0, split, draw, alpha), *_within(logs, split, len(logs), draw, alpha))
+            changes[row] = _with_effects(logs, sorted([(split, p), *further]))
+    return changes
 
 
 def _within(values: Floats, start: int, end: int, draw: np.random.Generator, alpha: float) -> list[tuple[int, float]]:

@@ -14,7 +14,14 @@ import scipy.stats
 
 from gpubench.history.changes import find
 from gpubench.history.observed import Observed
-from gpubench.report.history import HistorySource, change_rows, compare_versions, version_key
+from gpubench.report.history import (
+    CONDITION,
+    HistorySource,
+    change_rows,
+    changes_section,
+    compare_versions,
+    version_key,
+)
 from gpubench.report.other_pages import over_time, trend_page
 from gpubench.report.page import Page, html
 
@@ -49,6 +56,14 @@ def test_the_first_sentence_names_the_largest_difference_and_leaves_single_dates
     page = html(page_of(history()), reports.TEMPLATES).decode()
     assert page.index("<h1>Largest differences from 1.9.0: 1.12.0 is ") < page.index('id="versions"')
     assert "The largest differences above are those of 5 dates or more." in page
+
+
+def test_the_chance_of_a_false_alarm_is_never_shown_without_its_condition() -> None:
+    searched, short = (find([figure("1.9.0", date, 8, 1.0) for date in dates], 1) for dates in (DATES, DATES[:5]))
+    assert "independent" in CONDITION
+    assert CONDITION in "\n".join(map(str, changes_section(searched).parts[-1].lines))
+    assert CONDITION not in "\n".join(map(str, changes_section(short).parts[-1].lines))
+    assert CONDITION in html(page_of(history()), reports.TEMPLATES).decode()
 
 
 def test_half_a_year_of_six_versions_at_five_sizes_is_drawn_without_a_script() -> None:

@@ -28,6 +28,16 @@ def test_where_nothing_changes_an_alarm_is_as_rare_as_promised(kind: str) -> Non
     assert alarms <= scipy.stats.binom.ppf(0.995, families, 0.05)
 
 
+def test_the_promise_does_not_hold_for_days_that_resemble_the_day_before() -> None:
+    draw, families, alarms = np.random.default_rng(20260103), 20, 0
+    for family in range(families):
+        values = draw.standard_normal(60)
+        for day in range(1, 60):
+            values[day] += 0.5 * values[day - 1]
+        alarms += any(change_points([values.tolist()], seed=family))
+    assert alarms > scipy.stats.binom.ppf(0.9999, families, 0.05)  # as docs/old-results.md says
+
+
 def test_a_step_is_found_where_it_is_with_its_size() -> None:
     (found,) = change_points([series(np.random.default_rng(1), (14, 0.0), (14, 0.1))], seed=1)
     assert [one.at for one in found] == [14]
