@@ -40,7 +40,7 @@ _ENOUGH = 30
 _LEAST_DRAWS, _MANY_DRAWS, _WORK, _FINER = 1000, 9_999, 10**8, 5
 """Permutations of a search: at least; up to so many while they have fewer distances than this together; and as many as
 make its smallest p this part of what Holm asks."""
-_FIRST, _AT_ONCE = 250, 1000
+_FIRST, _AT_ONCE = 250, 2000
 """Permutations after which a search may end: the first time, and from then on."""
 _ROUNDING = 4e-6
 """What float32 may change of an energy, as a part of all distances from the median: orders that are as good as the
