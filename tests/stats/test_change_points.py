@@ -131,6 +131,14 @@ def test_the_same_seed_gives_the_same_answer() -> None:
     assert change_points(one, seed=7) == change_points(one, seed=7)
 
 
+def test_a_series_has_the_same_p_whatever_is_searched_before_it() -> None:
+    draw = np.random.default_rng(16)
+    weak, *strong = (series(draw, (count, 0.0), (count, step)) for count, step in [(10, 0.01), (10, 0.3), (15, 0.3)])
+    firsts = [change_points([before, weak], seed=16, alpha=1.0)[1] for before in strong]
+    assert firsts[0] == firsts[1]
+    assert 0.002 < firsts[0][0].p < 1
+
+
 @pytest.mark.parametrize("kind", ["normal", "heavy tails"])
 @pytest.mark.property
 def test_a_long_series_in_which_nothing_changes_raises_an_alarm_as_rarely(kind: str) -> None:
