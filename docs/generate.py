@@ -74,10 +74,15 @@ def _columns_page() -> Iterator[str]:
     yield "# Columns of the table of samples\n\n"
     yield MADE.format("gpubench/spec/columns.py")
     yield (
-        "`results.parquet`, an exported table and an import have one row for each repetition, with these columns. A "
-        "line of `samples.jsonl` has the columns of a sample, and `workload`, `backend` and `params_id`. A table of "
-        "your own for [`gpubench compare`](ci.md#judge-your-own-timings) needs the columns marked *needed*; those "
-        "marked *taken* are used if it has them. Every other column can tell cells apart (`--by`).\n\n"
+        "The table of samples has one row for each repetition. `results.parquet` and an exported table have the "
+        "columns of a run, a workload and a sample; an import has those that its source recorded, and those of an "
+        "import. A line of `samples.jsonl` has the columns of a sample (`started_at` in ISO 8601 with microseconds and "
+        "offset), and `workload`, `backend` and `params_id`.\n\n"
+        "A table of your own for [`gpubench compare`](ci.md#judge-your-own-timings) needs `variant`, `block` and a "
+        "time (`wall_s`, `wall_ms` or `wall_us`). The other columns marked *needed* have a default: one workload, one "
+        "node, a run for each row. Those marked *taken* are used if they are there, and so is `status` (`ok`, "
+        "`failed`, `skipped`, `lost`). Other columns can tell cells apart (`--by`), if they aren't called as a figure of a "
+        "verdict.\n\n"
     )
     yield "| column | type | fact of | meaning | unit | `compare` |\n|---|---|---|---|---|---|\n"
     for column in COLUMNS:

@@ -12,7 +12,6 @@ from typing import Any
 from gpubench.model.text import counted, from_cell
 from gpubench.spec.columns import COLUMNS
 
-_OTHER_DECIMAL = re.compile(r"[+-]?\d+,\d+")
 _DECIMAL = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _NUMBER_OR_NOTHING = re.compile(rf"({_DECIMAL.pattern}|\s*[+-]?(nan|inf)?\s*)", re.ASCII | re.IGNORECASE)
 _RELEASE = re.compile(r"\s*(?:ucx)?[-_ ]?v?(\d+(?:\.\d+)+\S*)\s*", re.ASCII | re.IGNORECASE)
@@ -191,7 +190,6 @@ def csv_rows(
     *,
     time: str = "",
     separator: str = ",",
-    decimal: str = ".",
 ) -> Iterator[tuple[int, dict[str, str]] | Refused]:
     """Line and fields of every row; files that were joined, each with its own heading, are told apart.
 
@@ -202,7 +200,6 @@ def csv_rows(
         needed: columns without which it is another table.
         time: a column of times: a line that has a number or nothing there is no heading, whatever its other cells say.
         separator: what stands between fields.
-        decimal: the decimal sign of numbers, which are given with a point.
     """
     heading: list[str] = []
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as source:
@@ -217,8 +214,6 @@ def csv_rows(
                 continue
             if not any(fields):
                 continue
-            if decimal != ".":
-                fields = [field.replace(decimal, ".") if _OTHER_DECIMAL.fullmatch(field) else field for field in fields]
             cell = dict(zip(heading, fields, strict=False)).get(time, begins)
             if begins in fields and not _NUMBER_OR_NOTHING.fullmatch(cell):
                 heading = fields

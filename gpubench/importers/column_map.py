@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from gpubench.errors import UsageError
+from gpubench.errors import DataError, UsageError
 from gpubench.importers.base import Format, Reader, Refused, Row, csv_rows, day, plain_number, positive, whole
 from gpubench.merge.table_files import TIMES, Dialect, find_dialect, refuse_other_than_times
 
@@ -71,32 +71,32 @@ def read(path: Path, name: str) -> Iterator[Row | Refused]:
 
 
 def _rows(path: Path, name: str, columns: Mapping[str, str]) -> Iterator[Row | Refused]:
+    """Rows of a CSV, or of a Parquet file, whose lines are the numbers of its rows, from 1."""
     time = next((column for field, column in columns.items() if field in TIMES), "")
-    for found in _table(path, name, list(columns.values()), time):
-        yield found if isinstance(found, Refused) else _row(found[1], columns, path, name, found[0])
-
-
-def _table(path: Path, name: str, needed: list[str], time: str) -> Iterator[tuple[int, dict[str, str]] | Refused]:
-    """Line and texts of every row; of a Parquet file the number of the row, from 1."""
     with path.open("rb") as file:
         is_parquet = file.read(len(_MAGIC)) == _MAGIC
     try:
         table = pl.read_parquet(path) if is_parquet else None
+        dialect = Dialect() if is_parquet else find_dialect(path, time)
     except (pl.exceptions.PolarsError, OSError):
         yield Refused(name, 0, "no readable Parquet file")
         return
-    dialect = find_dialect(path) if table is None else Dialect()
+    except DataError as error:
+        yield Refused(name, 0, str(error))
+        return
     heading = _heading(path, dialect) if table is None else table.columns
     time = time or next((field for field in TIMES if field in heading), "wall_s")
-    needed = [*needed, *([] if time in needed else [time])]
+    needed = [*columns.values(), *([] if time in columns.values() else [time])]
     if missing := [column for column in needed if column not in heading]:
         yield Refused(name, 1, f"no column {', '.join(missing)}: there are {', '.join(heading)[:300]}")
         return
     if table is None:
-        yield from csv_rows(path, name, time, needed, time=time, separator=dialect.separator, decimal=dialect.decimal)
+        for found in csv_rows(path, name, time, needed, time=time, separator=dialect.separator):
+            yield found if isinstance(found, Refused) else _row(found[1], columns, path, name, found[0], dialect)
         return
     for number, row in enumerate(table.iter_rows(named=True), start=1):
-        yield number, {key: "" if value is None else str(value) for key, value in row.items()}
+        cells = {key: "" if value is None else str(value) for key, value in row.items()}
+        yield _row(cells, columns, path, name, number, dialect)
 
 
 def _heading(path: Path, dialect: Dialect) -> list[str]:
@@ -114,13 +114,17 @@ def _with_own_names(cells: Mapping[str, str], columns: Mapping[str, str]) -> dic
     return {**{field: field for field in free}, **columns}
 
 
-def _row(cells: Mapping[str, str], columns: Mapping[str, str], path: Path, name: str, line: int) -> Row | Refused:
-    columns = _with_own_names(cells, columns)
+def _row(  # noqa: PLR0917 - what a row is made of
+    cells: Mapping[str, str], mapped: Mapping[str, str], path: Path, name: str, line: int, dialect: Dialect
+) -> Row | Refused:
+    columns = _with_own_names(cells, mapped)
     values: dict[str, Any] = {}
     params: dict[str, Any] = {}
     for field, column in columns.items():
-        text = cells[column]
+        text = cells[column] if FIELDS.get(field) is str else dialect.plain(cells[column])
         value = positive(text) if field in TIMES else FIELDS[field](text) if field in FIELDS else plain_number(text)
+        if text and value is None and mapped and field not in (*mapped, *TIMES):
+            continue  # nobody said that this column is that field
         if text and value is None:
             return Refused(name, line, f"{column} '{text}' is no {field}")
         if field in FIELDS and text:
@@ -128,7 +132,7 @@ def _row(cells: Mapping[str, str], columns: Mapping[str, str], path: Path, name:
         elif field.startswith(PARAMS) and text:
             params[field.removeprefix(PARAMS)] = value
     (time,) = columns.keys() & TIMES.keys()
-    seconds = positive(cells[columns[time]])
+    seconds = positive(dialect.plain(cells[columns[time]]))
     if seconds is None:
         return Refused(name, line, f"{columns[time]} is empty")
     if "wall_se" in values:
@@ -152,7 +156,7 @@ def _row(cells: Mapping[str, str], columns: Mapping[str, str], path: Path, name:
 
 FORMAT = Format(
     what="any CSV or Parquet table, by --columns wall_s=COLUMN,variant=COLUMN,...",
-    patterns=("*.csv", "*.parquet"),
+    patterns=("*.csv", "*.tsv", "*.parquet"),
     read=read,
     map_columns=reader,
     lacks=("what no column holds", "blocks"),

@@ -136,7 +136,9 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
     for path, name, variant in _files(form, paths):
         found, bad, source = _read(form, path, name, seen)
         for row in found:
-            used = _with(row, variant or given.variant, given.date)
+            # A label beats a column of a table, which may only be called as ours.
+            own = dataclasses.replace(row, variant=None) if variant and form.map_columns else row
+            used = _with(own, variant or given.variant, given.date)
             rows.append(used)
             labels = row.variant or variant or given.variant, used.variant
             for said, read in (labels, (row.ucx_version, used.ucx_version)):

@@ -1,10 +1,11 @@
 """Tables that people bring: how they are written, and which of their columns is which of ours."""
 
+import contextlib
 import csv
 import dataclasses
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -15,12 +16,23 @@ from gpubench.spec.columns import COLUMNS
 
 TIMES = {"wall_s": 1.0, "wall_ms": 1e-3, "wall_us": 1e-6}
 """Fields that hold the time, with their unit in seconds."""
-_SUFFIXES = {"ms": "wall_ms", "msec": "wall_ms", "milliseconds": "wall_ms", "us": "wall_us", "microseconds": "wall_us"}
-_OTHER_UNITS = ("ns", "nsec", "nanoseconds", "minutes", "hours")
-_RATE = re.compile(r"throughput|bandwidth|per_s(ec(ond)?)?$|(^|_)rate$|/s(ec)?$|[kmg]i?b(ps|_s)$", re.IGNORECASE)
-_DECIMAL = re.compile(r"[+-]?\d+,\d+")
-_MAYBE_THOUSANDS = re.compile(r"[+-]?\d{1,3},\d{3}")
-_POINT = re.compile(r"[+-]?\d+\.\d+")
+_UNITS = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), "wall_s"),
+    **dict.fromkeys(("ms", "msec", "msecs", "millis", "millisecond", "milliseconds"), "wall_ms"),
+    **dict.fromkeys(("us", "usec", "usecs", "µs", "μs", "micros", "microsecond", "microseconds"), "wall_us"),
+    **dict.fromkeys(("ns", "nsec", "nanos", "nanosecond", "nanoseconds", "mins", "minutes", "h", "hr", "hours"), ""),
+}
+"""Words of a column's name that are units of time, and their fields; ``min`` may be a minimum."""
+_RATES = {"throughput", "bandwidth", "rate", "flops", "gflops", "tflops", "iops", "qps", "tps", "fps", "gbps", "mbps"}
+_RATES |= {"speedup"}
+_PER_SECOND = {"per", "b", "kb", "mb", "gb", "tb", "kib", "mib", "gib", "bytes"}
+"""A unit of time behind one of these makes a rate."""
+_WORD = re.compile(r"[A-Z]?[a-zµμ]+|[A-Z]+(?![a-zµμ])")
+_SLASH = re.compile(r"/ *(s|sec|second)\b", re.IGNORECASE)
+_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
+_MAYBE_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+_POINT = re.compile(r"[+-]?\d+\.\d+([eE][+-]?\d+)?")
+_QUOTED = re.compile(r'"[^"]*"')
 _LOOKED_AT = 1000
 """Rows that tell how numbers are written."""
 
@@ -39,48 +51,77 @@ class Dialect:
         name = {";": "a semicolon", "\t": "a tab"}.get(self.separator)
         return f"read with {name} between fields{sign}" if name else ""
 
+    def plain(self, number: str) -> str:
+        """A number with a point; any other text as it is."""
+        return number.replace(",", ".") if self.decimal == "," and _COMMA.fullmatch(number) else number
 
-def find_dialect(path: Path) -> Dialect:
-    """How the file is written: as a header without any comma, and the numbers below it, leave no doubt.
+
+def find_dialect(path: Path, time: str = "") -> Dialect:
+    """How the file is written, as a header without any comma leaves no doubt.
+
+    Args:
+        path: the file.
+        time: the column of times, whose numbers tell the decimal sign; default: one that is called as a field.
 
     Raises:
-        DataError: a comma in numbers may be a decimal sign or part thousands.
+        DataError: a comma in its numbers may be a decimal sign or part thousands.
     """
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        header = file.readline()
-    separators = [separator for separator in (";", "\t") if separator in header]
-    if "," in header or len(separators) != 1:
+        names = _QUOTED.sub("", file.readline())
+    separators = [separator for separator in (";", "\t") if separator in names]
+    if "," in names or len(separators) != 1:
         return Dialect()
-    fields = [cell for row in _rows(path, separators[0]) for cell in row]
-    with_comma = [cell for cell in fields if _DECIMAL.fullmatch(cell)]
+    header, *rows = _rows(path, separators[0]) or [[]]
+    column = next((name for name in (time, *TIMES) if name in header), None)
+    if column is None:
+        return Dialect(separators[0])
+    numbers = [row[header.index(column)].strip() for row in rows if len(row) == len(header)]
+    with_comma = [number for number in numbers if _COMMA.fullmatch(number)]
     if not with_comma:
         return Dialect(separators[0])
-    doubt = next((cell for cell in fields if _POINT.fullmatch(cell)), "")
-    if doubt or all(_MAYBE_THOUSANDS.fullmatch(cell) for cell in with_comma):
-        beside = f" beside '{doubt}'" if doubt else ", which may part thousands"
+    other = next((number for number in numbers if _POINT.fullmatch(number)), "")
+    if other or all(_MAYBE_THOUSANDS.fullmatch(number) for number in with_comma):
+        doubt = f"and '{other}'" if other else ", where a comma may part thousands"
         raise DataError(
-            f"{path} has numbers like '{with_comma[0]}'{beside}", then="write every decimal sign as a point"
+            f"{path} has in column '{column}' numbers like '{with_comma[0]}'{' ' if other else ''}{doubt}",
+            then="write every decimal sign as a point",
         )
     return Dialect(separators[0], ",")
 
 
-def _rows(path: Path, separator: str) -> Iterator[list[str]]:
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        yield from itertools.islice(csv.reader(file, delimiter=separator), 1, _LOOKED_AT)
+def _rows(path: Path, separator: str) -> list[list[str]]:
+    """The first rows, header included, up to one that is no CSV."""
+    rows: list[list[str]] = []
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file, contextlib.suppress(csv.Error):
+        rows.extend(itertools.islice(csv.reader(file, delimiter=separator), _LOOKED_AT))
+    return rows
 
 
-def time_field(column: str) -> str:
-    """The field for a column of times by the unit at the end of its name: ``wall_ms`` for ``join_ms``."""
-    return _SUFFIXES.get(_last_word(column), "wall_s")
+def time_column(columns: str | None) -> str:
+    """The column that a map ``FIELD=COLUMN,…`` names for the time; empty where it names none."""
+    pairs = [[part.strip() for part in word.partition("=")[::2]] for word in (columns or "").split(",")]
+    return next((column for field, column in pairs if field in TIMES), "")
 
 
-def _last_word(column: str) -> str:
-    return re.split(r"[_ (]", column.lower().rstrip(")"))[-1]
+def _words(column: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(column)]
+
+
+def time_field(column: str) -> str | None:
+    """The field for a column of times by the unit in its name: ``wall_ms`` for ``join_ms``.
+
+    ``wall_s`` where it names none; None where ``refuse_other_than_times`` refuses every field for it.
+    """
+    units = [_UNITS[word] for word in _words(column) if word in _UNITS]
+    return None if is_rate(column) else (units[-1] or None) if units else "wall_s"
 
 
 def is_rate(column: str) -> bool:
     """Whether a column's name is that of a rate, of which more is better."""
-    return bool(_RATE.search(column))
+    words = _words(column)
+    per_time = any(what in _PER_SECOND and _UNITS.get(unit) for what, unit in itertools.pairwise(words))
+    is_time = bool(words) and bool(_UNITS.get(words[-1]))  # bandwidth_test_s
+    return per_time or bool(_SLASH.search(column)) or (bool(_RATES & set(words)) and not is_time)
 
 
 def refuse_other_than_times(field: str, column: str) -> None:
@@ -94,20 +135,20 @@ def refuse_other_than_times(field: str, column: str) -> None:
     mapped = f"--columns {field}={column}: by its name the column"
     if is_rate(column):
         raise UsageError(f"{mapped} holds a rate, of which more is better", then="add a column of seconds")
-    if _last_word(column) in _OTHER_UNITS:
-        raise UsageError(f"{mapped} is in {_last_word(column)}", then="add a column of seconds")
-    if field == "wall_s" and (right := time_field(column)) != field:
-        raise UsageError(f"{mapped} isn't in seconds", then=f"write {right}={column}")
+    units = [word for word in _words(column) if word in _UNITS]
+    if units and not _UNITS[units[-1]]:
+        raise UsageError(f"{mapped} is in {units[-1]}", then="add a column of seconds")
+    if units and _UNITS[units[-1]] != field:
+        raise UsageError(f"{mapped} is in {units[-1]}", then=f"write {_UNITS[units[-1]]}={column}")
 
 
 _NAMES: dict[str, pl.DataType] = dict.fromkeys(("workload", "variant", "run", "job"), pl.String())
 """Columns of a CSV that are names whatever they look like: as numbers, versions 1.1 and 1.10 would be one."""
 
-_Kind = tuple[Callable[[Path], pl.DataFrame], str]
+_Kind = tuple[Callable[[Path, Dialect], pl.DataFrame], str]
 
 
-def _read_csv(path: Path) -> pl.DataFrame:
-    dialect = find_dialect(path)
+def _read_csv(path: Path, dialect: Dialect) -> pl.DataFrame:
     frame = pl.read_csv(
         path,
         separator=dialect.separator,
@@ -121,20 +162,21 @@ def _read_csv(path: Path) -> pl.DataFrame:
 _CSV: _Kind = (_read_csv, "it should be UTF-8, one header line, fields separated by commas, semicolons or tabs")
 # All lines tell the columns: a warm-up that is first marked in line 101 is one too.
 _JSON_LINES: _Kind = (
-    lambda path: pl.read_ndjson(path, infer_schema_length=None),
+    lambda path, _: pl.read_ndjson(path, infer_schema_length=None),
     "it should be UTF-8 without a byte-order mark, one whole JSON object per line, no NaN",
 )
 READERS: dict[str, _Kind] = {
     ".csv": _CSV,
+    ".tsv": _CSV,
     ".jsonl": _JSON_LINES,
     ".ndjson": _JSON_LINES,
-    ".parquet": (pl.read_parquet, "write it again"),
+    ".parquet": (lambda path, _: pl.read_parquet(path), "write it again"),
 }
 _SECOND = "_duplicated_0"
 """The suffix that polars appends to a name that is in a CSV's header twice."""
 
 
-def read_table(path: Path) -> tuple[pl.DataFrame, str]:
+def read_table(path: Path, columns: str | None = None) -> tuple[pl.DataFrame, str]:
     """The table, and how its CSV was read where that isn't plain.
 
     Raises:
@@ -146,14 +188,15 @@ def read_table(path: Path) -> tuple[pl.DataFrame, str]:
     read, then = READERS[path.suffix.lower()]
     try:
         with path.open("rb"):  # Python's error has a cause by itself; that of polars names the file once more
-            frame = read(path)
+            dialect = find_dialect(path, time_column(columns)) if read is _read_csv else Dialect()
+            frame = read(path, dialect)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from None
     except pl.exceptions.PolarsError as error:
         raise DataError(f"{path} can't be read: {str(error).splitlines()[0]}", then=then) from None
     if twice := [name for name in frame.columns if name.endswith(_SECOND)]:
         raise DataError(f"{path} has column '{twice[0].removesuffix(_SECOND)}' twice", then="remove one")
-    return frame, find_dialect(path).note if read is _read_csv else ""
+    return frame, dialect.note
 
 
 FIELDS = (*(column.name for column in COLUMNS if column.compare), "status")
@@ -178,9 +221,8 @@ def as_samples(frame: pl.DataFrame, path: Path, columns: str | None) -> pl.DataF
         named[time] = time
     fields = frame.select(pl.col(column).alias(field) for field, column in named.items())
     frame = frame.drop({*named, *named.values()}, strict=False).hstack(fields)
-    for time in TIMES.keys() & named.keys() - {"wall_s"}:
-        seconds = pl.col(time).cast(pl.Float64, strict=False) * TIMES[time]
-        frame = frame.with_columns(wall_s=seconds).drop(time)
+    for time in TIMES.keys() & named.keys():
+        frame = _in_seconds(frame, time, named[time])
     missing = [name for name in _NEEDED if name not in frame.columns]
     if frame.width == 1:  # parted by something else; what reads the samples says so
         return frame
@@ -195,6 +237,23 @@ def as_samples(frame: pl.DataFrame, path: Path, columns: str | None) -> pl.DataF
         row = pl.int_range(1, pl.len() + 1).cast(pl.String)
         given |= {"run": pl.concat_str(pl.lit("row "), row), "rep": pl.lit(0)}
     return frame.with_columns(**{name: value for name, value in given.items() if name not in frame.columns})
+
+
+def _in_seconds(frame: pl.DataFrame, field: str, column: str) -> pl.DataFrame:
+    """The table with ``wall_s`` in place of ``field``."""
+    if frame.schema[field].is_temporal():
+        raise DataError(f"column '{column}' holds {frame.schema[field]}", then="give plain numbers")
+    if field == "wall_s":
+        return frame
+    seconds = frame[field].cast(pl.Float64, strict=False) * TIMES[field]
+    unreadable = seconds.is_null() & frame[field].is_not_null()
+    if unreadable.any():
+        row = int(unreadable.arg_true()[0])
+        raise DataError(
+            f"column '{column}' reads '{frame[field][row]}' in row {row + 1} below the header",
+            then="give plain numbers",
+        )
+    return frame.with_columns(wall_s=seconds).drop(field)
 
 
 def _map(columns: str | None, frame: pl.DataFrame) -> dict[str, str]:
@@ -224,14 +283,13 @@ def _way(frame: pl.DataFrame, missing: list[str]) -> str:
     kinds = {
         "variant": [name for name, kind in frame.schema.items() if kind == pl.String and name not in FIELDS],
         "wall_s": [
-            name
-            for name, kind in frame.schema.items()
-            if kind.is_numeric() and name not in FIELDS and not is_rate(name)
+            name for name, kind in frame.schema.items() if kind.is_numeric() and name not in FIELDS and time_field(name)
         ],
     }
     named = []
     for field in (field for field in kinds if field in missing):
         column = kinds[field][0] if len(kinds[field]) == 1 else "COLUMN"
-        named.append(f"{time_field(column) if field == 'wall_s' else field}={column}")
+        unit = time_field(column) if len(kinds[field]) == 1 and field == "wall_s" else field
+        named.append(f"{unit}={column}")
     block = "; and add a column block, a whole number: rows of one block were measured side by side"
     return f"name yours: --columns {','.join(named)}{block if 'block' in missing else ''}"

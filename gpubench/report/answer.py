@@ -14,7 +14,7 @@ _FOUND = (("broken", "broken"), ("regression", "slower"), ("improvement", "faste
 def answer(verdicts: Sequence[Verdict], settings: VerdictSettings) -> list[str]:
     """One sentence per candidate, e.g. ``1.19.0 is slower than 1.17.0 in 1 of 5 comparisons: merge +12.3 %.``
 
-    Of many candidates one sentence: ``3 of 36 comparisons with 1.12.1 are slower: 1.14.0 in merge +2.8 %, …``.
+    Of many candidates one sentence: ``Of 36 comparisons with 1.12.1: 3 slower: 1.14.0 in merge +2.8 %, …``.
     """
     cell_names = labels.cell_names([verdict.key for verdict in verdicts])
     names = dict(zip(map(id, verdicts), cell_names, strict=True))

@@ -399,7 +399,7 @@ def _row(one: VersionDifference, low: float, high: float) -> dict[str, Any]:
         "effect": inside(one.effect),
         "low": inside(one.low),
         "high": inside(one.high),
-        "said": f"{labels.percent(one.effect)} [{100 * one.low:+.1f}, {100 * one.high:+.1f}]",
+        "said": f"{labels.percent(one.effect)} {labels.between(one.low, one.high) if one.dates > 1 else ''}".rstrip(),
         "beyond": labels.percent(one.effect) if beyond else "",
         "dates": one.dates,
     }

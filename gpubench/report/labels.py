@@ -22,7 +22,6 @@ Key = Mapping[str, object]
 
 WIDE = 999
 _FIVE_DIGITS = 9_999.5
-_MOST_DIGITS = 3
 
 
 def percent(ratio: float) -> str:
@@ -56,8 +55,8 @@ def between(least: float | None, most: float | None) -> str:
 def _bound(percent: float, digits: int) -> str:
     if percent > WIDE:
         return f">+{WIDE}"
-    while percent and not round(percent, digits) and digits < _MOST_DIGITS:
-        digits += 1
+    if percent and not round(percent, digits):
+        return f"{percent:+.1g}"
     return f"{percent:+z.{digits}f}"
 
 

@@ -11,7 +11,7 @@ from gpubench.render.environment import words
 from gpubench.report import labels
 from gpubench.report.inputs import ReportInputs
 from gpubench.stats.verdict import Verdict
-from gpubench.store.accounting import missing_runs, over_budget
+from gpubench.store.accounting import RunOutcome, missing_runs, over_budget
 
 _OPEN = "More blocks would not decide what is inconclusive: the reason stands beside each verdict."
 _MOST_BLOCKS = 100
@@ -28,8 +28,10 @@ class NextStep:
 
 def next_steps(inputs: ReportInputs) -> list[NextStep]:
     """The commands, the most important one first."""
-    blocks = list(_not_begun(inputs)) or _more_blocks(inputs)  # further ones only after those that were planned
-    return [*_repair(inputs), *blocks, *_causes(inputs)] or [
+    missing = missing_runs(inputs.plan, inputs.outcomes)
+    late = [outcome for outcome in inputs.outcomes if over_budget(outcome)]
+    further = [] if late else _more_blocks(inputs)  # only after those that were planned
+    return [*_rest(inputs, missing, late), *further, *_causes(inputs)] or [
         NextStep("", _OPEN if _undecided(inputs.verdicts) else "Nothing has to be run: every comparison is decided.")
     ]
 
@@ -50,22 +52,15 @@ def _block_s(inputs: ReportInputs) -> float:
     return statistics.median(seconds) if seconds else inputs.plan.time.block_s
 
 
-def _repair(inputs: ReportInputs) -> Iterator[NextStep]:
-    missing = missing_runs(inputs.plan, inputs.outcomes)
-    if missing:
-        blocks = len({one.block.block for one in missing})
-        price = format_seconds(blocks * _block_s(inputs))
-        count = f"{len(missing)} run{'s are' if len(missing) > 1 else ' is'} missing"
-        yield NextStep(_typed(inputs, "bench", "--campaign"), f"{count}: about {price}")
-
-
-def _not_begun(inputs: ReportInputs) -> Iterator[NextStep]:
-    blocks = len({outcome.block.block for outcome in inputs.outcomes if over_budget(outcome)})
-    if blocks:
-        price = format_seconds(blocks * _block_s(inputs))
-        were = f"{counted(blocks, 'block')} {'were' if blocks > 1 else 'was'}"
-        why = f"{were} not begun, because the budget left no time: about {price}"
-        yield NextStep(_typed(inputs, "bench", "--campaign"), why)
+def _rest(inputs: ReportInputs, missing: Sequence[RunOutcome], late: Sequence[RunOutcome]) -> Iterator[NextStep]:
+    """What was planned and didn't run: one command for both."""
+    why = [f"{counted(len(missing), 'run')} {'are' if len(missing) > 1 else 'is'} missing"] if missing else []
+    if blocks := len({outcome.block.block for outcome in late}):
+        were = "were" if blocks > 1 else "was"
+        why.append(f"{counted(blocks, 'block')} {were} not begun, because the budget left no time")
+    if why:
+        price = format_seconds(len({outcome.block.block for outcome in (*missing, *late)}) * _block_s(inputs))
+        yield NextStep(_typed(inputs, "bench", "--campaign"), f"{'; '.join(why)}: about {price}")
 
 
 def _more_blocks(inputs: ReportInputs) -> Iterator[NextStep]:

@@ -118,7 +118,7 @@ def require_columns(frame: pl.DataFrame, by: Sequence[str]) -> None:
         header = shortened("".join(letter if letter.isprintable() else "?" for letter in ",".join(frame.columns)), 60)
         raise DataError(
             f"the table has none of the columns {', '.join(_REQUIRED)}; its header reads '{header}'",
-            then="one header line, names spelled as these, fields separated by commas, UTF-8",
+            then="one header line, names spelled as these, fields separated by commas, semicolons or tabs, UTF-8",
         )
     if "block" not in frame.columns:
         raise DataError(

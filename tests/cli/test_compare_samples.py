@@ -16,6 +16,7 @@ import typer
 from gpubench.cli.results.options import CompareOptions
 from gpubench.cli.results.show import compare as compare_targets
 from gpubench.errors import DataError, UsageError
+from gpubench.merge.table_files import TIMES, Dialect, find_dialect, refuse_other_than_times, time_field
 from gpubench.report import labels
 from tests.in_process import invoked as run
 
@@ -280,8 +281,8 @@ def test_semicolons_tabs_and_decimal_commas_are_read_and_said(tmp_path: Path, se
 @pytest.mark.parametrize(
     ("cells", "reason"),
     [
-        (["1,5", "2.5"], "numbers like '1,5' beside '2.5'"),
-        (["1,500", "2,500"], "numbers like '1,500', which may part thousands"),
+        (["1,5", "2.5"], "numbers like '1,5' and '2.5'"),
+        (["1,500", "2,500"], "numbers like '1,500', where a comma may part thousands"),
     ],
 )
 def test_a_comma_that_may_mean_two_things_is_refused(tmp_path: Path, cells: list[str], reason: str) -> None:
@@ -290,6 +291,50 @@ def test_a_comma_that_may_mean_two_things_is_refused(tmp_path: Path, cells: list
     error = run("compare", path).exception
     assert reason in str(error)
     assert "write every decimal sign as a point" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "dialect"),
+    [
+        ("variant;wall_s", ["1.10;0,511", "1.9;0,498"], Dialect(";", ",")),
+        ("gpus;wall_s", ["0,1;0.5", "0,1;0.6"], Dialect(";")),
+        ('wall_s;"size, MB"', ["0,5;1", "5,12E-01;2"], Dialect(";", ",")),
+        ("took\tvariant", ["1,5\ta"], Dialect("\t")),  # nobody said which column is the time
+        ("wall_s,a;b", ["1.5,x;y"], Dialect()),
+        ("wall_s;note", ['0,5;"' + "x" * 200_000 + '"'], Dialect(";")),  # no row that can be read
+    ],
+)
+def test_the_column_of_times_tells_the_decimal_sign(
+    tmp_path: Path, header: str, cells: list[str], dialect: Dialect
+) -> None:
+    (tmp_path / "mine.csv").write_text("\n".join([header, *cells, ""]))
+    assert find_dialect(tmp_path / "mine.csv") == dialect
+
+
+def test_a_tsv_is_a_table(tmp_path: Path) -> None:
+    (tmp_path / "mine.tsv").write_text(table().write_csv(separator="\t"))
+    assert "| regression" in run("compare", tmp_path / "mine.tsv").stdout
+
+
+@pytest.mark.parametrize(
+    ("column", "field"),
+    [
+        *((name, "wall_ms") for name in ("time [ms]", "time.ms", "time-ms", "timeMs", "ms_mean", "join_msec")),
+        *((name, "wall_us") for name in ("time_usec", "time (µs)", "micros")),
+        *(
+            (name, "wall_s")
+            for name in ("took", "seconds", "time_s", "status", "bus", "comb_s", "bandwidth_test_s", "min")
+        ),
+        *((name, None) for name in ("time_h", "nanos", "time_mins", "gflops", "iops", "items/second", "GB/s (avg)")),
+        *((name, None) for name in ("items_per_second", "throughput_mean", "GB_s", "speedup", "rate")),
+    ],
+)
+def test_a_name_tells_the_unit_or_a_rate(column: str, field: str | None) -> None:
+    assert time_field(column) == field
+    for other in TIMES:
+        if other != field and (field != "wall_s" or column.endswith(("_s", "seconds"))):
+            with pytest.raises(UsageError):
+                refuse_other_than_times(other, column)
 
 
 @pytest.mark.parametrize(("field", "factor"), [("wall_ms", 1e3), ("wall_us", 1e6)])
@@ -307,7 +352,7 @@ def test_times_in_other_units_are_known_by_name_and_by_map(tmp_path: Path, field
 @pytest.mark.parametrize(
     ("columns", "reason"),
     [
-        ("wall_s=join_ms", "isn't in seconds; write wall_ms=join_ms"),
+        ("wall_s=join_ms", "is in ms; write wall_ms=join_ms"),
         ("wall_s=join_ns", "is in ns; add a column of seconds"),
         ("wall_s=throughput", "holds a rate, of which more is better; add a column of seconds"),
         ("wall_s=took,wall_ms=join_ms", "several columns of times"),
@@ -322,3 +367,14 @@ def test_a_map_that_would_turn_the_direction_or_the_unit_is_refused(tmp_path: Pa
 def test_the_advice_for_a_column_of_milliseconds_names_its_unit(tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text("build,join_ms,block\na,1.5,1\nb,1.6,1\n")
     assert "--columns variant=build,wall_ms=join_ms" in str(run("compare", tmp_path / "mine.csv").exception)
+
+
+def test_a_time_that_is_no_number_is_named_with_its_row_and_a_duration_is_refused(tmp_path: Path) -> None:
+    frame = table().with_columns(wall_ms=pl.col("wall_s").cast(pl.String)).drop("wall_s")
+    frame[4, "wall_ms"] = "n/a"
+    frame.write_csv(tmp_path / "mine.csv")
+    assert "column 'wall_ms' reads 'n/a' in row 5 below the header" in str(
+        run("compare", tmp_path / "mine.csv").exception
+    )
+    table().with_columns(pl.duration(seconds=1).alias("wall_s")).write_parquet(tmp_path / "mine.parquet")
+    assert "column 'wall_s' holds Duration" in str(run("compare", tmp_path / "mine.parquet").exception)

@@ -63,4 +63,4 @@ def test_cells_that_are_not_compared_are_named_and_sizes_stand_in_the_order_of_n
     done = gpubench("compare", "mine", "--baseline", "1.9.0")
     sizes = [line.split("|")[0].strip() for line in done.stdout.splitlines() if " vs " in line and "|" in line]
     assert sizes == ["mine n=1", "mine n=16", "mine n=128"]
-    assert "note: 1 cell without 1.9.0, or with nothing beside it, is not compared: mine" in done.stdout
+    assert "note: 1 cell without 1.9.0, or with nothing beside it, is not compared: mine n=256\n" in done.stdout

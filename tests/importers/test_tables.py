@@ -200,3 +200,43 @@ def test_a_version_is_the_variant_and_a_time_has_a_day_where_nothing_else_says_t
     text = "wall_s,ucx_version,started_at\n1.5,1.19.0,2026-11-07T23:30:00-08:00\n"
     row = imported(tmp_path, text, None).table.row(0, named=True)
     assert (row["variant"], row["date"]) == ("1.19.0", dt.date(2026, 11, 8))
+
+
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [
+        ("date", "03/01/2024"),
+        ("started_at", "2024-01-02T10:00:00"),
+        ("nodes", "n001"),
+        ("warmup", "no"),
+        ("answer", "42"),
+    ],
+)
+def test_a_column_that_is_only_called_as_ours_and_holds_something_else_costs_no_row(
+    tmp_path: Path, name: str, cell: str
+) -> None:
+    found = imported(tmp_path, f"t,build,{name}\n1.5,a,{cell}\n", "wall_s=t,variant=build")
+    assert (found.table.height, found.note["refused"]) == (1, [])
+    assert json.loads(found.table["extra"][0])[name] == cell
+
+
+def test_a_label_beats_a_column_that_is_called_variant(tmp_path: Path) -> None:
+    (tmp_path / "lab.csv").write_text("t,variant\n1.5,tcp\n")
+    given = Given(columns="wall_s=t")
+    found = import_files("table", FORMATS["table"], [Path(f"old={tmp_path / 'lab.csv'}")], tmp_path / "out", given)
+    assert found.table["variant"].to_list() == ["old"]
+
+
+def test_a_file_whose_numbers_are_in_doubt_is_refused_and_the_others_are_read(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("wall_s,variant\n1.5,a\n")
+    (tmp_path / "in" / "b.csv").write_text("wall_s;variant\n1,500;a\n")
+    found = import_files("table", FORMATS["table"], [tmp_path / "in"], tmp_path / "out", Given())
+    assert found.table["wall_s"].to_list() == [1.5]
+    assert [refusal["file"] for refusal in found.note["refused"]] == ["b.csv"]
+
+
+def test_with_decimal_commas_exponents_are_numbers_and_names_stay_as_they_are(tmp_path: Path) -> None:
+    table = imported(tmp_path, "wall_s;variant\n5,12E-01;1,2\n0,5;1,2\n", None).table
+    assert sorted(table["wall_s"]) == [0.5, 0.512]
+    assert set(table["variant"]) == {"1,2"}

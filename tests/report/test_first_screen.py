@@ -110,8 +110,13 @@ def test_missing_runs_come_first_and_a_decided_campaign_needs_none(tmp_path: Pat
     outcomes[0] = dataclasses.replace(outcomes[0], status="lost", record=None)
     outcomes[1] = dataclasses.replace(outcomes[1], reason="a node can't be used", record=None)
     first, *_ = next_steps(dataclasses.replace(story, outcomes=outcomes))
-    block_s = len(story.plan.places) * story.plan.time.block_s  # as planned: skipped runs don't say how long one takes
-    assert first.why == f"2 runs are missing: about {format_seconds(block_s)}"
+    blocks = len({one.block.block for one in outcomes})
+    price = format_seconds(blocks * story.plan.time.block_s)  # as planned: skipped runs don't say how long one takes
+    late = f"{blocks} blocks were not begun, because the budget left no time"
+    assert first.why == f"2 runs are missing; {late}: about {price}"
+    only = [dataclasses.replace(one, status="ok") for one in outcomes[2:]]
+    (first, *_) = next_steps(dataclasses.replace(story, outcomes=[*outcomes[:2], *only]))
+    assert first.why.startswith("2 runs are missing: about ")
     calm = [one for one in story.verdicts if one.verdict == "equivalent"]
     (step,) = next_steps(dataclasses.replace(story, verdicts=calm))
     assert (step.command, step.why) == ("", "Nothing has to be run: every comparison is decided.")
@@ -141,6 +146,11 @@ def test_blocks_that_a_budget_left_out_cost_what_those_that_ran_cost_and_come_be
             times += [dt.datetime.fromisoformat(at) for at in (outcome.record.started_at, outcome.record.ended_at)]
     block_s = statistics.median((max(times) - min(times)).total_seconds() for times in spans.values())
     price = format_seconds(len(late) * block_s)
+    lost = dataclasses.replace(outcomes[0], status="lost", record=None)
+    both, *_ = next_steps(dataclasses.replace(cut, outcomes=[lost, *outcomes[1:]]))
+    total_price = format_seconds((len(late) + 1) * block_s)
+    reasons = f"1 run is missing; {len(late)} blocks were not begun, because the budget left no time"
+    assert both == dataclasses.replace(first, why=f"{reasons}: about {total_price}")
     assert first.why == f"{len(late)} blocks were not begun, because the budget left no time: about {price}"
     assert not any("--blocks" in step.command for step in others)
     total = len({outcome.block.block for outcome in story.outcomes})
@@ -153,6 +163,7 @@ def test_blocks_that_a_budget_left_out_cost_what_those_that_ran_cost_and_come_be
         ((0.39, 1.17), "[+39, +117]"),
         ((0.0004, 1.17), "[+0.04, +117]"),
         ((-0.002, 0.3), "[-0.2, +30]"),
+        ((-4e-6, 0.3), "[-0.0004, +30]"),
         ((0.0, 0.3), "[+0, +30]"),
         ((-0.3, 12.0), "[-30, >+999]"),
     ],

@@ -78,7 +78,12 @@ class ImportResults(OneSide):
         """What pairs by date can show and what they can't, and what isn't compared."""
         table = self.found.table
         if verdicts and (alone := pairing.uncompared(table, verdicts[0].baseline)):
-            names = labels.cell_names([dict(key) for key in alone])
+            keys = list(dict.fromkeys(pairing.cell_of(row) for row in table.iter_rows(named=True)))
+            names = [
+                name
+                for key, name in zip(keys, labels.cell_names([dict(key) for key in keys]), strict=True)
+                if key in alone
+            ]
             yield (
                 f"{counted(len(alone), 'cell')} without {verdicts[0].baseline}, or with nothing beside it, "
                 f"{'are' if len(alone) > 1 else 'is'} not compared: {labels.listed(names)}"

@@ -299,7 +299,7 @@ class TableResults(ResultSet):
     def answer(self, question: Question) -> VerdictAnswer:
         """Of every cell of the table."""
         settings = question.settings()
-        table, note = read_table(self.place)
+        table, note = read_table(self.place, self.columns)
         if note:
             warn(f"{self.place}: {note}")
         frame = as_samples(table, self.place, self.columns)
