@@ -81,8 +81,8 @@ def _columns_page() -> Iterator[str]:
         "A table of your own for [`gpubench compare`](ci.md#judge-your-own-timings) needs `variant`, `block` and a "
         "time (`wall_s`, `wall_ms` or `wall_us`). The other columns marked *needed* have a default: one workload, one "
         "node, a run for each row. Those marked *taken* are used if they are there, and so is `status` (`ok`, "
-        "`failed`, `skipped`, `lost`). Other columns can tell cells apart (`--by`), if they aren't called as a figure of a "
-        "verdict.\n\n"
+        "`failed`, `skipped`, `lost`). Other columns can tell cells apart (`--by`), if they aren't called as a figure "
+        "of a verdict.\n\n"
     )
     yield "| column | type | fact of | meaning | unit | `compare` |\n|---|---|---|---|---|---|\n"
     for column in COLUMNS:
