@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from gpubench.errors import UsageError
-from gpubench.model.parameters import sizes_spelled
+from gpubench.model.parameters import plain_value, sizes_spelled
 from gpubench.model.suite import Suite
 from gpubench.workloads.catalogue import CATALOGUE
 
@@ -91,3 +91,9 @@ def test_parameters_are_spelled_as_a_person_writes_them_and_plainly_where_nobody
     params = {"size": 10_000_000, "round_trips": 5}
     assert sizes_spelled(CATALOGUE["message"], params) == "size = 10MB, round_trips = 5"
     assert sizes_spelled(None, {"depth": 3}) == "depth = 3"
+
+
+def test_a_count_is_refused_above_what_json_and_floats_hold_exactly() -> None:
+    assert plain_value(CATALOGUE["tasks"], "count", 2**53) == 2**53
+    with pytest.raises(ValueError, match=r"^tasks\.count = 9007199254740993: "):
+        plain_value(CATALOGUE["tasks"], "count", 2**53 + 1)
