@@ -17,7 +17,7 @@ RUN, WORKLOAD, SAMPLE, IMPORT = "run", "workload of a run", "sample", "import"
 """What a column is a fact of. A line of ``samples.jsonl`` has those of a sample, an import alone those of an import."""
 
 NEEDED, TAKEN = "needed", "taken"
-"""Whether a table that is given to ``compare`` must have the column, or may."""
+"""What ``compare`` does with a column of a table: it needs it, for some with a default, or it uses it where it is."""
 
 Sample = Dict[str, Any]
 """A timed repetition by column, with ``workload``, ``backend`` and ``params_id``, which say what was repeated."""
@@ -66,9 +66,8 @@ class Column:
     @property
     def range(self) -> Tuple[Optional[float], Optional[float]]:
         """Least value, and what every value is below; None: no bound."""
-        return self.least if self.least is not None else 0 if self.type in MOST else None, MOST.get(
-            self.type, self.most
-        )
+        least = 0 if self.type in MOST and self.least is None else self.least
+        return least, MOST.get(self.type, self.most)
 
 
 _PYTHON: Dict[str, Any] = {COUNT: int, WHOLE: int, NUMBER: (int, float), FLAG: bool}
