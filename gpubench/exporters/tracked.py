@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import MissingToolError
-from gpubench.merge.family import Cell
 from gpubench.model.plan import Plan
 from gpubench.model.secrets import without_login
 from gpubench.spec import RunRecord
 from gpubench.spec.plain import content_id
+from gpubench.stats.data import CellRun
 from gpubench.stats.verdict import Verdict
+from gpubench.store.accounting import RunOutcome
 
 CAMPAIGN, RUN, CONTENT = "gpubench.campaign", "gpubench.run", "gpubench.content"
 """Tags by which an export is known again; CONTENT is set last, so that a torn export is seen to be one."""
@@ -49,7 +50,7 @@ def campaign(
     plan: Plan,
     verdicts: Sequence[Verdict],
     names: Sequence[str],
-    cells: Sequence[Cell],
+    outcomes: Sequence[RunOutcome],
     artifacts: Sequence[tuple[Path, str]],
 ) -> Tracked:
     """The run that holds the others: what was planned, what came out.
@@ -57,7 +58,7 @@ def campaign(
     Args:
         verdicts: with ``names`` of their cells.
         names: short ones that tell the cells apart.
-        cells: all of its cells; it ended with the last run.
+        outcomes: of all its runs; it ended with the last.
     """
     at = _ms(plan.created_at)
     metrics = [
@@ -74,27 +75,30 @@ def campaign(
         "margin": f"{plan.margin:g}",
         "seed": str(plan.seed),
     }
-    ends = [_ms(cell.outcome.record.ended_at) for cell in cells if cell.outcome.record]
+    ends = [_ms(outcome.record.ended_at) for outcome in outcomes if outcome.record]
     return Tracked(plan.campaign, tags, params, metrics, at, max(ends, default=at), artifacts=artifacts)
 
 
-def runs(plan: Plan, cells: Sequence[Cell], names: Mapping[str, str]) -> Iterator[Tracked]:
+def runs(
+    plan: Plan, outcomes: Iterable[RunOutcome], cells: Iterable[CellRun], names: Mapping[str, str]
+) -> Iterator[Tracked]:
     """A run per run that has a record: its samples as steps, the figures of its last batches by parsl-perf's names.
 
     Args:
+        cells: of all runs.
         names: of the workloads, by ``params_id``.
     """
-    by_run: dict[str, list[Cell]] = {}
+    by_run: dict[str, list[CellRun]] = {}
     for cell in cells:
-        by_run.setdefault(cell.outcome.run.run, []).append(cell)
-    for group in by_run.values():
-        outcome, record = group[0].outcome, group[0].outcome.record
+        by_run.setdefault(cell.run, []).append(cell)
+    for outcome in outcomes:
+        record = outcome.record
         if record is None:
             continue
         started, ended = _ms(record.started_at), _ms(record.ended_at)
         metrics = [
-            (f"{names[cell.workload.params_id]}/wall_s", seconds, started, step)
-            for cell in group
+            (f"{names[dict(cell.key)['params_id']]}/wall_s", seconds, started, step)
+            for cell in by_run.get(outcome.run.run, [])
             for step, seconds in enumerate(cell.wall_s)
         ]
         yield Tracked(

@@ -17,7 +17,7 @@ from gpubench.images.manifests import differences
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.spec import PROCESS_DEFAULTS
 from gpubench.spec.waiting import crowded_hosts
-from gpubench.stats.data import ComparisonInput
+from gpubench.stats.data import BlockId, ComparisonInput
 
 UNSET, ABSENT = "unset", "absent"
 MOST_HOSTS = 8
@@ -311,7 +311,7 @@ def find_changes(
 
 def _values(field: str, comparisons: Iterable[ComparisonInput], seen: Mapping[str, Facts], plan: Plan) -> list[str]:
     words: dict[str, set[str]] = {one.label: set() for one in plan.variants}
-    for variant, run in {(run.variant, run.run) for one in comparisons for run in one.runs if run.wall_s}:
+    for variant, run in {(run.variant, run.run) for one in comparisons for run in one.runs if run.times}:
         if run in seen and seen[run].knows(field):
             words[variant].add(seen[run].words(field))
     return [" or ".join(sorted(words[one.label])) or "not recorded" for one in plan.variants]
@@ -358,10 +358,10 @@ def _crowded(protocol: str, asked: bytes) -> bool:
 
 
 def _complete_pairs(one: ComparisonInput) -> list[tuple[str, str]]:
-    sides: dict[str, dict[int, str]] = {one.baseline: {}, one.candidate: {}}
+    sides: dict[str, dict[BlockId, str]] = {one.baseline: {}, one.candidate: {}}
     for run in one.runs:
-        if run.wall_s and run.variant in sides:
-            sides[run.variant][run.block] = run.run
+        if run.times and run.variant in sides and (block := run.block_id) is not None:
+            sides[run.variant][block] = run.run
     before, after = sides.values()
     return [(before[block], after[block]) for block in sorted(before.keys() & after.keys())]
 

@@ -1,14 +1,30 @@
 """The answer in a sentence, from the verdicts that the page's table shows."""
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 
 from gpubench.report import labels
+from gpubench.report.inputs import Seconds
+from gpubench.report.sections import Section
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict
+from gpubench.store.accounting import Accounting
 
 _MOST_SENTENCES = 2
 """Candidates that have a sentence each."""
 _FOUND = (("broken", "broken"), ("regression", "slower"), ("improvement", "faster"))
+
+
+@dataclasses.dataclass(frozen=True)
+class VerdictAnswer:
+    """Verdicts, both sides of each in seconds, and the notes on them; ``document`` is all of it as Markdown."""
+
+    verdicts: Sequence[Verdict]
+    settings: VerdictSettings
+    section: Section
+    seconds: Sequence[Seconds] = ()
+    accounting: Accounting | None = None
+    document: Callable[[], str] | None = None
 
 
 def answer(verdicts: Sequence[Verdict], settings: VerdictSettings) -> list[str]:

@@ -7,12 +7,11 @@ import dataclasses
 import datetime as dt
 from collections.abc import Sequence
 
-from gpubench.merge.curves import ScalingCurve, curves
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.text import counted
 from gpubench.report import labels, links, provenance
 from gpubench.report.answer import answer
-from gpubench.report.inputs import ReportInputs
+from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.next_steps import next_steps
 from gpubench.report.page import Page, tiles
 from gpubench.report.plots import effect_plot, efficiency_plot
@@ -20,6 +19,7 @@ from gpubench.report.runs import run_counts, runs_section, samples_section
 from gpubench.report.scaling import is_scaled, scaling_section
 from gpubench.report.sections import Medium, RichText, Section, SectionPart, TextSpan, TextTable
 from gpubench.report.verdicts import verdict_section
+from gpubench.results.curves import Curve, curves
 from gpubench.spec.turns import INTERLEAVED, SEQUENTIAL
 from gpubench.spec.waiting import polls
 from gpubench.stats.verdict import share_percent
@@ -35,7 +35,7 @@ ENOUGH_FOR_STRAGGLERS = 30
 """Repetitions a run: with 6, a candidate with 5 % stragglers of twice the time is found in one campaign of ten."""
 
 
-def certainty(inputs: ReportInputs) -> str:
+def certainty(inputs: JudgedCampaign) -> str:
     """How sure the answer is, and by what rule."""
     family, alpha = len(inputs.verdicts), f"{100 * inputs.settings.alpha:g} %"
     together = f", over all {family} comparisons together" if family > 1 else ""
@@ -60,7 +60,7 @@ def certainty(inputs: ReportInputs) -> str:
     return rule
 
 
-def _rare_stragglers(inputs: ReportInputs) -> str:
+def _rare_stragglers(inputs: JudgedCampaign) -> str:
     """Which stragglers these samples can't show, and how to see more."""
     limits = [one.straggler_limit for one in inputs.verdicts if one.straggler_limit is not None]
     if not limits:
@@ -71,33 +71,33 @@ def _rare_stragglers(inputs: ReportInputs) -> str:
     return f"{text}; where they matter, run {ENOUGH_FOR_STRAGGLERS} repetitions or more." if few else f"{text}."
 
 
-def _equivalent(inputs: ReportInputs) -> str:
+def _equivalent(inputs: JudgedCampaign) -> str:
     level = 100 * (1 - 2 * inputs.settings.alpha)
     return f"the {level:g} % interval lies within ±{inputs.settings.margin.percent}"
 
 
-def about(inputs: ReportInputs) -> str:
+def about(inputs: JudgedCampaign) -> str:
     """One line: what was compared, where and when."""
     plan = inputs.plan
     compared = " and ".join(f"{others} against {baseline}" for baseline, others in _compared(inputs).items())
     return f"{compared} · suite {plan.suite} on {plan.site.name} · {_blocks(inputs)} · {moment(inputs.generated_at)}"
 
 
-def _blocks(inputs: ReportInputs) -> str:
+def _blocks(inputs: JudgedCampaign) -> str:
     """``12 blocks``, or ``3 of 12 blocks`` where others were not begun or lost."""
     planned = {outcome.block.block for outcome in inputs.outcomes}
     ran = {outcome.block.block for outcome in inputs.outcomes if outcome.status in ("ok", "failed")}
     return f"{len(ran)} of {counted(len(planned), 'block')}" if ran != planned else counted(len(planned), "block")
 
 
-def _compared(inputs: ReportInputs) -> dict[str, str]:
+def _compared(inputs: JudgedCampaign) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for one in inputs.verdicts:
         found.setdefault(one.baseline, []).append(one.candidate)
     return {baseline: ", ".join(dict.fromkeys(others)) for baseline, others in found.items()}
 
 
-def facts(inputs: ReportInputs) -> list[tuple[str, str]]:
+def facts(inputs: JudgedCampaign) -> list[tuple[str, str]]:
     """What was run, in a few words each."""
     plan = inputs.plan
     nodes = sorted({one.job.nodes for one in inputs.outcomes})
@@ -150,14 +150,14 @@ def _identity(plan: Plan, variant: PlannedVariant) -> tuple[object, ...]:
     return image, sorted({**plan.site.env, **variant.env}.items())
 
 
-def campaign_page(inputs: ReportInputs) -> Page:
+def campaign_page(inputs: JudgedCampaign) -> Page:
     """The page; its links to raw files are relative to the campaign's directory."""
     plan = inputs.plan
     names = labels.cell_names([one.key for one in inputs.verdicts])
     samples = samples_section(inputs, names)
     drawn, left_out = tiles(inputs, names)
     more = f"; {left_out} more workloads and sizes are in the table" if left_out else ""
-    measured = curves(plan, inputs.cells)
+    measured = curves(inputs.results, plan.summary)
     return Page(
         title=f"{' · '.join(one.label for one in plan.variants)} on {plan.site.name}",
         over=about(inputs),
@@ -195,7 +195,7 @@ def _page_only(section: Section) -> Section:
     return dataclasses.replace(section, medium=Medium.PAGE)
 
 
-def _verdicts(inputs: ReportInputs) -> Section:
+def _verdicts(inputs: JudgedCampaign) -> Section:
     section = verdict_section(
         inputs.plan.campaign,
         inputs.verdicts,
@@ -220,15 +220,16 @@ def _verdicts(inputs: ReportInputs) -> Section:
     return dataclasses.replace(section, parts=[*section.parts, sure])
 
 
-def _scaling(inputs: ReportInputs, measured: Sequence[ScalingCurve], anchors: list[str]) -> list[Section]:
+def _scaling(inputs: JudgedCampaign, measured: Sequence[Curve], anchors: list[str]) -> list[Section]:
     """The scaling of workloads with runs at two sizes or more."""
-    ids = {one.workload.params_id for one in measured}
-    scaled = {name for name in ids if is_scaled([one for one in measured if one.workload.params_id == name])}
-    shown = [one for one in measured if one.workload.params_id in scaled]
+    scaled = [
+        key for key in {curve.key for curve in measured} if is_scaled([one for one in measured if one.key == key])
+    ]
+    shown = [curve for curve in measured if curve.key in scaled]
     return [_page_only(scaling_section(inputs.plan.campaign, shown, anchors=anchors))] if shown else []
 
 
-def _first_cautions(inputs: ReportInputs) -> list[TextSpan]:
+def _first_cautions(inputs: JudgedCampaign) -> list[TextSpan]:
     """What differs besides the plan, for the first screen; of many lines the first."""
     lines = provenance.cautions(inputs.plan, inputs.changes, inputs.outcomes)
     if len(lines) > _MOST_CAUTIONS:
@@ -237,12 +238,12 @@ def _first_cautions(inputs: ReportInputs) -> list[TextSpan]:
     return [TextSpan(line, "note") for line in lines]
 
 
-def _facts(inputs: ReportInputs) -> Section:
+def _facts(inputs: JudgedCampaign) -> Section:
     table = TextTable(["campaign", ""], facts(inputs), "What was run", "facts")
     return Section([SectionPart(table=table)], title="The campaign", anchor="campaign", brief=inputs.plan.campaign)
 
 
-def _notes(inputs: ReportInputs) -> Section:
+def _notes(inputs: JudgedCampaign) -> Section:
     warnings = [
         *provenance.cautions(inputs.plan, inputs.changes, inputs.outcomes),
         *inputs.plan.notes,

@@ -21,13 +21,13 @@ import vl_convert
 from altair.utils import schemapi
 
 from gpubench.errors import DataError
-from gpubench.merge.curves import ScalingCurve
-from gpubench.merge.family import Cell
 from gpubench.merge.links import LinkTable
 from gpubench.model.text import all_visible
 from gpubench.report import condense, labels
 from gpubench.report.scaling import percent
 from gpubench.report.sections import Chart
+from gpubench.results.curves import Curve
+from gpubench.stats.data import CellRun
 from gpubench.stats.links import Outlier
 from gpubench.stats.scaling import SpeedupAtSize, TimeAtSize, speedups
 from gpubench.stats.verdict import Verdict
@@ -187,7 +187,7 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
 
 
 def samples(
-    cells: Sequence[Cell], variants: Sequence[str], title: str, *, means_only: bool, condensed: bool = False
+    cells: Sequence[CellRun], variants: Sequence[str], title: str, *, means_only: bool, condensed: bool = False
 ) -> dict[str, Any]:
     """Every timed sample of one workload in order of time: run after run, block after block; a bar marks a run's mean.
 
@@ -242,11 +242,10 @@ _SECONDS = "replace(format(datum.value, '~s'), /([^0-9.])?$/, ' $1') + 's'"
 _SIGNED = "(datum.value > 0 ? '+' : '') + format(datum.value, '~r')"
 
 
-def _run_row(number: int, cell: Cell, *, means_only: bool) -> dict[str, Any]:
+def _run_row(number: int, cell: CellRun, *, means_only: bool) -> dict[str, Any]:
     mean = statistics.fmean(cell.wall_s)
     shown = [mean] if means_only else cell.wall_s
-    outcome = cell.outcome
-    return _bar_row(number, outcome.run.variant, outcome.block.block, mean, shown, status=cell.status)
+    return _bar_row(number, cell.variant, cell.block or 0, mean, shown, status=cell.status)
 
 
 def _bar_row(
@@ -265,7 +264,7 @@ def _bar_row(
     }
 
 
-def _stretch_rows(ordered: Sequence[Cell], variants: Sequence[str]) -> list[dict[str, Any]]:
+def _stretch_rows(ordered: Sequence[CellRun], variants: Sequence[str]) -> list[dict[str, Any]]:
     found = [
         (name, variant, mean)
         for name, cells in condense.stretches(ordered, variants)
@@ -658,7 +657,7 @@ _CURVE_CLIP = 400.0
 """Percent: one very wide interval must not compress the others; its bounds are in the table."""
 
 
-def efficiency(curves: Sequence[ScalingCurve], variants: Sequence[str], title: str) -> dict[str, Any] | None:
+def efficiency(curves: Sequence[Curve], variants: Sequence[str], title: str) -> dict[str, Any] | None:
     """Efficiency in percent over worker threads: a line per variant in its interval's band, under the ideal line.
 
     ``curves`` are of one workload, one per variant. None if no variant has two sizes of cluster, or the work has no

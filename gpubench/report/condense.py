@@ -8,20 +8,20 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gpubench.merge.family import Cell
-from gpubench.report.inputs import ReportInputs
+from gpubench.report.inputs import JudgedCampaign
+from gpubench.stats.data import CellRun
 
 MOST_RUNS = 800
 """A run takes some 2 KB of a page of at most 3 MB."""
 _STRETCHES = 100
 
 
-def needed(inputs: ReportInputs) -> bool:
+def needed(inputs: JudgedCampaign) -> bool:
     """Whether the campaign has too many runs to list each."""
     return len(inputs.outcomes) > MOST_RUNS
 
 
-def sentence(inputs: ReportInputs) -> str:
+def sentence(inputs: JudgedCampaign) -> str:
     """The note about this for the reader; empty if every run is listed."""
     if not needed(inputs):
         return ""
@@ -32,22 +32,22 @@ def sentence(inputs: ReportInputs) -> str:
     )
 
 
-def stretches(cells: Sequence[Cell], variants: Sequence[str]) -> Iterator[tuple[str, dict[str, list[Cell]]]]:
+def stretches(cells: Sequence[CellRun], variants: Sequence[str]) -> Iterator[tuple[str, dict[str, list[CellRun]]]]:
     """At most a hundred stretches of blocks in the order of ``cells``: their name, and the cells of each variant."""
-    by_block: dict[int, list[Cell]] = {}
+    by_block: dict[int, list[CellRun]] = {}
     for cell in cells:
-        by_block.setdefault(cell.outcome.block.block, []).append(cell)
+        by_block.setdefault(cell.block or 0, []).append(cell)
     blocks = list(by_block)
     width = -(-len(blocks) // _STRETCHES)
     for at in range(0, len(blocks), width):
         part = blocks[at : at + width]
-        of_variant: dict[str, list[Cell]] = {label: [] for label in variants}
+        of_variant: dict[str, list[CellRun]] = {label: [] for label in variants}
         for cell in itertools.chain.from_iterable(by_block[block] for block in part):
-            of_variant[cell.outcome.run.variant].append(cell)
+            of_variant[cell.variant].append(cell)
         yield _name(part), of_variant
 
 
-def mean(cells: Sequence[Cell]) -> float | None:
+def mean(cells: Sequence[CellRun]) -> float | None:
     """Mean of the means of those runs that count, in seconds; None where none does."""
     found = [statistics.fmean(cell.wall_s) for cell in cells if cell.status == "ok"]
     return statistics.fmean(found) if found else None

@@ -12,10 +12,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gpubench.history.changes import Changed, Series
-from gpubench.history.coverage import CoverageLine, Gap
-from gpubench.history.observed import Observed
-from gpubench.importers.pairing import Key
 from gpubench.report import labels
 from gpubench.report.sections import (
     Chart,
@@ -29,8 +25,12 @@ from gpubench.report.sections import (
     TextSpan,
     TextTable,
 )
+from gpubench.results.changes import Changed, Series
+from gpubench.results.coverage import ResultHistory
+from gpubench.results.figures import Figure
 from gpubench.stats import special
 from gpubench.stats.change_points import FEWEST
+from gpubench.stats.data import Key
 
 HISTORY, CHANGES, TREND = "gpubench/history/1", "gpubench/changes/1", "gpubench/trend/1"
 CONDITION = (
@@ -40,25 +40,14 @@ CONDITION = (
 _MOST_FIELDS = 6
 
 
-@dataclasses.dataclass(frozen=True)
-class HistorySource:
-    """What a campaign or an import adds to a history: a line about it, what it has of what was planned, figures."""
-
-    kind: str
-    name: str
-    about: str
-    dates: Sequence[str]
-    lines: Sequence[CoverageLine]
-    figures: Sequence[Observed] = ()
-    missing: Sequence[Gap] = ()
-
-
-def by_machine(sources: Sequence[HistorySource]) -> list[HistorySource]:
+def by_machine(sources: Sequence[ResultHistory]) -> list[ResultHistory]:
     """The same, with figures of different machines in different cells, because they are never pooled.
 
     A site is a machine, and so is each kind of processors where those of a site differ.
     """
-    machines = {figure.machine for one in sources for figure in one.figures if figure.machine}
+    machines = {
+        figure.circumstances.machine for one in sources for figure in one.figures if figure.circumstances.machine
+    }
     if len(machines) < 2:
         return list(sources)
     sites = [site for site, _ in machines]
@@ -69,8 +58,10 @@ def by_machine(sources: Sequence[HistorySource]) -> list[HistorySource]:
 
     made = []
     for one in sources:
-        if machine := next((figure.machine for figure in one.figures if figure.machine), None):
-            figures = [dataclasses.replace(each, key=apart(each.key, each.machine)) for each in one.figures]
+        if machine := next((each.circumstances.machine for each in one.figures if each.circumstances.machine), None):
+            figures = [
+                dataclasses.replace(each, key=apart(each.key, each.circumstances.machine)) for each in one.figures
+            ]
             missing = [dataclasses.replace(each, key=apart(each.key, machine)) for each in one.missing]
             made.append(dataclasses.replace(one, figures=figures, missing=missing))
         else:
@@ -78,7 +69,7 @@ def by_machine(sources: Sequence[HistorySource]) -> list[HistorySource]:
     return made
 
 
-def coverage_section(sources: Sequence[HistorySource]) -> Section:
+def coverage_section(sources: Sequence[ResultHistory]) -> Section:
     """What was measured when: per source its cells and versions, and why something isn't there."""
     return Section(
         [part for source in sources for part in _source_parts(source)],
@@ -89,7 +80,7 @@ def coverage_section(sources: Sequence[HistorySource]) -> Section:
     )
 
 
-def _source_parts(source: HistorySource) -> Iterator[SectionPart]:
+def _source_parts(source: ResultHistory) -> Iterator[SectionPart]:
     names = labels.cell_names([dict(line.key) for line in source.lines])
     columns = [
         Heading("workload"),
@@ -123,11 +114,11 @@ def _source_parts(source: HistorySource) -> Iterator[SectionPart]:
         yield SectionPart("what is missing, and why:", said, depth=1, medium=Medium.PRINTED)
 
 
-def _plain_source(one: HistorySource) -> dict[str, Any]:
+def _plain_source(one: ResultHistory) -> dict[str, Any]:
     return {
         "kind": one.kind,
         "name": one.name,
-        "dates": list(one.dates),
+        "dates": [str(date) for date in one.dates],
         "cells": [
             {
                 **dict(line.key),
@@ -204,7 +195,7 @@ def _unusual_lines(series: Sequence[Series]) -> list[str]:
     ]
 
 
-def trend_section(sources: Sequence[HistorySource], series: Sequence[Series]) -> Section:
+def trend_section(sources: Sequence[ResultHistory], series: Sequence[Series]) -> Section:
     """Both."""
     both = coverage_section(sources), changes_section(series)
     data = {"schema": TREND, "sources": both[0].data["sources"], "series": both[1].data["series"]}
@@ -242,7 +233,7 @@ def _plain_series(one: Series) -> dict[str, Any]:
         **dict(one.key),
         "variant": one.variant,
         "searched": one.searched,
-        "figures": [{"date": str(day.date), "log_s": day.log_s, "source": day.source} for day in one.observed],
+        "figures": [{"date": str(day.date), "log_s": day.log_s, "source": day.source} for day in one.figures],
         "unusual": [{"date": str(day), "effect": off} for day, off in one.unusual],
         "changes": [
             {
@@ -339,7 +330,7 @@ class VersionsCompared:
         return found
 
 
-def compare_versions(observed: Sequence[Observed]) -> VersionsCompared:
+def compare_versions(observed: Sequence[Figure]) -> VersionsCompared:
     """Every version against the one with most figures (of several the oldest), date by date."""
     counts = Counter(one.variant for one in observed)
     versions = sorted(counts, key=version_key)

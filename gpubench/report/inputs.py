@@ -7,17 +7,18 @@ import dataclasses
 import datetime as dt
 import functools
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.merge.environment import Changes
-from gpubench.merge.family import Cell
 from gpubench.merge.links import LinkTable
 from gpubench.model.plan import Plan
-from gpubench.stats.data import SUMMARIES, ComparisonInput
+from gpubench.results.results import Results
+from gpubench.stats.data import SUMMARIES, BlockId, ComparisonInput
 from gpubench.stats.settings import Summary, VerdictSettings
+from gpubench.stats.unpaired import UNPAIRED
 from gpubench.stats.verdict import Verdict
-from gpubench.store.accounting import RunOutcome
+from gpubench.store.accounting import Accounting, RunOutcome
 
 Seconds = tuple[float, float] | None
 """Baseline and candidate; None where no block has both."""
@@ -26,55 +27,74 @@ Seconds = tuple[float, float] | None
 def seconds(comparisons: Sequence[ComparisonInput], verdicts: Sequence[Verdict], summary: Summary) -> list[Seconds]:
     """Of every verdict: baseline and candidate, in seconds.
 
-    Each is the geometric mean over the blocks that the verdict used of its runs' numbers under the chosen summary, so
-    that the second is the first times one plus the effect.
+    Each is the geometric mean over the blocks that the verdict used (of an unpaired one, all of either side) of its
+    runs' numbers under the chosen summary, so that the second is the first times one plus the effect.
     """
-    cells: dict[frozenset[tuple[str, object]], dict[str, dict[int, Sequence[float]]]] = {}
+    cells: dict[frozenset[tuple[str, object]], dict[str, dict[BlockId, Sequence[float]]]] = {}
     for one in comparisons:
         sides = cells.setdefault(frozenset(one.key.items()), {})
         for run in one.runs:
-            if run.wall_s:
-                sides.setdefault(run.variant, {})[run.block] = run.wall_s
+            if run.times and run.block_id:
+                sides.setdefault(run.variant, {})[run.block_id] = run.times
     return [_pair(one, cells.get(frozenset(one.key.items()), {}), summary) for one in verdicts]
 
 
-def _pair(one: Verdict, sides: Mapping[str, Mapping[int, Sequence[float]]], summary: Summary) -> Seconds:
+def _pair(one: Verdict, sides: Mapping[str, Mapping[BlockId, Sequence[float]]], summary: Summary) -> Seconds:
     before, after = sides.get(one.baseline, {}), sides.get(one.candidate, {})
-    blocks = sorted(before.keys() & after.keys())
-    if not blocks:
-        return None
-    return _mean([before[block] for block in blocks], summary), _mean([after[block] for block in blocks], summary)
+    if UNPAIRED not in one.flags:
+        both = sorted(before.keys() & after.keys())
+        before, after = ({block: side[block] for block in both} for side in (before, after))
+    return (_mean(before.values(), summary), _mean(after.values(), summary)) if before and after else None
 
 
-def _mean(runs: Sequence[Sequence[float]], summary: Summary) -> float:
+def _mean(runs: Iterable[Sequence[float]], summary: Summary) -> float:
     return statistics.geometric_mean([SUMMARIES[summary](samples) for samples in runs])
 
 
 @dataclasses.dataclass(frozen=True)
-class ReportInputs:
-    """Everything that the front end has read and computed.
+class JudgedCampaign:
+    """A campaign in its current state with its verdicts, and what a page shows beside them.
 
-    ``outcomes`` and ``cells`` are those of the accounting and of ``merge.cells``, in planned order. ``comparisons`` are
-    the family that was judged. ``verdicts`` were made with ``settings``. ``links`` are those that the runs recorded.
-    ``provenance`` maps a run directory's name to the content of its ``provenance.json`` (keys may be missing),
-    ``manifests`` a manifest's hash to the manifest. ``changes`` are the differences within blocks, for each verdict.
-    ``warnings`` are lines for the reader, of merge and accounting. ``target`` is what a user types for the campaign:
-    its directory, or its name where only a pack is here.
+    Args:
+        results: every cell of every planned run.
+        accounting: what became of every run.
+        comparisons: the family that was judged; ``verdicts`` are in its order, and were made with ``settings``.
+        changes: differences within blocks, planned or not, for each verdict.
+        manifests: by hash.
+        warnings: lines for the reader, of merge and accounting.
+        target: what a user types for the campaign: its directory, or its name where only a pack is here.
+        links: those that the runs recorded; for a page.
+        provenance: what a page shows of ``provenance.json`` (keys may be missing), by the name of a run's directory.
     """
 
-    plan: Plan
-    outcomes: Sequence[RunOutcome]
-    cells: Sequence[Cell]
+    results: Results
+    accounting: Accounting
     comparisons: Sequence[ComparisonInput]
     verdicts: Sequence[Verdict]
     settings: VerdictSettings
-    links: Sequence[LinkTable]
-    provenance: Mapping[str, Mapping[str, Any]]
     changes: Changes
     manifests: Mapping[str, Any]
     warnings: Sequence[str]
     generated_at: dt.datetime
     target: str = ""
+    links: Sequence[LinkTable] = ()
+    provenance: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def plan(self) -> Plan:
+        """What was planned."""
+        assert self.results.plan is not None
+        return self.results.plan
+
+    @property
+    def outcomes(self) -> Sequence[RunOutcome]:
+        """Of every run, in planned order."""
+        return self.accounting.outcomes
+
+    @functools.cached_property
+    def directories(self) -> dict[str, str]:
+        """Names of the runs' directories, by run."""
+        return {one.run.run: one.directory.name for one in self.outcomes if one.directory}
 
     @functools.cached_property
     def seconds(self) -> list[Seconds]:

@@ -9,7 +9,7 @@ from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.render.environment import words
 from gpubench.report import labels
-from gpubench.report.inputs import ReportInputs
+from gpubench.report.inputs import JudgedCampaign
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import RunOutcome, missing_runs, over_budget
 
@@ -26,7 +26,7 @@ class NextStep:
     why: str
 
 
-def next_steps(inputs: ReportInputs) -> list[NextStep]:
+def next_steps(inputs: JudgedCampaign) -> list[NextStep]:
     """The commands, the most important one first."""
     missing = missing_runs(inputs.plan, inputs.outcomes)
     late = [outcome for outcome in inputs.outcomes if over_budget(outcome)]
@@ -36,12 +36,12 @@ def next_steps(inputs: ReportInputs) -> list[NextStep]:
     ]
 
 
-def _typed(inputs: ReportInputs, *command: str) -> str:
+def _typed(inputs: JudgedCampaign, *command: str) -> str:
     """The command line of an action on the campaign, whose name or directory comes last."""
     return words(["gpubench", *command, inputs.target or inputs.plan.campaign])
 
 
-def _block_s(inputs: ReportInputs) -> float:
+def _block_s(inputs: JudgedCampaign) -> float:
     """Seconds of a block: the median of those that ran, else as planned."""
     spans: dict[tuple[str, int], list[dt.datetime]] = {}
     for one in inputs.outcomes:
@@ -52,7 +52,7 @@ def _block_s(inputs: ReportInputs) -> float:
     return statistics.median(seconds) if seconds else inputs.plan.time.block_s
 
 
-def _rest(inputs: ReportInputs, missing: Sequence[RunOutcome], late: Sequence[RunOutcome]) -> Iterator[NextStep]:
+def _rest(inputs: JudgedCampaign, missing: Sequence[RunOutcome], late: Sequence[RunOutcome]) -> Iterator[NextStep]:
     """What was planned and didn't run: one command for both."""
     why = [f"{counted(len(missing), 'run')} {'are' if len(missing) > 1 else 'is'} missing"] if missing else []
     if blocks := len({outcome.block.block for outcome in late}):
@@ -63,7 +63,7 @@ def _rest(inputs: ReportInputs, missing: Sequence[RunOutcome], late: Sequence[Ru
         yield NextStep(_typed(inputs, "bench", "--campaign"), f"{'; '.join(why)}: about {price}")
 
 
-def _more_blocks(inputs: ReportInputs) -> Iterator[NextStep]:
+def _more_blocks(inputs: JudgedCampaign) -> Iterator[NextStep]:
     names = labels.cell_names([one.key for one in inputs.verdicts])
     several = len({one.candidate for one in inputs.verdicts}) > 1
     wanting = [
@@ -100,7 +100,7 @@ def _undecided(verdicts: Sequence[Verdict]) -> int:
     return sum(one.verdict == "inconclusive" for one in verdicts)
 
 
-def _causes(inputs: ReportInputs) -> Iterator[NextStep]:
+def _causes(inputs: JudgedCampaign) -> Iterator[NextStep]:
     differing = [
         one for one in inputs.verdicts if one.verdict in ("regression", "improvement", "broken") or one.leaning
     ]

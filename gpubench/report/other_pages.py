@@ -6,19 +6,15 @@ Figures over dates as the pages show them: a chart per workload, and a list of w
 import dataclasses
 import datetime as dt
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gpubench import __version__
-from gpubench.history.changes import Changed, Series
-from gpubench.history.coverage import OUTSIDE, Gap, Span, spans
-from gpubench.history.observed import Observed
-from gpubench.importers.pairing import Key
 from gpubench.model.text import counted
 from gpubench.report import charts, labels
+from gpubench.report.answer import VerdictAnswer, answer
 from gpubench.report.charts import Edges
 from gpubench.report.history import (
-    HistorySource,
     changes_section,
     compare_versions,
     coverage_section,
@@ -31,6 +27,7 @@ from gpubench.report.history import (
 )
 from gpubench.report.page import Page
 from gpubench.report.plots import effect_plot
+from gpubench.report.scaling import scaling_section
 from gpubench.report.sections import (
     Chart,
     ColumnStyle,
@@ -42,14 +39,18 @@ from gpubench.report.sections import (
     TextTable,
     inline,
 )
-from gpubench.report.sides import SideBySide, counts, sides_section
-from gpubench.report.verdicts import forest_part
+from gpubench.results.changes import Changed, Series
+from gpubench.results.coverage import OUTSIDE, Gap, ResultHistory, Span, spans
+from gpubench.results.curves import Curve
+from gpubench.results.figures import Figure
+from gpubench.results.results import Results
 from gpubench.stats import special
+from gpubench.stats.data import Key
 
 _MADE = f"Made by gpubench {__version__}."
 
 
-def trend_page(sources: Sequence[HistorySource], series: Sequence[Series]) -> Page:
+def trend_page(sources: Sequence[ResultHistory], series: Sequence[Series]) -> Page:
     """Campaigns and imports in one, with changes and what is missing."""
     span, (largest, sections) = (
         _span([figure for one in sources for figure in one.figures]),
@@ -68,47 +69,49 @@ def trend_page(sources: Sequence[HistorySource], series: Sequence[Series]) -> Pa
 
 def import_page(
     note: Mapping[str, Any],
-    verdicts: Section | None,
-    source: HistorySource,
+    found: VerdictAnswer | None,
+    source: ResultHistory,
     series: Sequence[Series],
-    *,
-    headline: Sequence[str],
     cautions: Sequence[str],
 ) -> Page:
-    """Of another tool's results; ``note`` is ``import.json``, ``headline`` the answer of ``verdicts``, by date."""
+    """Of another tool's results; ``note`` is ``import.json``, ``found`` the verdicts by date, where there are some."""
     kept = f"{note['kept']} of {note['rows_in']} rows"
     _, sections = _over_dates([source], series)
-    by_date = [] if verdicts is None else [dataclasses.replace(verdicts, title="Verdicts, by date", notes=())]
+    verdicts = [dataclasses.replace(found.section, title="Verdicts, by date", notes=())] if found else []
     return Page(
         title=f"{note['name']} (imported)",
         over=f"{note['name']}: {kept} · imported results, format {note['format']}",
-        headline=list(headline) or [f"{note['name']}: {kept}"],
+        headline=answer(found.verdicts, found.settings) if found else [f"{note['name']}: {kept}"],
         opening=f"**Import {inline(str(note['name']))}** ({inline(str(note['format']))}): {kept}",
         notes=cautions,
         about=[f"Never recorded by the source: {', '.join(note['never_recorded'])}."],
-        sections=[*by_date, *sections, changes_section(series), _kept(note, source)],
+        sections=[*verdicts, *sections, changes_section(series), _kept(note, source)],
         made=f"Imported by gpubench {note['gpubench']}.",
         why_no_chart=f"no figure of {note['name']} has a date",
+        plots=_plots(found),
     )
 
 
-def sides_page(shown: SideBySide) -> Page:
-    """The second campaign or import against the first."""
-    first, second = shown.first, shown.second
-    effects = Section(forest_part(shown.verdicts, shown.settings), title="Effects", anchor="effects")
+def sides_page(sides: Results, found: VerdictAnswer, measured: Sequence[Curve]) -> Page:
+    """The second campaign or import against the first, with both curves of every workload."""
     return Page(
-        title=f"{second.name} against {first.name}",
+        title=sides.name,
         over="gpubench report · two sides",
-        headline=[f"{counts(shown)}."],
-        about=[f"A: {first.name}, {first.variant}. B: {second.name}, {second.variant}."],
-        notes=[*shown.notes],
-        sections=[sides_section(shown), *([effects] if effects.parts else [])],
+        headline=answer(found.verdicts, found.settings),
+        notes=[*found.section.notes],
+        sections=[dataclasses.replace(found.section, notes=()), scaling_section(sides.name, measured)],
         made=_MADE,
-        plots=lambda width: [effect_plot(shown.verdicts, shown.settings.margin, width)],
+        plots=_plots(found),
     )
 
 
-def _over_dates(sources: Sequence[HistorySource], series: Sequence[Series]) -> tuple[str, list[Section]]:
+def _plots(found: VerdictAnswer | None) -> Callable[[int], list[Iterator[str]]]:
+    if found is None:
+        return lambda _width: []
+    return lambda width: [effect_plot(found.verdicts, found.settings.margin, width)]
+
+
+def _over_dates(sources: Sequence[ResultHistory], series: Sequence[Series]) -> tuple[str, list[Section]]:
     """The largest differences between versions in a sentence, and what every page over dates shows."""
     observed = [figure for one in sources for figure in one.figures]
     missing = [gap for one in sources for gap in one.missing]
@@ -120,7 +123,7 @@ def _over_dates(sources: Sequence[HistorySource], series: Sequence[Series]) -> t
     ]
 
 
-def _kept(note: Mapping[str, Any], source: HistorySource) -> Section:
+def _kept(note: Mapping[str, Any], source: ResultHistory) -> Section:
     """What was imported and what was refused: each reason once, with its count and first place."""
     places: dict[str, list[str]] = {}
     for one in note["refused"]:
@@ -147,7 +150,7 @@ def _kept(note: Mapping[str, Any], source: HistorySource) -> Section:
     )
 
 
-def _span(observed: Sequence[Observed]) -> str:
+def _span(observed: Sequence[Figure]) -> str:
     dates = sorted({one.date for one in observed})
     if not dates:
         return "No figure has a date and a version"
@@ -156,7 +159,7 @@ def _span(observed: Sequence[Observed]) -> str:
     return f"{span}: {', '.join(versions)}"
 
 
-def over_time_section(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequence[Series]) -> Section:
+def over_time_section(observed: Sequence[Figure], missing: Sequence[Gap], series: Sequence[Series]) -> Section:
     """A chart per workload, and a list of what is missing."""
     kinds = {
         "failed": "failed",
@@ -181,13 +184,13 @@ _INTRODUCTION = (
 )
 
 
-def over_time(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequence[Series]) -> list[SectionPart]:
+def over_time(observed: Sequence[Figure], missing: Sequence[Gap], series: Sequence[Series]) -> list[SectionPart]:
     """Every workload and its parameters, in the order in which they come; sizes of the cluster are panels of it.
 
     Args:
         missing: missing figures, except those before the first or after the last date of a version.
     """
-    groups: dict[Key, tuple[list[Observed], list[Gap], list[Series]]] = {}
+    groups: dict[Key, tuple[list[Figure], list[Gap], list[Series]]] = {}
     for one in observed:
         groups.setdefault(group_key(one.key), ([], [], []))[0].append(one)
     for gap in missing:
@@ -196,7 +199,7 @@ def over_time(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequ
     for run in series:
         groups[group_key(run.key)][2].append(run)
     names = labels.cell_names([dict(key) for key in groups])
-    every: list[Observed | Gap] = [*observed, *missing]
+    every: list[Figure | Gap] = [*observed, *missing]
     variants = sorted({one.variant for one in every})
     return [
         _shown(f"over-time-{number}", name, found, variants)
@@ -205,13 +208,13 @@ def over_time(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequ
 
 
 def _shown(
-    anchor: str, name: str, found: tuple[list[Observed], list[Gap], list[Series]], variants: Sequence[str]
+    anchor: str, name: str, found: tuple[list[Figure], list[Gap], list[Series]], variants: Sequence[str]
 ) -> SectionPart:
     observed, missing, series = found
     # Throughput only where it is one for all: two kinds of numbers in a picture would be compared.
     rated = bool(observed) and all(one.bytes and one.workers for one in observed)
     unit = "GB/s per worker" if rated else "seconds, axis reversed"
-    every: list[Observed | Gap] = [*observed, *missing]
+    every: list[Figure | Gap] = [*observed, *missing]
     dates = sorted({one.date for one in every})
     edges = Edges(dates)
     absent = spans(missing, dates)
@@ -261,12 +264,12 @@ def _panel_names(found: Sequence[tuple[int, int]]) -> dict[str, str]:
     }
 
 
-def _figure(one: Observed, *, rated: bool) -> dict[str, Any]:
+def _figure(one: Figure, *, rated: bool) -> dict[str, Any]:
     value = math.exp(one.log_s)
     if rated and one.bytes and one.workers:
         value = one.bytes / value / one.workers / 1e9
     # A source's own standard error is of some thirty repetitions: the normal's quantile is near enough.
-    wide = float(-special.stdtrit(one.runs - 1, 0.025)) if one.runs > 1 else 1.96
+    wide = float(-special.stdtrit(one.count - 1, 0.025)) if one.count > 1 else 1.96
     half = None if one.se is None else wide * one.se
     return {
         "panel": panel_words(panel_key(one.key, one.workers)),
@@ -299,7 +302,7 @@ def _changes(series: Sequence[Series], figures: Sequence[Mapping[str, Any]]) -> 
     values = {(row["panel"], row["variant"], row["day"]): row["value"] for row in figures}
     found: list[dict[str, Any]] = []
     for one in series:
-        panel = panel_words(panel_key(one.key, one.observed[0].workers))
+        panel = panel_words(panel_key(one.key, one.figures[0].workers))
         for change in one.changes:
             row = {
                 "panel": panel,
@@ -322,7 +325,7 @@ def _unusual(series: Sequence[Series], figures: Sequence[Mapping[str, Any]]) -> 
         | {"said": f"{day}: time {labels.percent(off)} compared with the median of its stretch"}
         for one in series
         for day, off in one.unusual
-        if (place := (panel_words(panel_key(one.key, one.observed[0].workers)), one.variant, str(day))) in values
+        if (place := (panel_words(panel_key(one.key, one.figures[0].workers)), one.variant, str(day))) in values
     ]
 
 

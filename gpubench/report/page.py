@@ -27,7 +27,7 @@ from gpubench.errors import MissingToolError
 from gpubench.files import write_atomically
 from gpubench.model.text import all_visible, visible
 from gpubench.report import labels
-from gpubench.report.inputs import ReportInputs
+from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.next_steps import NextStep
 from gpubench.report.sections import (
     Chart,
@@ -277,7 +277,7 @@ class TileLine:
     picture: markupsafe.Markup
 
 
-def tiles(inputs: ReportInputs, names: Sequence[str]) -> tuple[list[Tile], int]:
+def tiles(inputs: JudgedCampaign, names: Sequence[str]) -> tuple[list[Tile], int]:
     """One tile per workload and size, in the order of the plan; and how many are left out.
 
     If there are more than ``MOST`` comparisons, the most important ones are kept: broken or different ones first.

@@ -3,9 +3,9 @@
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpubench.merge.curves import ScalingCurve
 from gpubench.report import labels
 from gpubench.report.scaling import percent
+from gpubench.results.curves import Curve
 from gpubench.stats.scaling import Interval, SpeedupAtSize, speedups
 from gpubench.stats.verdict import Verdict
 
@@ -43,12 +43,12 @@ def effect_plot(verdicts: Sequence[Verdict], margin: float, width: int) -> Itera
             yield from _line(name, _bar(effect, domain, columns, ticks), text, column)
 
 
-def efficiency_plot(curves: Sequence[ScalingCurve], width: int) -> Iterator[str]:
+def efficiency_plot(curves: Sequence[Curve], width: int) -> Iterator[str]:
     """One line per size of each workload and variant: efficiency from 0 to its largest, ``|`` the ideal of 100 %.
 
     Workloads without a rule of scaling, and workloads with only one size, are left out.
     """
-    names = labels.cell_names([labels.workload_key(curve.workload) for curve in curves])
+    names = labels.cell_names([dict(curve.key) for curve in curves])
     scaled = {
         f"{name}, {curve.variant}": speedups(curve.measured, curve.rule)
         for curve, name in zip(curves, names, strict=True)

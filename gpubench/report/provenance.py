@@ -15,7 +15,7 @@ from gpubench.merge.explain import entries, plain, series, slowest
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.quantities import format_bytes
 from gpubench.report import condense
-from gpubench.report.inputs import ReportInputs
+from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.sections import ColumnStyle, Heading, Medium, RichText, Section, SectionPart, TextSpan, TextTable
 from gpubench.spec.records import PROVENANCE_FILE
 from gpubench.store.accounting import RunOutcome
@@ -77,7 +77,7 @@ def _process(data: bytes) -> Provenance:
     return found
 
 
-def provenance_section(inputs: ReportInputs) -> Section:
+def provenance_section(inputs: JudgedCampaign) -> Section:
     """What differs between the variants, what ran, and where."""
     variants = [Heading(TextSpan(one.label), "text") for one in inputs.plan.variants]
     differ, nodes, noise = differing(inputs), hosts(inputs), runs(inputs)
@@ -123,7 +123,7 @@ _NOT_ELSE = (
 )
 
 
-def by_variant(inputs: ReportInputs) -> list[Fact]:
+def by_variant(inputs: JudgedCampaign) -> list[Fact]:
     """What each variant's runs used, as read from their processes, not as planned."""
     found = {one.label: _provenances(inputs, one.label) for one in inputs.plan.variants}
     variants = inputs.plan.variants
@@ -155,7 +155,7 @@ def by_variant(inputs: ReportInputs) -> list[Fact]:
     ]
 
 
-def hosts(inputs: ReportInputs) -> TextTable:
+def hosts(inputs: JudgedCampaign) -> TextTable:
     """Every node that took part, once."""
     nodes: dict[str, list[Provenance]] = {}
     for node in _nodes(inputs.provenance.values()):
@@ -189,7 +189,7 @@ _HOST_COLUMNS = (
 )
 
 
-def runs(inputs: ReportInputs) -> TextTable:
+def runs(inputs: JudgedCampaign) -> TextTable:
     """UCX, transport, load and steal of every run, or of as many as a page holds."""
     recorded = [(one, one.directory.name) for one in inputs.outcomes if one.directory and one.record]
     rows: list[list[RichText]] = [
@@ -223,7 +223,7 @@ def run_noise(provenance: Provenance) -> dict[str, str]:
     }
 
 
-def differing(inputs: ReportInputs) -> list[Fact]:
+def differing(inputs: JudgedCampaign) -> list[Fact]:
     """Every value in which the variants differ: manifests, settings, and what differed within blocks while they ran."""
     variants = inputs.plan.variants
     manifests = [inputs.manifests.get(v.image.manifest, {}) if v.image else {} for v in variants]
@@ -286,7 +286,7 @@ _WHY = {
 }
 
 
-def _provenances(inputs: ReportInputs, label: str) -> list[Provenance]:
+def _provenances(inputs: JudgedCampaign, label: str) -> list[Provenance]:
     names = [one.directory.name for one in inputs.outcomes if one.run.variant == label and one.directory]
     return [inputs.provenance[name] for name in names if name in inputs.provenance]
 

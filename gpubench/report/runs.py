@@ -4,15 +4,15 @@ Samples in order of time, and the means of the runs, as a section.
 """
 
 import datetime as dt
+import json
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpubench.merge.family import Cell
 from gpubench.model.text import counted
 from gpubench.report import condense, labels
-from gpubench.report.inputs import ReportInputs
+from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.sections import (
     Chart,
     ColumnStyle,
@@ -27,13 +27,14 @@ from gpubench.report.sections import (
 )
 from gpubench.report.verdicts import anchor
 from gpubench.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE, RunRecord
+from gpubench.stats.data import CellRun
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import RunOutcome
 
 RUNS = "gpubench/runs/1"
 
 
-def runs_section(inputs: ReportInputs) -> Section:
+def runs_section(inputs: JudgedCampaign) -> Section:
     """A table per job, a row per block; Markdown names those that aren't ok."""
     bad = [one for one in inputs.outcomes if one.status != "ok"]
     lines = [f"block {one.block.block}, {one.run.variant}: {one.status}: {one.reason}" for one in bad]
@@ -113,9 +114,9 @@ def _run_words(run: Mapping[str, Any] | None) -> RichText:
     return words + [TextSpan(reason, "reason") for reason in run["reasons"]]
 
 
-def matrix(inputs: ReportInputs) -> list[dict[str, Any]]:
+def matrix(inputs: JudgedCampaign) -> list[dict[str, Any]]:
     """Per job: a row per block with one entry per variant, in the plan's order of variants."""
-    wrong = _workload_reasons(inputs.cells)
+    wrong = _workload_reasons(inputs)
     jobs: dict[str, dict[int, dict[str, RunOutcome]]] = {}
     heads: dict[str, str] = {}
     for one in inputs.outcomes:
@@ -142,12 +143,13 @@ def matrix(inputs: ReportInputs) -> list[dict[str, Any]]:
     ]
 
 
-def _workload_reasons(cells: Sequence[Cell]) -> dict[str, list[str]]:
+def _workload_reasons(inputs: JudgedCampaign) -> dict[str, list[str]]:
     """Of runs that are ``ok``: the workloads that aren't, by run."""
+    good = {outcome.run.run for outcome in inputs.outcomes if outcome.status == "ok"}
     reasons: dict[str, list[str]] = {}
-    for cell in cells:
-        if cell.outcome.status == "ok" != cell.status:
-            reasons.setdefault(cell.outcome.run.run, []).append(f"{cell.workload.name} {cell.status}: {cell.reason}")
+    for cell in inputs.results.runs:
+        if cell.run in good and cell.status != "ok":
+            reasons.setdefault(cell.run, []).append(f"{dict(cell.key)['workload']} {cell.status}: {cell.reason}")
     return reasons
 
 
@@ -179,7 +181,7 @@ _INTRODUCTION = (
 )
 
 
-def samples_section(inputs: ReportInputs, names: Sequence[str]) -> Section:
+def samples_section(inputs: JudgedCampaign, names: Sequence[str]) -> Section:
     """A chart and run means of each workload at each size, in the order of the verdicts, which link to them."""
     text: list[RichText] = [TextSpan(_INTRODUCTION, "quiet")]
     if condense.needed(inputs):
@@ -194,16 +196,15 @@ def samples_section(inputs: ReportInputs, names: Sequence[str]) -> Section:
     return Section(parts, title="Samples, in order of time", anchor="samples", text=text, medium=Medium.PAGE)
 
 
-def means_only(inputs: ReportInputs) -> bool:
+def means_only(inputs: JudgedCampaign) -> bool:
     """Whether there are too many samples to draw each of them."""
-    return sum(len(cell.wall_s) for cell in inputs.cells) > MOST_SAMPLES
+    return sum(len(cell.wall_s) for cell in inputs.results.runs) > MOST_SAMPLES
 
 
-def _part(at: str, name: str, verdicts: Sequence[Verdict], inputs: ReportInputs) -> SectionPart:
+def _part(at: str, name: str, verdicts: Sequence[Verdict], inputs: JudgedCampaign) -> SectionPart:
     first, variants = verdicts[0], [one.label for one in inputs.plan.variants]
-    place = (first.key["params_id"], (first.key["nodes"], first.key["workers_per_node"]))
-    cells = [cell for cell in inputs.cells if (cell.workload.params_id, cell.outcome.job.place) == place]
-    params = cells[0].workload.params.items() if cells else []
+    cells = [cell for cell in inputs.results.runs if cell.key == tuple(first.key.items())]
+    params = json.loads(str(first.key["params"])).items()
     text: list[RichText] = [
         TextSpan(", ".join(f"{key} = {value}" for key, value in params if value not in ("", [])), "quiet")
     ]
@@ -224,7 +225,7 @@ def _part(at: str, name: str, verdicts: Sequence[Verdict], inputs: ReportInputs)
     pooled = _pooled_means if condense.needed(inputs) else _means
     table = TextTable(
         [Heading("block", ColumnStyle.NUMBER), *(Heading(TextSpan(label), ColumnStyle.NUMBER) for label in variants)],
-        pooled(cells, variants, first.baseline),
+        pooled(cells, variants, first.baseline, inputs.directories),
         f"Mean of every run of {name}, and its ratio to the baseline of the same block",
     )
     fold = "Run means per block, other estimates, raw files"
@@ -244,39 +245,43 @@ def _beside(one: Verdict) -> str:
     return f"{labels.pair(one)}: {'; '.join([*said, one.reason])}"
 
 
-def _means(cells: Sequence[Cell], variants: Sequence[str], baseline: str) -> list[list[RichText]]:
-    by_block: dict[int, dict[str, Cell]] = {}
+def _means(
+    cells: Sequence[CellRun], variants: Sequence[str], baseline: str, directories: Mapping[str, str]
+) -> list[list[RichText]]:
+    by_block: dict[int, dict[str, CellRun]] = {}
     for cell in cells:
-        by_block.setdefault(cell.outcome.block.block, {})[cell.outcome.run.variant] = cell
+        by_block.setdefault(cell.block or 0, {})[cell.variant] = cell
     return [
-        [str(block), *(_mean(runs.get(label), runs.get(baseline)) for label in variants)]
+        [str(block), *(_mean(runs.get(label), runs.get(baseline), directories) for label in variants)]
         for block, runs in sorted(by_block.items())
     ]
 
 
-def _pooled_means(cells: Sequence[Cell], variants: Sequence[str], baseline: str) -> list[list[RichText]]:
-    ordered = sorted(cells, key=lambda cell: cell.outcome.block.block)
+def _pooled_means(
+    cells: Sequence[CellRun], variants: Sequence[str], baseline: str, _directories: Mapping[str, str]
+) -> list[list[RichText]]:
+    ordered = sorted(cells, key=lambda cell: cell.block or 0)
     return [
         [name, *(_pooled(runs[label], runs[baseline]) for label in variants)]
         for name, runs in condense.stretches(ordered, variants)
     ]
 
 
-def _pooled(cells: Sequence[Cell], baseline: Sequence[Cell]) -> RichText:
+def _pooled(cells: Sequence[CellRun], baseline: Sequence[CellRun]) -> RichText:
     mean, other = condense.mean(cells), condense.mean(baseline)
     if mean is None:
         return "none ok"
     return [labels.seconds(mean), *(_ratio(mean, other) if other and cells is not baseline else ())]
 
 
-def _mean(cell: Cell | None, baseline: Cell | None) -> RichText:
+def _mean(cell: CellRun | None, baseline: CellRun | None, directories: Mapping[str, str]) -> RichText:
     """A run's number and its ratio to the baseline's of the same block; a run that is not used shows its status."""
     if cell is None:
         return ""
-    if not cell.wall_s or not cell.outcome.directory:
+    if not cell.wall_s or cell.run not in directories:
         return cell.status
     mean = statistics.fmean(cell.wall_s)
-    link = f"runs/{cell.outcome.directory.name}/{SAMPLES_FILE}"
+    link = f"runs/{directories[cell.run]}/{SAMPLES_FILE}"
     if cell.status != "ok":
         return TextSpan(f"{labels.seconds(mean)} ({cell.status}, not used)", link=link)
     comparable = baseline is not None and baseline is not cell and baseline.status == "ok"

@@ -1,12 +1,10 @@
-"""Scaling of a campaign or an import: speed-up and efficiency."""
+"""Scaling: speed-up and efficiency of every workload and variant."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Sequence
 from typing import Any
 
-from gpubench.importers.pairing import ImportedCurve
-from gpubench.merge.curves import ScalingCurve
-from gpubench.model.plan import Place
 from gpubench.report import labels
 from gpubench.report.sections import (
     Chart,
@@ -20,6 +18,8 @@ from gpubench.report.sections import (
     TextSpan,
     TextTable,
 )
+from gpubench.results.curves import Curve
+from gpubench.stats.data import Key
 from gpubench.stats.scaling import (
     Interval,
     Rule,
@@ -36,7 +36,6 @@ _INTRODUCTION = (
     "ideal. Bands are 95 % intervals over runs, separately for each size. An error of the smallest size shifts all "
     "sizes together. Sizes were measured in different allocations."
 )
-_PLACE = ("nodes", "workers_per_node", "threads_per_worker")
 RULES = {
     "weak": "weak: the work grows with the workers",
     "strong": "strong: the same work at every size",
@@ -45,8 +44,8 @@ RULES = {
 
 
 def scaling_section(
-    campaign: str,
-    curves: Sequence[ScalingCurve],
+    name: str,
+    curves: Sequence[Curve],
     remarks: Sequence[str] = (),
     anchors: Sequence[str] = (),
 ) -> Section:
@@ -54,29 +53,21 @@ def scaling_section(
 
     ``anchors`` are parts of the page that a size may lead to, for its runs and raw files.
     """
-    by_workload: dict[str, list[ScalingCurve]] = {}
+    by_workload: dict[Key, list[Curve]] = {}
     for curve in curves:
-        by_workload.setdefault(curve.workload.params_id, []).append(curve)
-    names = labels.cell_names([labels.workload_key(several[0].workload) for several in by_workload.values()])
+        by_workload.setdefault(curve.key, []).append(curve)
+    names = labels.cell_names([dict(key) for key in by_workload])
     parts, plain = [], []
-    for several, name in zip(by_workload.values(), names, strict=True):
-        inner = []
-        for curve in several:
-            sizes = sizes_of(curve.measured, curve.rule)
-            links = [_link(curve.workload.params_id, (one.at.nodes, one.at.workers_per_node), anchors) for one in sizes]
-            inner.append(
-                _curve_part(
-                    name, curve, sizes, "nodes x workers", places=[_place_words(one.at) for one in sizes], links=links
-                )
-            )
-            places = [{name: getattr(one.at, name) for name in _PLACE} for one in sizes]
-            key = {"workload": curve.workload.name, "backend": curve.workload.backend, "params": curve.workload.params}
-            plain.append(_plain(key, curve, sizes, places))
-        parts.append(_workload_part(several, name, inner))
+    for number, (key, workload) in enumerate(zip(by_workload, names, strict=True)):
+        several, anchor = by_workload[key], f"scaling-{dict(key).get('params_id', number)}"
+        drawn = [(curve, sizes_of(curve.measured, curve.rule)) for curve in several]
+        inner = [_curve_part(workload, curve, sizes, anchors) for curve, sizes in drawn]
+        parts.append(_workload_part(anchor, several, workload, inner))
+        plain += [_plain(curve, sizes) for curve, sizes in drawn]
     parts.append(SectionPart(lines=remarks, medium=Medium.PRINTED))
     return Section(
         parts,
-        _document(campaign, plain),
+        {"schema": SCHEMA, "campaign": name, "curves": plain},
         title="Scaling",
         anchor="scaling",
         text=[TextSpan(_INTRODUCTION, "quiet")],
@@ -85,7 +76,7 @@ def scaling_section(
     )
 
 
-def _workload_part(several: Sequence[ScalingCurve], name: str, inner: Sequence[SectionPart]) -> SectionPart:
+def _workload_part(anchor: str, several: Sequence[Curve], name: str, inner: Sequence[SectionPart]) -> SectionPart:
     """One workload; on the page with a chart, if it has a rule of scaling."""
     first, variants = several[0], [one.variant for one in several]
 
@@ -96,7 +87,6 @@ def _workload_part(several: Sequence[ScalingCurve], name: str, inner: Sequence[S
         assert found is not None
         return found
 
-    anchor = f"scaling-{first.workload.params_id}"
     drawn = is_scaled(several) and first.rule != "none"
     silent = "" if drawn else "; no chart: its time says nothing about scaling"
     return SectionPart(
@@ -108,63 +98,47 @@ def _workload_part(several: Sequence[ScalingCurve], name: str, inner: Sequence[S
     )
 
 
-def is_scaled(several: Sequence[ScalingCurve]) -> bool:
+def is_scaled(several: Sequence[Curve]) -> bool:
     """Whether some variant ran at two sizes."""
     return any(sum(bool(one.logs) for one in curve.measured) > 1 for curve in several)
 
 
-def imported_scaling_section(name: str, curves: Sequence[ImportedCurve]) -> Section:
-    """A table per workload and version; ``workers`` are all of the cluster."""
-    parts, plain = [], []
-    for curve, title in zip(curves, labels.cell_names([dict(one.key) for one in curves]), strict=True):
-        sizes = sizes_of(curve.measured, curve.rule)
-        parts.append(_curve_part(title, curve, sizes, "workers", places=[str(one.at.units) for one in sizes]))
-        plain.append(_plain(dict(curve.key), curve, sizes, [{"workers": one.at.units} for one in sizes]))
-    note = "sizes are compared over all their dates; changes between the dates widen the intervals"
-    return Section(parts, _document(name, plain), [note])
+def _plain(curve: Curve, sizes: Sequence[TimeAtSize]) -> dict[str, Any]:
+    key = {name: value for name, value in curve.key if name != "params_id"}
+    figures = [{**_place(curve, size.at), **plain_figures(size)} for size in sizes]
+    return {**key, "params": json.loads(key["params"]), "variant": curve.variant, "rule": curve.rule, "sizes": figures}
 
 
-def _document(name: str, curves: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"schema": SCHEMA, "campaign": name, "curves": curves}
+def _place(curve: Curve, at: ScalingPoint) -> dict[str, int]:
+    if not curve.by_node:
+        return {"workers": at.units}
+    return {name: getattr(at, name) for name in ("nodes", "workers_per_node", "threads_per_worker")}
 
 
-def _plain(
-    key: Mapping[str, Any],
-    curve: ScalingCurve | ImportedCurve,
-    sizes: Sequence[TimeAtSize],
-    places: Sequence[Mapping[str, int]],
-) -> dict[str, Any]:
-    figures = [{**place, **plain_figures(one)} for place, one in zip(places, sizes, strict=True)]
-    return {**key, "variant": curve.variant, "rule": curve.rule, "sizes": figures}
-
-
-def _curve_part(
-    name: str,
-    curve: ScalingCurve | ImportedCurve,
-    sizes: Sequence[TimeAtSize],
-    heading: str,
-    *,
-    places: Sequence[str],
-    links: Sequence[str] = (),
-) -> SectionPart:
+def _curve_part(name: str, curve: Curve, sizes: Sequence[TimeAtSize], anchors: Sequence[str]) -> SectionPart:
     title = f"{name}, {curve.variant} ({RULES[curve.rule]})"
     if not sizes:
         return SectionPart(title, ["no run of it is ok"])
     rows: list[list[RichText]] = [
-        [place, TextSpan(labels.seconds(one.seconds.value), link=link), *ratio_words(one), str(len(one.at.logs))]
-        for place, one, link in zip(places, sizes, links or [""] * len(sizes), strict=True)
+        [
+            _place_words(curve, size.at),
+            TextSpan(labels.seconds(size.seconds.value), link=_link(curve, size.at, anchors)),
+            *ratio_words(size),
+            str(len(size.at.logs)),
+        ]
+        for size in sizes
     ]
     columns = [
-        Heading(heading),
+        Heading("nodes x workers" if curve.by_node else "workers"),
         *(Heading(name, ColumnStyle.NUMBER) for name in ("seconds", "speed-up", "efficiency", "runs")),
     ]
     caption = f"Seconds, speed-up and efficiency of {name}, {curve.variant}, at every size, with 95 % intervals"
     return SectionPart(title, table=TextTable(columns, rows, caption))
 
 
-def _place_words(at: ScalingPoint) -> str:
+def _place_words(curve: Curve, at: ScalingPoint) -> str:
     threads = f" x {at.threads_per_worker} threads" if at.threads_per_worker > 1 else ""
-    return f"{at.nodes} x {at.workers_per_node}{threads}"
+    return f"{at.nodes} x {at.workers_per_node}{threads}" if curve.by_node else str(at.units)
 
 
 def sizes_of(measured: Sequence[ScalingPoint], rule: Rule) -> Sequence[TimeAtSize]:
@@ -198,6 +172,6 @@ def _bounds(interval: Interval) -> str:
     return "" if interval.low is None else f" [{interval.low:.3g}, {interval.high:.3g}]"
 
 
-def _link(params_id: str, place: Place, anchors: Sequence[str]) -> str:
-    anchor = f"samples-{params_id}-{place[0]}-{place[1]}"
+def _link(curve: Curve, at: ScalingPoint, anchors: Sequence[str]) -> str:
+    anchor = f"samples-{dict(curve.key).get('params_id')}-{at.nodes}-{at.workers_per_node}"
     return f"#{anchor}" if anchor in anchors else ""

@@ -75,7 +75,7 @@ _YEARS_S = 1e8
 """Seconds: no repetition takes three years."""
 
 COLUMNS = (
-    Column("campaign", TEXT, RUN, "name of the campaign or import"),
+    Column("campaign", TEXT, RUN, "name of the campaign or import; blocks of two are never one", compare=TAKEN),
     Column("site", TEXT, RUN, "profile"),
     Column("job", TEXT, RUN, "allocation", compare=TAKEN),
     Column("block", COUNT, RUN, "pass over all variants on the job's nodes", compare=NEEDED),

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpubench.errors import DataError
-from gpubench.stats.data import ComparisonInput, RunSamples
+from gpubench.stats.data import BlockId, CellRun, ComparisonInput
 from gpubench.stats.runs import Bools, Floats, Ints, RunNumbers, number_runs
 from gpubench.stats.settings import Summary
 
-Pair = tuple[RunSamples, RunSamples]
+Pair = tuple[CellRun, CellRun]
 
 
-def first_in_block(baseline: RunSamples, candidate: RunSamples) -> int:
+def first_in_block(baseline: CellRun, candidate: CellRun) -> int:
     """1 where the baseline ran first, -1 where the candidate did, 0 where neither order nor start tells."""
     if baseline.order is not None and candidate.order is not None and baseline.order != candidate.order:
         return 1 if baseline.order < candidate.order else -1
@@ -37,7 +37,7 @@ def order_problem(pairs: Sequence[Pair]) -> str:
     Args:
         pairs: complete pairs in block order.
     """
-    by_job: dict[str, list[RunSamples]] = {}
+    by_job: dict[str, list[CellRun]] = {}
     for baseline, candidate in pairs:
         if baseline.job != candidate.job:
             return f"the runs of block {baseline.block} are from different jobs"
@@ -52,8 +52,8 @@ def order_problem(pairs: Sequence[Pair]) -> str:
     return ""
 
 
-def _interrupted(runs: Sequence[RunSamples]) -> int | None:
-    starts = sorted((run.started_at, run.block) for run in runs if run.started_at is not None)
+def _interrupted(runs: Sequence[CellRun]) -> int | None:
+    starts = sorted((run.started_at, run.block) for run in runs if run.started_at is not None and run.block is not None)
     seen: set[int] = set()
     for (_, before), (_, block) in itertools.pairwise(starts):
         seen.add(before)
@@ -133,20 +133,20 @@ class CellBlocks:
     """One comparison with its runs sorted into blocks.
 
     Args:
-        blocks: numbers of the blocks that count, ascending.
+        blocks: those that count, ascending.
         runs: by (block, side): the run that has samples.
         failed: (block, side) in which that variant failed.
         lost: (block, side) in which that variant was lost.
     """
 
     comparison: ComparisonInput
-    blocks: tuple[int, ...]
-    runs: dict[tuple[int, int], RunSamples]
-    failed: frozenset[tuple[int, int]]
-    lost: frozenset[tuple[int, int]]
+    blocks: tuple[BlockId, ...]
+    runs: dict[tuple[BlockId, int], CellRun]
+    failed: frozenset[tuple[BlockId, int]]
+    lost: frozenset[tuple[BlockId, int]]
 
     @functools.cached_property
-    def paired(self) -> list[tuple[RunSamples, RunSamples]]:
+    def paired(self) -> list[tuple[CellRun, CellRun]]:
         """Complete pairs in block order, baseline first."""
         both = [block for block in self.blocks if (block, BASELINE) in self.runs and (block, CANDIDATE) in self.runs]
         return [(self.runs[block, BASELINE], self.runs[block, CANDIDATE]) for block in both]
@@ -158,8 +158,10 @@ class CellBlocks:
 
     @property
     def broken_blocks(self) -> list[int]:
-        """Blocks in which the candidate failed where the baseline ran."""
-        return [block for block in self.blocks if (block, CANDIDATE) in self.failed and (block, BASELINE) in self.runs]
+        """Numbers of the blocks in which the candidate failed where the baseline ran."""
+        return [
+            block[1] for block in self.blocks if (block, CANDIDATE) in self.failed and (block, BASELINE) in self.runs
+        ]
 
     @property
     def one_job(self) -> bool:
@@ -178,20 +180,24 @@ def read_cell(comparison: ComparisonInput) -> CellBlocks:
     sides = {comparison.baseline: BASELINE, comparison.candidate: CANDIDATE}
     if len(sides) < 2:
         raise DataError(f"'{comparison.baseline}' compared with itself", then="name two different variants")
-    counted = [run for run in comparison.runs if run.variant in sides]
-    runs: dict[tuple[int, int], RunSamples] = {}
-    for run in counted:
-        if run.status == "ok" and run.wall_s:
-            _check(run, runs.setdefault((run.block, sides[run.variant]), run))
+    counted = [
+        (block, sides[run.variant], run)
+        for run in comparison.runs
+        if run.variant in sides and run.status != "pending" and (block := run.block_id) is not None
+    ]
+    runs: dict[tuple[BlockId, int], CellRun] = {}
+    for block, side, run in counted:
+        if run.times:
+            _check(run, runs.setdefault((block, side), run))
     ended = {
-        status: frozenset((r.block, sides[r.variant]) for r in counted if r.status == status)
+        status: frozenset((block, side) for block, side, run in counted if run.status == status)
         for status in ("failed", "lost")
     }
-    blocks = tuple(sorted({run.block for run in counted}))
+    blocks = tuple(sorted({block for block, _, _ in counted}))
     return CellBlocks(comparison, blocks, runs, ended["failed"], ended["lost"] - set(runs))
 
 
-def _check(run: RunSamples, first: RunSamples) -> None:
+def _check(run: CellRun, first: CellRun) -> None:
     if first is not run:
         raise DataError(
             f"runs '{first.run}' and '{run.run}' are both variant '{run.variant}' in block {run.block}",

@@ -12,7 +12,7 @@ import polars as pl
 from gpubench.errors import DataError, UsageError
 from gpubench.model.text import shortened
 from gpubench.spec.columns import COLUMNS, NEEDED
-from gpubench.stats.data import ComparisonInput, RunSamples, Status
+from gpubench.stats.data import CellRun, ComparisonInput, Key, Status
 from gpubench.stats.verdict import Verdict
 
 _STATUSES = ("ok", "failed", "skipped", "lost")
@@ -41,7 +41,9 @@ def normalise(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
         "started_at": _posix_seconds(frame),
         "status": _optional(frame, "status", pl.String()).fill_null("ok"),
         "job": _optional(frame, "job", pl.String()).fill_null(""),
+        "campaign": _optional(frame, "campaign", pl.String()).fill_null(""),
     }
+    columns = {name: column for name, column in columns.items() if name not in keys}
     for name in dict.fromkeys([*columns, *keys]):
         if name in frame.columns and frame.schema[name].is_nested():
             raise DataError(f"column '{name}' holds lists or objects", then="give one plain value a row")
@@ -104,7 +106,7 @@ def _posix_seconds(frame: pl.DataFrame) -> pl.Expr:
 
 CELL = ("workload", "nodes")
 _REQUIRED = tuple(column.name for column in COLUMNS if column.compare == NEEDED)
-_DESCRIBES_SAMPLES = {column.name for column in COLUMNS if column.compare and column.name not in CELL} | {"status"}
+_DESCRIBES_SAMPLES = {column.name for column in COLUMNS if column.compare} - {*CELL, "campaign"} | {"status"}
 _LONGEST_S, _SHORTEST_S = 1e15, 1e-15
 """Times beyond these are no times, and their squares no numbers."""
 
@@ -174,8 +176,9 @@ def comparisons_from_frame(
 
     Args:
         frame: columns ``workload nodes variant block run rep wall_s`` (seconds), optionally ``warmup`` (true/false),
-            ``order`` (place in the block), ``started_at`` (time, ISO text in UTC, or POSIX seconds), ``status`` and
-            ``job``. Rows in any order; one run may span workloads. Warm-up rows are left out.
+            ``order`` (place in the block), ``started_at`` (time, ISO text in UTC, or POSIX seconds), ``status``,
+            ``job`` and ``campaign`` (where a block is from: equal numbers of two campaigns are two blocks). Rows in any
+            order; one run may span workloads. Warm-up rows are left out.
         by: further columns that identify a cell.
 
     Returns:
@@ -199,21 +202,22 @@ def comparisons_from_frame(
     table = table.filter(pl.col("variant").is_in([baseline, candidate]))
     refuse_bad_rows(table, keys)
     # The file doesn't say what was planned; a cell is held against all blocks that its node count has.
-    planned = dict(table.group_by("nodes").agg(pl.col("block").n_unique()).iter_rows())
-    cells: dict[tuple[Any, ...], list[RunSamples]] = {}
-    for key, run in _runs(table, keys):
-        cells.setdefault(key, []).append(run)
+    planned = dict(table.group_by("nodes").agg(pl.struct("campaign", "block").n_unique()).iter_rows())
+    cells: dict[Key, list[CellRun]] = {}
+    for run in _runs(table, keys):
+        cells.setdefault(run.key, []).append(run)
     return [
-        ComparisonInput(dict(zip(keys, key, strict=True)), baseline, candidate, tuple(runs), planned[key[1]])
+        ComparisonInput(dict(key), baseline, candidate, runs, planned[dict(key)["nodes"]])
         for key, runs in cells.items()
     ]
 
 
-def _runs(table: pl.DataFrame, keys: Sequence[str]) -> list[tuple[tuple[Any, ...], RunSamples]]:
+def _runs(table: pl.DataFrame, keys: Sequence[str]) -> list[CellRun]:
     timed = (~pl.col("warmup")) & (pl.col("status") == "ok")
+    of_run = [name for name in ("campaign", "block", "variant", "run") if name not in keys]
     grouped = (
-        table.sort([*keys, "block", "variant", "run", "rep"])
-        .group_by([*keys, "block", "variant", "run"], maintain_order=True)
+        table.sort([*keys, *of_run, "rep"])
+        .group_by([*keys, *of_run], maintain_order=True)
         .agg(
             pl.col("wall_s").filter(timed),
             pl.col("order").drop_nulls().first(),
@@ -222,13 +226,13 @@ def _runs(table: pl.DataFrame, keys: Sequence[str]) -> list[tuple[tuple[Any, ...
             pl.col("status").unique(),
         )
     )
-    return [(tuple(row[key] for key in keys), _run(row)) for row in grouped.iter_rows(named=True)]
+    return [_run(row, tuple((key, row[key]) for key in keys)) for row in grouped.iter_rows(named=True)]
 
 
-def _run(row: dict[str, Any]) -> RunSamples:
+def _run(row: dict[str, Any], key: Key) -> CellRun:
     status: Status = next(status for status in _WORST_FIRST if status in row["status"])
     times = tuple(row["wall_s"]) if status == "ok" else ()
-    return RunSamples(
+    return CellRun(
         run=row["run"],
         block=row["block"],
         variant=row["variant"],
@@ -238,4 +242,6 @@ def _run(row: dict[str, Any]) -> RunSamples:
         # A run that got no further than its warm-up has measured nothing.
         status="lost" if status == "ok" and not times else status,
         job=row["job"],
+        key=key,
+        origin=str(row["campaign"]),
     )

@@ -6,15 +6,20 @@ is shared: these stay in the difference, whatever the p-value says.
 
 import dataclasses
 import math
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from gpubench.stats import special
+from gpubench.stats.data import BlockId, CellRun, ComparisonInput
 from gpubench.stats.decision import NO_VARIATION, holm, holm_levels
-from gpubench.stats.settings import VerdictSettings
-from gpubench.stats.verdict import reason_of_times
+from gpubench.stats.runs import number_runs
+from gpubench.stats.settings import Summary, VerdictSettings
+from gpubench.stats.verdict import Verdict, reason_of_times
+
+UNPAIRED = "unpaired"
+"""The flag of such a verdict."""
 
 FEWEST = 3
 """Blocks on a side: two give a variance of one degree of freedom, which no verdict can stand on."""
@@ -24,8 +29,6 @@ FEW = 5
 are (Mickey and Brown 1966, Ann. Math. Stat. 37:639). Satterthwaite's would call 11 % of families of four different
 where nothing is, at 3 blocks against 6 with four times the noise; from 5 on it is at most 7 % over the same ratios, and
 5 % where both sides are as noisy and as long."""
-
-Word = Literal["regression", "improvement", "equivalent", "inconclusive"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,25 +55,6 @@ class UnpairedDifference:
         return float(-special.stdtrit(self.freedom, alpha / 2)) * self.error
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class JudgedUnpaired:
-    """What may be believed of B against A, in the fields of ``Verdict``; ``blocks`` are those of A and of B."""
-
-    effect: float | None
-    low: float | None
-    high: float | None
-    blocks: tuple[int, int]
-    p: float | None
-    p_holm: float | None
-    verdict: Word
-    reason: str
-    beyond_margin: bool
-    low_adjusted: float | None = None
-    high_adjusted: float | None = None
-    low_equivalence: float | None = None
-    high_equivalence: float | None = None
-
-
 def welch(first: Sequence[float], second: Sequence[float]) -> UnpairedDifference | None:
     """Difference of two means whose variances may differ (Welch 1947, Biometrika 34:28; Satterthwaite 1946).
 
@@ -85,26 +69,40 @@ def welch(first: Sequence[float], second: Sequence[float]) -> UnpairedDifference
     return UnpairedDifference(float(np.mean(second) - np.mean(first)), error, freedom)
 
 
-def judge_unpaired(
-    family: Sequence[tuple[Sequence[float], Sequence[float]]], settings: VerdictSettings
-) -> list[JudgedUnpaired]:
-    """Verdicts of a family, in its order.
+def judge_unpaired(comparisons: Sequence[ComparisonInput], settings: VerdictSettings) -> list[Verdict]:
+    """Verdicts of a family, in its order; ``blocks`` of a verdict are those of the side that has fewer.
 
     The words are those of paired verdicts, in the same order of precedence: equivalent where the 90 % interval lies
     within the margin, regression or improvement where p after Holm says so, else inconclusive.
 
     Args:
-        family: log of the seconds of A's blocks and of B's, one value a block, of *every* comparison: one without
-            values keeps its place in Holm's correction.
+        comparisons: *every* one: one without blocks, or refused, keeps its place in Holm's correction.
     """
-    found = [_tested(*sides) for sides in family]
+    sides = [((), ()) if one.refused else _sides(one, settings) for one in comparisons]
+    found = [_tested(*both) for both in sides]
     p = np.array([math.nan if one is None else one.p for one in found])
     adjusted = holm(p, np.zeros(len(p), dtype=np.int64))
     levels = holm_levels(p, adjusted <= settings.alpha, settings.alpha)
-    return [
-        _judged(sides, one, (float(p_holm), float(level)), len(family), settings)
-        for sides, one, p_holm, level in zip(family, found, adjusted, levels, strict=True)
-    ]
+    held = zip(adjusted.tolist(), levels.tolist(), strict=True)
+    rows = zip(comparisons, sides, found, held, strict=True)
+    return [_judged(*row, members=len(comparisons), settings=settings) for row in rows]
+
+
+def block_logs(runs: Iterable[CellRun], summary: Summary) -> list[float]:
+    """Log of the seconds of every block: the mean over its runs."""
+    blocks: dict[BlockId, list[float]] = {}
+    for run in runs:
+        if run.times and (block := run.block_id) is not None:
+            blocks.setdefault(block, []).append(float(number_runs(np.array(run.times)).summary(summary)))
+    return [float(np.mean(logs)) for logs in blocks.values()]
+
+
+def _sides(one: ComparisonInput, settings: VerdictSettings) -> tuple[Sequence[float], Sequence[float]]:
+    baseline, candidate = (
+        block_logs((run for run in one.runs if run.variant == variant), settings.summary)
+        for variant in (one.baseline, one.candidate)
+    )
+    return baseline, candidate
 
 
 def _tested(first: Sequence[float], second: Sequence[float]) -> UnpairedDifference | None:
@@ -114,40 +112,50 @@ def _tested(first: Sequence[float], second: Sequence[float]) -> UnpairedDifferen
 
 
 def _judged(
+    comparison: ComparisonInput,
     sides: tuple[Sequence[float], Sequence[float]],
     found: UnpairedDifference | None,
     held: tuple[float, float],
+    *,
     members: int,
     settings: VerdictSettings,
-) -> JudgedUnpaired:
-    p_holm, level = held
+) -> Verdict:
     blocks = len(sides[0]), len(sides[1])
-    if found is None or math.isnan(p_holm):
+    common: dict[str, Any] = {
+        "key": comparison.key,
+        "baseline": comparison.baseline,
+        "candidate": comparison.candidate,
+        "blocks": min(blocks),
+        "samples": sum(bool(run.times) for run in comparison.runs),
+        "flags": (UNPAIRED, *comparison.notes),
+    }
+    if found is None or math.isnan(held[0]):
         effect = math.expm1(float(np.mean(sides[1]) - np.mean(sides[0]))) if min(blocks) else None
-        return JudgedUnpaired(effect, None, None, blocks, None, None, "inconclusive", _obstacle(blocks), False)
+        reason = comparison.refused or _obstacle(blocks)
+        return Verdict(**common, effect=effect, low=None, high=None, verdict="inconclusive", reason=reason)
+    p_holm, level = held
     margin, wide = settings.margin.log, found.half(2 * settings.alpha)
     low, high = found.mean - found.half(settings.alpha), found.mean + found.half(settings.alpha)
-    adjusted = found.mean - found.half(level), found.mean + found.half(level)
-    word: Word = "inconclusive"
+    low_adjusted, high_adjusted = (math.expm1(found.mean + way * found.half(level)) for way in (-1, 1))
+    word = "inconclusive"
     if -margin <= found.mean - wide and found.mean + wide <= margin:
         word = "equivalent"
     elif p_holm <= settings.alpha:
         word = "regression" if found.mean > 0 else "improvement"
-    low_adjusted, high_adjusted = (math.expm1(bound) for bound in adjusted)
-    return JudgedUnpaired(
-        math.expm1(found.mean),
-        math.expm1(low),
-        math.expm1(high),
-        blocks,
-        found.p,
-        p_holm,
-        word,
-        reason_of_times(word, _counts(blocks), (p_holm, members), (low, high), settings),
-        settings.margin.is_exceeded(word, low_adjusted, high_adjusted),
-        low_adjusted,
-        high_adjusted,
-        math.expm1(found.mean - wide),
-        math.expm1(found.mean + wide),
+    return Verdict(
+        **common,
+        effect=math.expm1(found.mean),
+        low=math.expm1(low),
+        high=math.expm1(high),
+        verdict=word,
+        reason=reason_of_times(word, _counts(blocks), (p_holm, members), (low, high), settings),
+        p=found.p,
+        p_holm=p_holm,
+        beyond_margin=settings.margin.is_exceeded(word, low_adjusted, high_adjusted),
+        low_adjusted=low_adjusted,
+        high_adjusted=high_adjusted,
+        low_equivalence=math.expm1(found.mean - wide),
+        high_equivalence=math.expm1(found.mean + wide),
     )
 
 
@@ -158,7 +166,7 @@ def _counts(blocks: tuple[int, int]) -> str:
 def _obstacle(blocks: tuple[int, int]) -> str:
     counts = _counts(blocks)
     if not min(blocks):
-        return f"no data: {counts}"
+        return f"no data: {counts}; in an import, dates are used as blocks"
     if min(blocks) < FEWEST:
         return f"few blocks: {counts}; a verdict needs at least {FEWEST} on each side"
     return f"no variation: {counts} without any; repeated rows are not repeated runs"

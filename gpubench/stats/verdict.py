@@ -58,6 +58,8 @@ def reason(cell: CellBlocks, row: int, decisions: Decisions, settings: VerdictSe
         numbers = ", ".join(map(str, cell.broken_blocks))
         return f"the candidate failed in {counted(len(cell.broken_blocks), 'block')} where the baseline ran ({numbers})"
     if word == "inconclusive":
+        if cell.comparison.by_date and not cell.blocks:
+            return "no block: no date is recorded, so versions can't be separated from the days of measurement"
         if obstacle := OBSTACLES[int(decisions.obstacle[row])]:
             return f"{obstacle}: {_obstacle(obstacle, cell, blocks)}"
         if cell.broken_blocks:
@@ -98,7 +100,11 @@ def leaning(low: float | None, high: float | None) -> str:
 
 def _obstacle(obstacle: str, cell: CellBlocks, blocks: str) -> str:
     one = cell.comparison
-    never = f"no block in which both variants ran, of {one.planned_blocks} planned"
+    never = (
+        f"no date on which both were measured, of {one.planned_blocks}"
+        if one.by_date
+        else f"no block in which both variants ran, of {one.planned_blocks} planned"
+    )
     return {
         "no data": f"skipped, as planned: {one.skipped}" if one.skipped else never,
         "few blocks": f"{blocks}; a verdict needs at least 3 with repetitions, and 5 or more are advised",
@@ -305,7 +311,9 @@ def _columns(pairs: Pairs, decisions: Decisions, ends: Mapping[str, tuple[Floats
 
 def _more_blocks(cell: CellBlocks, row: int, decisions: Decisions, settings: VerdictSettings) -> int | None:
     obstacle = OBSTACLES[int(decisions.obstacle[row])]
-    unalterable = cell.comparison.skipped or obstacle in ("order", "no variation", "environment")
+    unalterable = (
+        cell.comparison.skipped or cell.comparison.by_date or obstacle in ("order", "no variation", "environment")
+    )
     if decisions.word[row] != INCONCLUSIVE or unalterable:
         return None
     difference = decisions.estimates.difference

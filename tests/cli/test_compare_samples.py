@@ -137,6 +137,20 @@ def test_a_table_is_known_by_the_end_of_its_name_and_samples_says_the_same(tmp_p
     assert "it has no scaling" in str(run("report", path, "--only", "scaling").exception)
 
 
+def test_blocks_of_two_campaigns_are_never_one_whatever_their_numbers(tmp_path: Path) -> None:
+    """Each variant from a campaign of its own: nothing ran side by side, so nothing is paired."""
+    path = tmp_path / "mine.csv"
+    both = table().with_columns(campaign=pl.concat_str(pl.lit("of "), "variant"))
+    both.write_csv(path)
+    (apart,) = json.loads(run("compare", path, "--json").stdout)["cells"]
+    assert "note: unpaired: no block is shared" in run("compare", path).stdout
+    assert (apart["flags"], apart["blocks"]) == (["unpaired"], 6)
+    both.with_columns(campaign=pl.lit("one")).write_csv(path)
+    (paired,) = json.loads(run("compare", path, "--json").stdout)["cells"]
+    assert (paired["flags"], paired["blocks"]) == ([], 6)
+    assert paired["effect"] == pytest.approx(apart["effect"])
+
+
 def test_a_table_says_its_verdicts_in_markdown_and_json_too(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text(table().write_csv())

@@ -18,7 +18,7 @@ from gpubench.errors import DataError
 from gpubench.importers.base import plain_version, positive
 from gpubench.importers.directory import Given, ImportedResults, import_files
 from gpubench.importers.formats import FORMATS
-from gpubench.importers.pairing import points
+from gpubench.results.imports import import_results
 
 FIXTURES = Path(__file__).parent / "fixtures"
 GOOD = {
@@ -156,7 +156,7 @@ def test_pods_of_other_sizes_are_other_cells(tmp_path: Path) -> None:
     first = sorted(store.rglob("cores_per_node"))[0]
     first.write_text("64")
     after = import_files("mlflow", form, [store], tmp_path / "after", Given(variant="a", date=dt.date(2026, 1, 1)))
-    cells = [{one.key for one in points(found.table)} for found in (before, after)]
+    cells = [set(import_results(found.place, found.note, found.table).keys) for found in (before, after)]
     assert len(cells[1]) == len(cells[0]) + 1
 
 

@@ -25,7 +25,7 @@ from gpubench.merge.environment import (
 from gpubench.merge.explain import Explained, FieldDifference, noise, series, slowest
 from gpubench.merge.family import cells, family
 from gpubench.model.plan import Plan
-from gpubench.stats.data import ComparisonInput, RunSamples
+from gpubench.stats.data import CellRun, ComparisonInput
 from gpubench.store.accounting import account
 from tests.merging import merge, read_runs
 
@@ -112,7 +112,7 @@ def noisy(name: str, found: Provenance, number: int) -> Provenance:
 def pairs_of(blocks: int) -> ComparisonInput:
     """Complete pairs named a0 b0, a1 b1, ..."""
     runs = [
-        RunSamples(f"{side}{block}", block, label, None, None, (1.0, 1.0), "ok")
+        CellRun(f"{side}{block}", block, label, None, None, (1.0, 1.0), "ok")
         for block in range(blocks)
         for side, label in (("a", "1.17.0"), ("b", "1.19.0"))
     ]
@@ -457,7 +457,7 @@ def test_a_run_that_says_nothing_of_its_processes_is_not_called_oversubscribed(h
 
 
 def test_a_comparison_with_one_oversubscribed_run_says_so() -> None:
-    runs = [RunSamples(f"{variant}1", 1, variant, 0, None, (1.0,), "ok") for variant in "AB"]
+    runs = [CellRun(f"{variant}1", 1, variant, 0, None, (1.0,), "ok") for variant in "AB"]
     given = [ComparisonInput({"workload": name}, "A", "B", runs, 1) for name in "xy"]
     assert [one.oversubscribed for one in with_oversubscription(given, {"B1"})] == [True, True]
     assert [one.oversubscribed for one in with_oversubscription(given, {"C1"})] == [False, False]

@@ -3,16 +3,18 @@ from pathlib import Path
 
 from campaign_builder import Writer, begin, finish, make_block, make_plan, variant
 
-from gpubench.merge.family import Cell, cells, family
+from gpubench.merge.family import cells, family
 from gpubench.model.plan import PlanAddition, PlannedJob
 from gpubench.spec.plain import canonical
-from gpubench.stats.data import ComparisonInput
+from gpubench.stats.data import CellRun, ComparisonInput
+from gpubench.stats.settings import VerdictSettings
+from gpubench.stats.verdict import judge
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
 from tests.merging import merge, read_runs
 
 
-def table(campaign: Campaign, **options: object) -> list[Cell]:
+def table(campaign: Campaign, **options: object) -> list[CellRun]:
     outcomes = account(campaign, **options).outcomes  # type: ignore[arg-type]
     return cells(campaign.plan, outcomes, merge(read_runs(campaign.runs_dir).runs))
 
@@ -73,7 +75,7 @@ def test_what_may_not_enter_a_verdict(tmp_path: Path) -> None:
     unnamed = writer.write(*rows[4]) / "run.json"
     plain = json.loads(unnamed.read_text())
     unnamed.write_text(json.dumps(plain | {"workloads": plain["workloads"][:-1]}))
-    by_run = {(cell.outcome.run.run, cell.workload.name): cell for cell in table(campaign)}
+    by_run = {(cell.run, dict(cell.key)["workload"]): cell for cell in table(campaign)}
 
     def ending(row: int, workload: str) -> tuple[str, str]:
         cell = by_run[rows[row][2].run, workload]
@@ -86,14 +88,15 @@ def test_what_may_not_enter_a_verdict(tmp_path: Path) -> None:
     assert ending(3, "tasks") == ("failed", "wrong answer")
     assert ending(4, "tasks") == ("lost", "the run's record doesn't name this workload")
     tasks = comparisons(campaign)[4]
-    assert all((run.wall_s == ()) == (run.status != "ok") for run in tasks.runs)
+    assert all((run.times == ()) == (run.status != "ok") for run in tasks.runs)
 
 
 def test_pending_runs_are_neither_lost_nor_failed(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c")
     Writer(campaign).write(*next(campaign.rows()))
     found = comparisons(campaign, alive={"n1-1"})
-    assert [len(one.runs) for one in found] == [1] * 5
+    assert [[run.status for run in one.runs].count("pending") for one in found] == [15] * 5
+    assert [verdict.blocks for verdict in judge(found, VerdictSettings())] == [0] * 5
     assert found[0].planned_blocks == 8
 
 

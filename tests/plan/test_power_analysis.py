@@ -7,7 +7,7 @@ import pytest
 from requests_by_hand import plan, workload
 
 from gpubench.plan.make import History
-from gpubench.stats.data import ComparisonInput, RunSamples
+from gpubench.stats.data import CellRun, ComparisonInput
 from gpubench.stats.power import blocks_needed, detectable_effect, power_of_test, sigma_from_parts
 
 DIFFERENCES = (0.012, -0.004, 0.009, -0.011)
@@ -21,7 +21,7 @@ def planned(words="a=1.16.0 b=1.17.0", **changes):
 def pilot(params_id):
     """Four blocks in which the variants differ by DIFFERENCES in logs."""
     runs = [
-        RunSamples(f"{variant}{block}", block, variant, None, None, (math.exp(log),), "ok")
+        CellRun(f"{variant}{block}", block, variant, None, None, (math.exp(log),), "ok")
         for block, difference in enumerate(DIFFERENCES)
         for variant, log in (("a", 0.0), ("b", difference))
     ]

@@ -13,12 +13,13 @@ from typing import Any
 from campaign_builder import Writer, begin, finish, make_block, make_plan, variant
 
 from gpubench.merge.environment import Changes, PlannedEnvironment, facts, find_changes
-from gpubench.merge.family import cells, family
+from gpubench.merge.family import family
 from gpubench.merge.links import RunLinks, link_tables, processes_by_address
 from gpubench.model.plan import Plan, PlanAddition, PlannedJob
 from gpubench.report.campaign_page import campaign_page
-from gpubench.report.inputs import ReportInputs
+from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.page import html, markdown
+from gpubench.results.campaigns import campaign_results
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import judge
 from gpubench.store.accounting import account
@@ -33,16 +34,15 @@ NOW = dt.datetime(2025, 11, 20, 15, 0, tzinfo=dt.UTC)
 THREE = (variant("1.17.0"), variant("1.19.0"), variant("1.19.0-proto1", "1.19.0", {"UCX_PROTO_ENABLE": "n"}))
 
 
-def collect(campaign: Campaign) -> ReportInputs:
+def collect(campaign: Campaign) -> JudgedCampaign:
     accounting = account(campaign)
     merged = merge(read_runs(campaign.runs_dir).runs)
-    table = cells(campaign.plan, accounting.outcomes, merged)
-    comparisons = family(campaign.plan, table)
+    results = campaign_results(campaign, accounting.outcomes, merged)
+    comparisons = family(campaign.plan, results.runs)
     settings = VerdictSettings(margin=campaign.plan.margin, summary=campaign.plan.summary)
-    inputs = ReportInputs(
-        plan=campaign.plan,
-        outcomes=accounting.outcomes,
-        cells=table,
+    inputs = JudgedCampaign(
+        results=results,
+        accounting=accounting,
         comparisons=comparisons,
         verdicts=judge(comparisons, settings),
         settings=settings,
@@ -63,17 +63,24 @@ def collect(campaign: Campaign) -> ReportInputs:
     return with_provenance(inputs, inputs.provenance)
 
 
-def page_html(inputs: ReportInputs) -> bytes:
+def page_html(inputs: JudgedCampaign) -> bytes:
     """The page of a campaign."""
     return html(campaign_page(inputs), TEMPLATES)
 
 
-def summary(inputs: ReportInputs) -> str:
+def summary(inputs: JudgedCampaign) -> str:
     """The same in Markdown."""
     return markdown(campaign_page(inputs))
 
 
-def with_provenance(inputs: ReportInputs, provenance: Mapping[str, Mapping[str, Any]], **expected: Any) -> ReportInputs:
+def with_plan(inputs: JudgedCampaign, plan: Plan) -> JudgedCampaign:
+    """The same runs, had they been planned like this."""
+    return dataclasses.replace(inputs, results=dataclasses.replace(inputs.results, plan=plan))
+
+
+def with_provenance(
+    inputs: JudgedCampaign, provenance: Mapping[str, Mapping[str, Any]], **expected: Any
+) -> JudgedCampaign:
     """The same campaign, had its runs recorded this; by the name of their directory."""
     by_run = {
         one.run.run: facts(provenance[one.directory.name])
@@ -81,7 +88,7 @@ def with_provenance(inputs: ReportInputs, provenance: Mapping[str, Mapping[str, 
         if one.directory and one.directory.name in provenance
     }
     allowed = PlannedEnvironment(inputs.plan, inputs.manifests, expected.get("known", {}), expected.get("allow", ()))
-    changes = find_changes(family(inputs.plan, inputs.cells), by_run, allowed)
+    changes = find_changes(family(inputs.plan, inputs.results.runs), by_run, allowed)
     return dataclasses.replace(inputs, provenance=provenance, changes=changes)
 
 

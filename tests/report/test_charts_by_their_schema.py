@@ -9,11 +9,10 @@ import pytest
 import reports
 from altair.utils.schemapi import validate_jsonschema
 from jsonschema import ValidationError
-from test_sides_in_chromium import two_sides
+from test_sides_in_chromium import page_of_two_sides
 from test_versions_over_time import history, page_of
 
 from gpubench.report.campaign_page import campaign_page
-from gpubench.report.other_pages import sides_page
 from gpubench.report.page import Page
 from gpubench.report.sections import Spec
 
@@ -37,7 +36,7 @@ def test_charts_of_a_campaign(tmp_path: Path) -> None:
 
 
 def test_charts_over_time_and_of_two_sides() -> None:
-    found = kinds(page_of(history())) | kinds(sides_page(two_sides()))
-    assert set(found) == {"forest", "over", "versions", "sides"}
+    found = kinds(page_of(history())) | kinds(page_of_two_sides())
+    assert set(found) == {"forest", "over", "versions", "scaling"}
     for spec in found.values():
         valid(spec)

@@ -7,14 +7,14 @@ import dataclasses
 import pytest
 import reports
 
-from gpubench.merge.family import Cell
 from gpubench.report import condense, runs
-from gpubench.report.inputs import ReportInputs
-from gpubench.store.accounting import RunOutcome
+from gpubench.report.inputs import JudgedCampaign
+from gpubench.stats.data import CellRun
+from gpubench.store.accounting import Accounting, RunOutcome
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> ReportInputs:
+def small(tmp_path_factory: pytest.TempPathFactory) -> JudgedCampaign:
     return reports.collect(reports.troubled(tmp_path_factory.mktemp("c") / "troubled"))
 
 
@@ -27,39 +27,42 @@ def at_block(outcome: RunOutcome, shift: int) -> RunOutcome:
     )
 
 
-def repeated(inputs: ReportInputs, times: int) -> ReportInputs:
+def repeated(inputs: JudgedCampaign, times: int) -> JudgedCampaign:
     """The campaign with all of its blocks so many times over; only the first time holds what went wrong."""
     highest = 1 + max(one.block.block for one in inputs.outcomes)
-    outcomes, cells = list(inputs.outcomes), list(inputs.cells)
+    outcomes, cells = list(inputs.outcomes), list(inputs.results.runs)
     whole = {
         block
         for block in {one.block.block for one in inputs.outcomes}
-        if all(
-            one.outcome.status == one.status == "ok" and one.outcome.block.replaces is None
-            for one in inputs.cells
-            if one.outcome.block.block == block
-        )
+        if all(one.status == "ok" for one in cells if one.block == block)
+        and all(one.block.replaces is None for one in outcomes if one.block.block == block)
     }
     for number in range(1, times):
         shift = number * highest
         outcomes += [at_block(one, shift) for one in inputs.outcomes if one.block.block in whole]
         cells += [
-            dataclasses.replace(one, outcome=at_block(one.outcome, shift), started_at=(one.started_at or 0.0) + shift)
-            for one in inputs.cells
-            if one.outcome.block.block in whole
+            dataclasses.replace(
+                one,
+                run=f"{one.run}x{shift}",
+                block=(one.block or 0) + shift,
+                started_at=(one.started_at or 0.0) + shift,
+            )
+            for one in inputs.results.runs
+            if one.block in whole
         ]
-    return dataclasses.replace(inputs, outcomes=tuple(outcomes), cells=cells)
+    results = dataclasses.replace(inputs.results, runs=cells)
+    return dataclasses.replace(inputs, accounting=Accounting(tuple(outcomes)), results=results)
 
 
 @pytest.fixture(scope="module")
-def large(small: ReportInputs) -> ReportInputs:
+def large(small: JudgedCampaign) -> JudgedCampaign:
     found = repeated(small, 400)
     assert len(found.outcomes) > 2 * condense.MOST_RUNS
     return found
 
 
 def test_the_page_of_thousands_of_runs_stays_below_three_megabytes_and_says_what_it_leaves_out(
-    large: ReportInputs,
+    large: JudgedCampaign,
 ) -> None:
     page = reports.page_html(large).decode()
     assert len(page.encode()) < 3_000_000
@@ -67,9 +70,9 @@ def test_the_page_of_thousands_of_runs_stays_below_three_megabytes_and_says_what
 
 
 def test_every_run_that_went_wrong_is_listed_by_itself_among_thousands(
-    small: ReportInputs, large: ReportInputs
+    small: JudgedCampaign, large: JudgedCampaign
 ) -> None:
-    def wrong(inputs: ReportInputs) -> set[tuple[str, int, str]]:
+    def wrong(inputs: JudgedCampaign) -> set[tuple[str, int, str]]:
         return {
             (job["head"], row["block"], run["status"])
             for job in runs.matrix(inputs)
@@ -84,25 +87,24 @@ def test_every_run_that_went_wrong_is_listed_by_itself_among_thousands(
 
 
 def test_stretches_hold_every_block_once_and_their_means_are_those_of_the_runs_that_count(
-    large: ReportInputs,
+    large: JudgedCampaign,
 ) -> None:
     variants = [one.label for one in large.plan.variants]
-    params_id = large.cells[0].workload.params_id
-    cells = [one for one in large.cells if one.workload.params_id == params_id and one.wall_s]
+    cells = [one for one in large.results.runs if one.key == large.results.runs[0].key and one.wall_s]
     found = list(condense.stretches(cells, variants))
     assert 50 < len(found) <= 100
     pooled = [cell for _, of_variant in found for part in of_variant.values() for cell in part]
     assert sorted(map(_name, pooled)) == sorted(map(_name, cells))
     name, of_variant = found[-1]
     first, last = name.split("–")
-    assert {cell.outcome.block.block for part in of_variant.values() for cell in part} >= {int(first), int(last)}
+    assert {cell.block for part in of_variant.values() for cell in part} >= {int(first), int(last)}
     assert condense.mean([dataclasses.replace(cells[0], status="failed")]) is None
 
 
-def test_a_campaign_of_usual_size_lists_every_run(small: ReportInputs) -> None:
+def test_a_campaign_of_usual_size_lists_every_run(small: JudgedCampaign) -> None:
     assert not condense.needed(small)
     assert b"too many to list" not in reports.page_html(small)
 
 
-def _name(cell: Cell) -> str:
-    return cell.outcome.run.run
+def _name(cell: CellRun) -> str:
+    return cell.run

@@ -13,11 +13,11 @@ import reports
 
 from gpubench.cli.results.show import write_images
 from gpubench.errors import MissingToolError
-from gpubench.merge.curves import curves
 from gpubench.report.campaign_page import campaign_page
 from gpubench.report.charts import images
-from gpubench.report.inputs import ReportInputs
+from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.plots import effect_plot, efficiency_plot
+from gpubench.results.curves import curves
 from tests.conftest import run_gpubench
 
 
@@ -27,7 +27,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def inputs(campaign: Path) -> ReportInputs:
+def inputs(campaign: Path) -> JudgedCampaign:
     return reports.collect(reports.Campaign.open(campaign))
 
 
@@ -57,7 +57,7 @@ def test_every_chart_is_a_file_with_real_colours_and_none_is_lost(campaign: Path
     assert "\x1b" not in done.stdout
 
 
-def test_a_png_is_one(inputs: ReportInputs) -> None:
+def test_a_png_is_one(inputs: JudgedCampaign) -> None:
     name, content = next(images(campaign_page(inputs).charts(), reports.TEMPLATES, "png"))
     assert name == "effects.png"
     assert content.startswith(b"\x89PNG\r\n\x1a\n")
@@ -65,7 +65,7 @@ def test_a_png_is_one(inputs: ReportInputs) -> None:
     assert width > 1000 < height
 
 
-def test_a_directory_that_cannot_be_is_said_by_its_name(inputs: ReportInputs, tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_is_said_by_its_name(inputs: JudgedCampaign, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(MissingToolError, match=str(tmp_path / "file")):
         write_images(campaign_page(inputs), {"png": tmp_path / "file"})
@@ -75,11 +75,11 @@ def test_a_campaign_without_a_sample_has_no_chart(tmp_path: Path) -> None:
     inputs = reports.collect(reports.empty(tmp_path / "c"))
     assert list(images(campaign_page(inputs).charts(), reports.TEMPLATES, "svg")) == []
     assert list(effect_plot(inputs.verdicts, 0.03, 80)) == []
-    assert list(efficiency_plot(curves(inputs.plan, inputs.cells), 80)) == []
+    assert list(efficiency_plot(curves(inputs.results), 80)) == []
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])
-def test_effects_stand_where_they_belong(inputs: ReportInputs, width: int) -> None:
+def test_effects_stand_where_they_belong(inputs: JudgedCampaign, width: int) -> None:
     lines = list(effect_plot(inputs.verdicts, 0.03, width))[1:]
     assert max(map(len, lines)) <= width
     if width < 80:
@@ -90,8 +90,8 @@ def test_effects_stand_where_they_belong(inputs: ReportInputs, width: int) -> No
     assert lines.count("1.19.0 vs 1.17.0") == 1
 
 
-def test_efficiency_of_every_size(inputs: ReportInputs) -> None:
-    lines = list(efficiency_plot(curves(inputs.plan, inputs.cells), 80))
+def test_efficiency_of_every_size(inputs: JudgedCampaign) -> None:
+    lines = list(efficiency_plot(curves(inputs.results), 80))
     start = lines.index("merge, 1.17.0")
     sizes = lines[start + 1 : start + 4]
     assert [line.split()[0] for line in sizes] == ["1", "2", "4"]

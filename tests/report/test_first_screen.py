@@ -16,20 +16,20 @@ from campaign_builder import QUICK, begin, finish, make_plan, variant
 from gpubench.model.quantities import format_seconds
 from gpubench.report import labels, page, provenance
 from gpubench.report.campaign_page import about, campaign_page
-from gpubench.report.inputs import ReportInputs
+from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.next_steps import next_steps
 from gpubench.report.page import MOST, tiles
 from gpubench.report.verdicts import anchor
-from gpubench.store.accounting import OVER_BUDGET
+from gpubench.store.accounting import OVER_BUDGET, Accounting
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> ReportInputs:
+def story(tmp_path_factory: pytest.TempPathFactory) -> JudgedCampaign:
     return dataclasses.replace(reports.collect(reports.story(tmp_path_factory.mktemp("c") / "story")), target="out/c")
 
 
 @pytest.fixture(scope="module")
-def troubled(tmp_path_factory: pytest.TempPathFactory) -> ReportInputs:
+def troubled(tmp_path_factory: pytest.TempPathFactory) -> JudgedCampaign:
     return dataclasses.replace(reports.collect(reports.troubled(tmp_path_factory.mktemp("c") / "c")), target="out/a b")
 
 
@@ -37,14 +37,14 @@ def text_of(page: bytes) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.decode().partition("<body>")[2].partition("<script")[0]))
 
 
-def tiles_of(inputs: ReportInputs) -> tuple[list[object], int]:
+def tiles_of(inputs: JudgedCampaign) -> tuple[list[object], int]:
     names = labels.cell_names([one.key for one in inputs.verdicts])
     found, left_out = tiles(inputs, names)
     return list(found), left_out
 
 
 @pytest.mark.parametrize("summary", ["mean", "median", "geomean"])
-def test_seconds_of_both_sides_agree_with_the_effect(story: ReportInputs, summary: str) -> None:
+def test_seconds_of_both_sides_agree_with_the_effect(story: JudgedCampaign, summary: str) -> None:
     settings = dataclasses.replace(story.settings, summary=summary)
     field = {"mean": "effect", "median": "median_effect", "geomean": "geomean_effect"}[summary]
     for one, pair in zip(story.verdicts, dataclasses.replace(story, settings=settings).seconds, strict=True):
@@ -52,7 +52,7 @@ def test_seconds_of_both_sides_agree_with_the_effect(story: ReportInputs, summar
         assert pair[1] / pair[0] - 1 == pytest.approx(getattr(one, field), abs=1e-9)
 
 
-def test_seconds_are_of_the_blocks_that_the_verdict_used(tmp_path: Path, troubled: ReportInputs) -> None:
+def test_seconds_are_of_the_blocks_that_the_verdict_used(tmp_path: Path, troubled: JudgedCampaign) -> None:
     """Lost, failed and skipped runs are in no pair."""
     for one, pair in zip(troubled.verdicts, troubled.seconds, strict=True):
         assert pair is not None
@@ -60,7 +60,7 @@ def test_seconds_are_of_the_blocks_that_the_verdict_used(tmp_path: Path, trouble
     assert set(reports.collect(reports.empty(tmp_path / "empty")).seconds) == {None}
 
 
-def test_the_answer_stands_before_tiles_commands_chart_table_samples_and_everything_else(story: ReportInputs) -> None:
+def test_the_answer_stands_before_tiles_commands_chart_table_samples_and_everything_else(story: JudgedCampaign) -> None:
     page = reports.page_html(story).decode().partition("<body>")[2]
     marks = ("<h1>", 'class="tiles"', 'class="next"', 'id="chart-forest"', 'id="verdict-table"', 'id="samples"')
     folded = ('id="runs"', 'id="provenance"', 'id="campaign"', 'id="notes"')
@@ -71,7 +71,7 @@ def test_the_answer_stands_before_tiles_commands_chart_table_samples_and_everyth
         assert re.search(rf"<section [^>]*{one}>\s*<details>", page), f"{one} is open"
 
 
-def test_a_tile_per_workload_has_both_sides_in_seconds_the_change_and_the_verdict(story: ReportInputs) -> None:
+def test_a_tile_per_workload_has_both_sides_in_seconds_the_change_and_the_verdict(story: JudgedCampaign) -> None:
     found, left_out = tiles_of(story)
     assert (len(found), left_out) == (5, 0)
     message = text_of(reports.page_html(story)).partition("message 10 MB 1.19.0 ▲")[2][:120]
@@ -90,7 +90,7 @@ def test_of_many_workloads_those_with_a_finding_keep_their_tile(tmp_path: Path) 
     assert "9 more workloads and sizes are in the table" in text_of(reports.page_html(inputs))
 
 
-def test_what_to_do_next_names_commands_with_their_price(story: ReportInputs, troubled: ReportInputs) -> None:
+def test_what_to_do_next_names_commands_with_their_price(story: JudgedCampaign, troubled: JudgedCampaign) -> None:
     (cause,) = next_steps(story)
     assert cause.command == "gpubench diff 1.17.0 1.19.0 out/c"
     repair, more, *others = next_steps(troubled)
@@ -102,20 +102,20 @@ def test_what_to_do_next_names_commands_with_their_price(story: ReportInputs, tr
     assert others[1].command == "gpubench diff 1.17.0 1.19.0 'out/a b'"
 
 
-def test_missing_runs_come_first_and_a_decided_campaign_needs_none(tmp_path: Path, story: ReportInputs) -> None:
+def test_missing_runs_come_first_and_a_decided_campaign_needs_none(tmp_path: Path, story: JudgedCampaign) -> None:
     first, *_ = next_steps(dataclasses.replace(reports.collect(reports.empty(tmp_path / "c")), target="d"))
     assert first.command == "gpubench bench --campaign d"
     assert first.why.startswith("24 runs are missing: about ")
     outcomes = [dataclasses.replace(one, status="skipped", reason=f"{OVER_BUDGET}: 9 s") for one in story.outcomes]
     outcomes[0] = dataclasses.replace(outcomes[0], status="lost", record=None)
     outcomes[1] = dataclasses.replace(outcomes[1], reason="a node can't be used", record=None)
-    first, *_ = next_steps(dataclasses.replace(story, outcomes=outcomes))
+    first, *_ = next_steps(dataclasses.replace(story, accounting=Accounting(tuple(outcomes))))
     blocks = len({one.block.block for one in outcomes})
     price = format_seconds(blocks * story.plan.time.block_s)  # as planned: skipped runs don't say how long one takes
     late = f"{blocks} blocks were not begun, because the budget left no time"
     assert first.why == f"2 runs are missing; {late}: about {price}"
     only = [dataclasses.replace(one, status="ok") for one in outcomes[2:]]
-    (first, *_) = next_steps(dataclasses.replace(story, outcomes=[*outcomes[:2], *only]))
+    (first, *_) = next_steps(dataclasses.replace(story, accounting=Accounting((*outcomes[:2], *only))))
     assert first.why.startswith("2 runs are missing: about ")
     calm = [one for one in story.verdicts if one.verdict == "equivalent"]
     (step,) = next_steps(dataclasses.replace(story, verdicts=calm))
@@ -126,7 +126,7 @@ def test_missing_runs_come_first_and_a_decided_campaign_needs_none(tmp_path: Pat
 
 
 def test_blocks_that_a_budget_left_out_cost_what_those_that_ran_cost_and_come_before_further_ones(
-    story: ReportInputs,
+    story: JudgedCampaign,
 ) -> None:
     """Seen: 9 of 12 blocks not begun, their skipped runs taken for blocks of 0.6 s, and further blocks proposed."""
     late = {outcome.block.block for outcome in story.outcomes if outcome.block.block > 3}
@@ -136,7 +136,7 @@ def test_blocks_that_a_budget_left_out_cost_what_those_that_ran_cost_and_come_be
         for outcome in story.outcomes
     ]  # fmt: skip
     undecided = [dataclasses.replace(verdict, verdict="inconclusive", more_blocks=2) for verdict in story.verdicts]
-    cut = dataclasses.replace(story, outcomes=outcomes, verdicts=undecided)
+    cut = dataclasses.replace(story, accounting=Accounting(tuple(outcomes)), verdicts=undecided)
     first, *others = next_steps(cut)
     assert first.command == "gpubench bench --campaign out/c"
     spans: dict[int, list[dt.datetime]] = {}
@@ -147,7 +147,7 @@ def test_blocks_that_a_budget_left_out_cost_what_those_that_ran_cost_and_come_be
     block_s = statistics.median((max(times) - min(times)).total_seconds() for times in spans.values())
     price = format_seconds(len(late) * block_s)
     lost = dataclasses.replace(outcomes[0], status="lost", record=None)
-    both, *_ = next_steps(dataclasses.replace(cut, outcomes=[lost, *outcomes[1:]]))
+    both, *_ = next_steps(dataclasses.replace(cut, accounting=Accounting((lost, *outcomes[1:]))))
     total_price = format_seconds((len(late) + 1) * block_s)
     reasons = f"1 run is missing; {len(late)} blocks were not begun, because the budget left no time"
     assert both == dataclasses.replace(first, why=f"{reasons}: about {total_price}")
@@ -180,7 +180,7 @@ def test_a_reason_that_several_rows_share_stands_once(tmp_path: Path) -> None:
     assert "all comparisons: few blocks: 1 block; a verdict" in table
 
 
-def test_noise_as_a_reason_is_said_once_for_all_rows(troubled: ReportInputs) -> None:
+def test_noise_as_a_reason_is_said_once_for_all_rows(troubled: JudgedCampaign) -> None:
     wide = [one for one in troubled.verdicts if one.reason.startswith("wide")]
     assert wide
     page = text_of(reports.page_html(troubled))
@@ -188,7 +188,7 @@ def test_noise_as_a_reason_is_said_once_for_all_rows(troubled: ReportInputs) -> 
     assert "don&#39;t show the difference" not in page.partition("How sure this is")[0]
 
 
-def test_every_chart_is_there_without_a_script(story: ReportInputs) -> None:
+def test_every_chart_is_there_without_a_script(story: JudgedCampaign) -> None:
     text = reports.page_html(story).decode()
     charts = list(campaign_page(story).charts())
     assert charts
@@ -202,7 +202,7 @@ def test_every_chart_is_there_without_a_script(story: ReportInputs) -> None:
 
 
 def test_charts_beyond_what_a_page_may_hold_say_that_they_need_a_script(
-    story: ReportInputs, monkeypatch: pytest.MonkeyPatch
+    story: JudgedCampaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes = {one.anchor: len(json.dumps(one.spec["datasets"])) for one in campaign_page(story).charts()}
     monkeypatch.setattr(page, "ALL_PICTURES", sizes["forest"] + 100)
@@ -222,7 +222,7 @@ def test_labels_that_look_like_markup_stay_text_in_pictures(tmp_path: Path) -> N
     assert 'a&lt;b class="x"' in drawn
 
 
-def has_links(inputs: ReportInputs) -> bool:
+def has_links(inputs: JudgedCampaign) -> bool:
     return any(section.anchor == "links" for section in campaign_page(inputs).sections)
 
 
@@ -240,7 +240,7 @@ def test_links_of_two_workers_on_one_host_say_nothing_and_are_left_out(tmp_path:
     assert has_links(dataclasses.replace(inputs, links=[apart]))
 
 
-def test_hashes_and_paths_are_cut_and_what_all_variants_share_says_so(story: ReportInputs) -> None:
+def test_hashes_and_paths_are_cut_and_what_all_variants_share_says_so(story: JudgedCampaign) -> None:
     long = "/root/.cache/gpubench/venvs/0123456789abcdef/lib/python3.11/site-packages/libucx/lib/libucp.so.0"
     fact = provenance.Fact("libucp", [long, "0123456789abcdef0123456789abcdef"])
     assert fact.shown == [("…/libucx/lib/libucp.so.0", long), ("0123456789ab…", "0123456789abcdef0123456789abcdef")]

@@ -10,12 +10,11 @@ import browser
 import pytest
 import reports
 
-from gpubench.history.changes import find
-from gpubench.history.coverage import Gap
-from gpubench.history.observed import Observed
-from gpubench.report.history import HistorySource
 from gpubench.report.other_pages import trend_page
 from gpubench.report.page import html
+from gpubench.results.changes import find
+from gpubench.results.coverage import Gap, ResultHistory
+from gpubench.results.figures import Figure
 
 pytestmark = pytest.mark.system
 
@@ -42,9 +41,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     continue
                 slower = 0.3 if version == "1.17.0" and number >= 10 else 0.0
                 observed.append(
-                    Observed(key, version, date, "c", slower + 0.001 * (number * 7 % 5), 4, 0.01, workers, 10**9)
+                    Figure(key, version, date, "c", slower + 0.001 * (number * 7 % 5), 4, 0.01, workers, 10**9)
                 )
-    made = trend_page([HistorySource("campaign", "c", "of a test", [], [], observed, missing)], find(observed, 1))
+    made = trend_page([ResultHistory("campaign", "c", "of a test", [], [], observed, missing)], find(observed, 1))
     path = tmp_path_factory.mktemp("history") / "over time.html"
     path.write_bytes(html(made, reports.TEMPLATES))
     return path

@@ -10,7 +10,7 @@ import reports
 from campaign_builder import QUICK, Writer, begin, finish, make_plan, variant
 
 from gpubench.report import charts, labels, page, provenance, runs
-from gpubench.report.inputs import ReportInputs
+from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.sections import plain
 from gpubench.report.verdicts import verdict_table, verdicts_json
 from gpubench.stats.verdict import Verdict
@@ -41,7 +41,7 @@ def parsed(page: bytes) -> Anchors:
 
 
 @pytest.fixture(scope="module")
-def campaigns(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Campaign, ReportInputs, bytes]]:
+def campaigns(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Campaign, JudgedCampaign, bytes]]:
     made = {}
     for build in (reports.story, reports.troubled, reports.empty):
         campaign = build(tmp_path_factory.mktemp("c") / build.__name__)
@@ -52,7 +52,7 @@ def campaigns(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Campa
 
 @pytest.mark.parametrize("name", ["story", "troubled", "empty"])
 def test_one_file_that_fetches_nothing_and_whose_links_resolve(
-    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]], name: str
+    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]], name: str
 ) -> None:
     campaign, _, page = campaigns[name]
     anchors = parsed(page)
@@ -67,13 +67,13 @@ def test_one_file_that_fetches_nothing_and_whose_links_resolve(
             assert link in ours or (campaign.directory / link).is_file(), link
 
 
-def test_the_same_inputs_give_the_same_bytes(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
+def test_the_same_inputs_give_the_same_bytes(campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]]) -> None:
     _, inputs, page = campaigns["story"]
     assert reports.page_html(inputs) == page
 
 
 def test_the_headline_says_what_was_found_and_how_sure(
-    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
 ) -> None:
     text = campaigns["story"][2].decode()
     heading = re.sub(r"<[^>]+>", "", re.search(r"<h1>(.*?)</h1>", text, re.S)[1])  # type: ignore[index]
@@ -85,7 +85,7 @@ def test_the_headline_says_what_was_found_and_how_sure(
 
 
 def test_every_planned_run_stands_there_with_its_reason(
-    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
 ) -> None:
     text = campaigns["troubled"][2].decode()
     for reason in (
@@ -102,7 +102,7 @@ def test_every_planned_run_stands_there_with_its_reason(
 
 
 def test_the_page_and_markdown_say_which_stragglers_cannot_be_excluded(
-    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
 ) -> None:
     _, inputs, page = campaigns["story"]
     limits = {f"{100 * one.straggler_limit:.2g}" for one in inputs.verdicts if one.straggler_limit is not None}
@@ -114,12 +114,12 @@ def test_the_page_and_markdown_say_which_stragglers_cannot_be_excluded(
     assert "Stragglers rarer" not in campaigns["empty"][2].decode()
 
 
-def test_a_page_says_where_the_processes_listened(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
+def test_a_page_says_where_the_processes_listened(campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]]) -> None:
     page = campaigns["story"][2].decode()
     assert "every interface of their nodes; a connection without " in page
 
 
-def test_a_fixed_campaign_says_nothing_of_looks(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
+def test_a_fixed_campaign_says_nothing_of_looks(campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]]) -> None:
     page = campaigns["story"][2].decode()
     assert "looked at while it ran" not in page
     assert "the 90 % interval lies within" in page
@@ -177,7 +177,7 @@ def test_labels_and_reasons_are_text_not_markup(tmp_path: Path) -> None:
     ],
 )
 def test_provenance_may_lack_anything(
-    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]], found: dict[str, object] | None
+    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]], found: dict[str, object] | None
 ) -> None:
     _, inputs, _ = campaigns["story"]
     known = {} if found is None else dict.fromkeys(inputs.provenance, found)
@@ -189,7 +189,7 @@ def test_provenance_may_lack_anything(
 
 
 def test_what_a_binding_sets_by_itself_is_a_difference(
-    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
 ) -> None:
     _, inputs, _ = campaigns["story"]
     changed = json.loads(json.dumps(inputs.provenance))
@@ -212,7 +212,7 @@ def test_what_a_binding_sets_by_itself_is_a_difference(
     assert said.replace("_", "\\_") in reports.summary(bound)
 
 
-def test_what_a_variant_sets_is_no_note(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
+def test_what_a_variant_sets_is_no_note(campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]]) -> None:
     _, inputs, _ = campaigns["story"]
     facts = {fact.name: fact.values for fact in provenance.differing(inputs)}
     assert facts["environment.UCX_PROTO_ENABLE"] == ["unset", "unset", "n"]
@@ -220,12 +220,12 @@ def test_what_a_variant_sets_is_no_note(campaigns: dict[str, tuple[Campaign, Rep
 
 
 def test_two_settings_of_transports_that_change_nothing_are_a_note(
-    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
 ) -> None:
     _, inputs, _ = campaigns["story"]
     last = inputs.plan.variants[-1]
     variants = [*inputs.plan.variants[:-1], last.model_copy(update={"env": {**last.env, "UCX_TLS": "tcp,shm"}})]
-    other = dataclasses.replace(inputs, plan=inputs.plan.model_copy(update={"variants": variants}))
+    other = reports.with_plan(inputs, inputs.plan.model_copy(update={"variants": variants}))
     notes = provenance.cautions(other.plan, inputs.changes, inputs.outcomes)
     assert [note.split(" differ in ")[0] for note in notes] == [
         f"{one.baseline} and {last.label}" for one in inputs.plan.comparisons if one.candidate == last.label
@@ -241,7 +241,7 @@ def test_two_settings_of_transports_that_change_nothing_are_a_note(
 
 
 def test_many_fields_of_one_kind_are_one_note_that_says_the_first(
-    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
 ) -> None:
     _, inputs, _ = campaigns["story"]
     changed = json.loads(json.dumps(inputs.provenance))
@@ -260,7 +260,7 @@ def test_many_fields_of_one_kind_are_one_note_that_says_the_first(
     ("allow", "said"), [((), "not asked for, so it blocks the comparison"), (("ker*",), "allowed to change")]
 )
 def test_another_kernel_is_said_on_the_page_and_in_markdown(
-    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]], allow: tuple[str, ...], said: str
+    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]], allow: tuple[str, ...], said: str
 ) -> None:
     _, inputs, _ = campaigns["story"]
     changed = json.loads(json.dumps(inputs.provenance))
@@ -275,7 +275,7 @@ def test_another_kernel_is_said_on_the_page_and_in_markdown(
     assert {fact.name: fact.values for fact in provenance.differing(other)}["kernel"] == ["5.15.0", "6.1.0", "6.1.0"]
 
 
-def test_processes_that_disagree_are_counted(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
+def test_processes_that_disagree_are_counted(campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]]) -> None:
     _, inputs, _ = campaigns["story"]
     first = next(name for name, one in inputs.provenance.items() if one["processes"][0]["ucx"]["loaded"] == "1.17.0")
     changed = json.loads(json.dumps(inputs.provenance))
@@ -287,7 +287,7 @@ def test_processes_that_disagree_are_counted(campaigns: dict[str, tuple[Campaign
 
 
 def test_the_page_says_after_what_time_the_workers_were_there(
-    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
 ) -> None:
     _, inputs, _ = campaigns["story"]
     known = {
@@ -300,14 +300,15 @@ def test_the_page_says_after_what_time_the_workers_were_there(
 
 
 def test_a_large_campaign_stays_below_three_megabytes(
-    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
 ) -> None:
     _, inputs, _ = campaigns["story"]
-    per_run = runs.MOST_SAMPLES // len(inputs.cells)
+    per_run = runs.MOST_SAMPLES // len(inputs.results.runs)
 
-    def with_samples(count: int) -> ReportInputs:
+    def with_samples(count: int) -> JudgedCampaign:
         wall_s = tuple(0.0123456789 * (1 + 0.001 * number) for number in range(count))
-        return dataclasses.replace(inputs, cells=[dataclasses.replace(one, wall_s=wall_s) for one in inputs.cells])
+        runs = [dataclasses.replace(one, wall_s=wall_s) for one in inputs.results.runs]
+        return dataclasses.replace(inputs, results=dataclasses.replace(inputs.results, runs=runs))
 
     assert 1_500_000 < len(reports.page_html(with_samples(per_run))) < 3_000_000
     names = [f"row {number}" for number in range(len(inputs.verdicts))]
@@ -316,9 +317,9 @@ def test_a_large_campaign_stays_below_three_megabytes(
     assert len(json.dumps(first.charts[0].spec)) < 20_000
 
 
-def test_a_straggler_makes_the_axis_logarithmic(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
+def test_a_straggler_makes_the_axis_logarithmic(campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]]) -> None:
     _, inputs, _ = campaigns["story"]
-    cells = [one for one in inputs.cells if one.workload.name == "tasks"]
+    cells = [one for one in inputs.results.runs if dict(one.key)["workload"] == "tasks"]
     variants = [one.label for one in inputs.plan.variants]
     assert '"log"' not in json.dumps(charts.samples(cells, variants, "tasks", means_only=False))
     cells[3] = dataclasses.replace(cells[3], wall_s=(*cells[3].wall_s[:-1], 9.0))
@@ -326,7 +327,7 @@ def test_a_straggler_makes_the_axis_logarithmic(campaigns: dict[str, tuple[Campa
 
 
 def test_one_hopeless_interval_does_not_hide_the_others(
-    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
 ) -> None:
     _, inputs, _ = campaigns["story"]
     wide = [dataclasses.replace(inputs.verdicts[0], low_equivalence=-0.99, high_equivalence=80.0), *inputs.verdicts[1:]]
@@ -339,7 +340,7 @@ def test_one_hopeless_interval_does_not_hide_the_others(
 
 
 def test_effects_stand_together_by_variant_on_an_axis_that_shows_the_margin(
-    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
 ) -> None:
     _, inputs, _ = campaigns["story"]
     names = labels.cell_names([one.key for one in inputs.verdicts])
@@ -356,7 +357,7 @@ def test_effects_stand_together_by_variant_on_an_axis_that_shows_the_margin(
 
 
 def test_an_effect_without_an_interval_does_not_press_the_others_flat_and_is_told_at_the_edge(
-    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
 ) -> None:
     _, inputs, _ = campaigns["story"]
     shown = [one for one in inputs.verdicts if one.effect is not None]
@@ -369,7 +370,7 @@ def test_an_effect_without_an_interval_does_not_press_the_others_flat_and_is_tol
 
 
 def test_a_bound_of_twenty_digits_is_not_printed_in_full(
-    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
 ) -> None:
     verdict = campaigns["story"][1].verdicts[0]
     wide = dataclasses.replace(verdict, low_equivalence=-0.999, high_equivalence=4.4e20)
@@ -377,7 +378,7 @@ def test_a_bound_of_twenty_digits_is_not_printed_in_full(
     assert labels.interval(dataclasses.replace(wide, low_equivalence=-0.012, high_equivalence=0.034)) == "[-1.2, +3.4]"
 
 
-def test_the_shape_of_verdicts_json(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
+def test_the_shape_of_verdicts_json(campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]]) -> None:
     _, inputs, _ = campaigns["empty"]
     document = json.loads(verdicts_json("c", inputs.verdicts, inputs.settings))
     assert (document["schema"], document["settings"]["margin"]) == ("gpubench/verdicts/1", 0.03)
@@ -385,7 +386,7 @@ def test_the_shape_of_verdicts_json(campaigns: dict[str, tuple[Campaign, ReportI
     assert document["cells"][0]["effect"] is None
 
 
-def test_markdown_for_a_pull_request(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
+def test_markdown_for_a_pull_request(campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]]) -> None:
     text = reports.summary(campaigns["troubled"][1])
     assert text.startswith(
         "**1.19.0 is slower than 1.17.0 in 1 of 5 comparisons: message 10 MB +48.1 %; 2 inconclusive."
@@ -397,7 +398,7 @@ def test_markdown_for_a_pull_request(campaigns: dict[str, tuple[Campaign, Report
 
 
 def test_the_slowest_worker_is_named_against_the_median_of_its_own_run(
-    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
 ) -> None:
     inputs = campaigns["story"][1]
     speed = [
@@ -415,7 +416,7 @@ def test_the_slowest_worker_is_named_against_the_median_of_its_own_run(
 
 
 def test_verdicts_against_another_baseline_name_it_everywhere(
-    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
 ) -> None:
     _, inputs, _ = campaigns["story"]
 

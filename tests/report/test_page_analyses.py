@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import reports
 
-from gpubench.report.inputs import ReportInputs
+from gpubench.report.inputs import JudgedCampaign
 from gpubench.stats.links import LinkRates
 from gpubench.store.campaign import Campaign
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Campaign, ReportInputs, str]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Campaign, JudgedCampaign, str]:
     campaign = reports.scaled(tmp_path_factory.mktemp("c") / "scaled")
     inputs = reports.collect(campaign)
     return campaign, inputs, reports.page_html(inputs).decode()
@@ -36,12 +36,14 @@ def specs(page: str) -> dict[str, Any]:
     return plain
 
 
-def test_every_chart_has_its_place(made: tuple[Campaign, ReportInputs, str]) -> None:
+def test_every_chart_has_its_place(made: tuple[Campaign, JudgedCampaign, str]) -> None:
     page = made[2]
     assert {f"chart-{name}" for name in specs(page)} == set(re.findall(r'class="chart" id="([^"]+)"', page))
 
 
-def test_efficiency_of_every_variant_at_every_size_with_its_interval(made: tuple[Campaign, ReportInputs, str]) -> None:
+def test_efficiency_of_every_variant_at_every_size_with_its_interval(
+    made: tuple[Campaign, JudgedCampaign, str],
+) -> None:
     _, inputs, page = made
     merge = next(one for one in inputs.plan.workloads if one.name == "merge")
     spec = specs(page)[f"scaling-{merge.params_id}"]
@@ -62,7 +64,7 @@ def test_efficiency_of_every_variant_at_every_size_with_its_interval(made: tuple
 
 
 def test_the_link_table_marks_the_slow_link_and_leads_to_the_raw_files(
-    made: tuple[Campaign, ReportInputs, str],
+    made: tuple[Campaign, JudgedCampaign, str],
 ) -> None:
     campaign, _, page = made
     spec = specs(page)["links-0"]
@@ -87,7 +89,7 @@ def test_a_campaign_without_the_data_has_none_of_the_sections(tmp_path: Path) ->
 
 
 def test_links_of_64_workers_in_many_tables_stay_below_three_megabytes(
-    made: tuple[Campaign, ReportInputs, str],
+    made: tuple[Campaign, JudgedCampaign, str],
 ) -> None:
     inputs = made[1]
     names = [f"node{number:03d}/0" for number in range(64)]
@@ -112,7 +114,7 @@ def test_links_of_64_workers_in_many_tables_stay_below_three_megabytes(
 
 
 def test_of_many_slow_links_the_slowest_are_named_and_the_others_counted(
-    made: tuple[Campaign, ReportInputs, str],
+    made: tuple[Campaign, JudgedCampaign, str],
 ) -> None:
     inputs = made[1]
     names = [f"n{number:02d}/0" for number in range(32)]

@@ -7,23 +7,23 @@ import reports
 from campaign_builder import begin, make_plan, variant
 from rich.console import Console
 
-from gpubench.report.inputs import ReportInputs
+from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.labels import cell_names, seconds, size
 from gpubench.report.verdicts import verdict_lines, wide_table
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> ReportInputs:
+def story(tmp_path_factory: pytest.TempPathFactory) -> JudgedCampaign:
     return reports.collect(reports.story(tmp_path_factory.mktemp("c") / "story"))
 
 
-def test_a_line_per_verdict_that_reads_like_a_sentence(story: ReportInputs) -> None:
+def test_a_line_per_verdict_that_reads_like_a_sentence(story: JudgedCampaign) -> None:
     lines = verdict_lines(story.verdicts)
     assert lines[2] == "message 10 MB | 1.19.0 vs 1.17.0 | +48.3 % [+46, +50] | 8 blocks | regression"
     assert lines[0].startswith("message 1 KiB | 1.19.0 vs 1.17.0 | +0.5 % [-0.9, +1.8] | 8 blocks | ")
 
 
-def test_the_table_says_the_same_in_eighty_columns(story: ReportInputs) -> None:
+def test_the_table_says_the_same_in_eighty_columns(story: JudgedCampaign) -> None:
     out = io.StringIO()
     Console(file=out, width=90).print(wide_table(story.verdicts))
     row = next(line for line in out.getvalue().splitlines() if line.startswith("message 10 MB"))
@@ -31,7 +31,7 @@ def test_the_table_says_the_same_in_eighty_columns(story: ReportInputs) -> None:
         assert cell in row
 
 
-def test_a_narrow_table_breaks_what_is_said_of_blocks_not_the_names(story: ReportInputs) -> None:
+def test_a_narrow_table_breaks_what_is_said_of_blocks_not_the_names(story: JudgedCampaign) -> None:
     unsure = [
         dataclasses.replace(
             one, verdict="inconclusive", reason="wide: ", low=-0.1, more_blocks=162, candidate="1.19.0-proto1"
@@ -46,7 +46,7 @@ def test_a_narrow_table_breaks_what_is_said_of_blocks_not_the_names(story: Repor
     assert "blocks would decide" in out.getvalue()
 
 
-def test_what_is_likely_and_not_proven_is_said_beside_the_verdict(story: ReportInputs) -> None:
+def test_what_is_likely_and_not_proven_is_said_beside_the_verdict(story: JudgedCampaign) -> None:
     word = {"verdict": "inconclusive", "low_adjusted": -0.1, "high_adjusted": 0.6, "more_blocks": 3}
     slower = dataclasses.replace(story.verdicts[2], reason="wide: likely slower, not proven; 8 blocks", **word)
     faster = dataclasses.replace(slower, effect=-0.2, low=-0.3, high=-0.1, reason="wide: likely faster, not proven; 8")
@@ -117,7 +117,7 @@ def test_numbers_carry_units() -> None:
     ]
 
 
-def test_seconds_of_both_sides_stand_beside_the_change_where_they_are_known(story: ReportInputs) -> None:
+def test_seconds_of_both_sides_stand_beside_the_change_where_they_are_known(story: JudgedCampaign) -> None:
     sides = [(0.223, 0.2614), *[None] * (len(story.verdicts) - 1)]
     first, second, *_ = verdict_lines(story.verdicts, sides)
     assert first.split(" | ")[2] == "223 ms → 261.4 ms"

@@ -12,11 +12,8 @@ import pytest
 import reports
 import scipy.stats
 
-from gpubench.history.changes import find
-from gpubench.history.observed import Observed
 from gpubench.report.history import (
     CONDITION,
-    HistorySource,
     change_rows,
     changes_section,
     compare_versions,
@@ -24,26 +21,29 @@ from gpubench.report.history import (
 )
 from gpubench.report.other_pages import over_time, trend_page
 from gpubench.report.page import Page, html
+from gpubench.results.changes import find
+from gpubench.results.coverage import ResultHistory
+from gpubench.results.figures import Figure
 
 DATES = [dt.date(2026, 1, 5) + dt.timedelta(weeks=number) for number in range(20)]
 SIZES = (8, 16, 128)
 
 
-def figure(version: str, date: dt.date, workers: int, slower: float, name: str = "merge") -> Observed:
+def figure(version: str, date: dt.date, workers: int, slower: float, name: str = "merge") -> Figure:
     key = (("workload", name), ("backend", "dask"), ("workers", workers))
     noise = random.Random(f"{version}{date}{workers}{name}").gauss(0, 0.001)
-    return Observed(key, version, date, "c", math.log(2.0 * slower) + noise, 4, 0.01, workers, None)
+    return Figure(key, version, date, "c", math.log(2.0 * slower) + noise, 4, 0.01, workers, None)
 
 
-def history() -> list[Observed]:
+def history() -> list[Figure]:
     """1.9.0 on all dates; 1.12.0 on half, 20 % slower on 128 workers; 1.10.0 on one date, a quarter as fast."""
     found = [figure("1.9.0", date, workers, 1.0) for date in DATES for workers in SIZES]
     found += [figure("1.12.0", date, size, 1.25 if size == 128 else 1.0) for date in DATES[::2] for size in SIZES]
     return [*found, figure("1.10.0", DATES[3], 8, 4.0)]
 
 
-def page_of(observed: list[Observed]) -> Page:
-    return trend_page([HistorySource("campaign", "c", "", [], [], observed)], find(observed, 1))
+def page_of(observed: list[Figure]) -> Page:
+    return trend_page([ResultHistory("campaign", "c", "", [], [], observed)], find(observed, 1))
 
 
 def test_the_first_sentence_names_the_largest_difference_and_leaves_single_dates_out() -> None:
@@ -117,7 +117,7 @@ def test_versions_and_sizes_are_panels_in_the_order_of_their_numbers_and_up_is_s
 
 def test_seconds_are_drawn_upside_down_so_that_up_is_faster_and_rates_are_not() -> None:
     (seconds,) = over_time(history(), [], [])
-    rated = [Observed(one.key, one.variant, one.date, "c", one.log_s, 4, 0.01, one.workers, 10**9) for one in history()]
+    rated = [Figure(one.key, one.variant, one.date, "c", one.log_s, 4, 0.01, one.workers, 10**9) for one in history()]
     (rates,) = over_time(rated, [], [])
 
     def reversed_(chart: dict) -> set[bool]:  # type: ignore[type-arg]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpubench.stats.data import ComparisonInput, RunSamples
+from gpubench.stats.data import CellRun, ComparisonInput
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict, judge
 
@@ -14,10 +14,10 @@ WOBBLE = (0.99, 1.0, 1.01)
 
 
 def run(block, variant, times, *, order=None, started_at=None, status="ok", job=""):
-    return RunSamples(f"{variant}{block}", block, variant, order, started_at, tuple(times), status, job)
+    return CellRun(f"{variant}{block}", block, variant, order, started_at, tuple(times), status, job)
 
 
-def blocks_of(differences: Sequence[float], *, wobble=WOBBLE, level=1.0, job="") -> list[RunSamples]:
+def blocks_of(differences: Sequence[float], *, wobble=WOBBLE, level=1.0, job="") -> list[CellRun]:
     """One block per log difference, orders alternating; every run takes ``level`` seconds times ``wobble``."""
     runs = []
     for block, difference in enumerate(differences, start=1):
@@ -31,6 +31,16 @@ def comparison(runs, *, planned=8, **key) -> ComparisonInput:
     return ComparisonInput({"workload": "merge", "nodes": 2, **key}, "A", "B", tuple(runs), planned)
 
 
+def two_origins(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], refused="") -> ComparisonInput:
+    """The seconds of every block of two places; blocks of both have the same numbers."""
+    runs = [
+        CellRun(f"{label}{block}", block, label, None, None, tuple(times), "ok", origin=label)
+        for label, side in (("A", first), ("B", second))
+        for block, times in enumerate(side)
+    ]
+    return ComparisonInput({"workload": "merge"}, "A", "B", runs, 0, refused=refused)
+
+
 def cell(differences, **key) -> ComparisonInput:
     return comparison(blocks_of(differences), planned=len(differences), **key)
 
@@ -38,7 +48,7 @@ def cell(differences, **key) -> ComparisonInput:
 def one(runs_or_differences, settings=None, **options) -> Verdict:
     """The verdict of a family of one."""
     given = list(runs_or_differences)
-    runs = given if given and isinstance(given[0], RunSamples) else blocks_of(given)
+    runs = given if given and isinstance(given[0], CellRun) else blocks_of(given)
     return judge([comparison(runs, **options)], settings or VerdictSettings())[0]
 
 

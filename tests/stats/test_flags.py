@@ -191,5 +191,7 @@ def test_a_comparison_whose_processes_polled_on_too_few_cores_says_so():
 
 
 def test_a_comparison_whose_answers_nobody_checked_says_so():
-    (verdict,) = judge([dataclasses.replace(comparison(with_times(plain)), unchecked=True)], VerdictSettings())
+    (verdict,) = judge(
+        [comparison([dataclasses.replace(run, unchecked=True) for run in with_times(plain)])], VerdictSettings()
+    )
     assert verdict.flags == ("unchecked",)

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from campaign_by_hand import blocks_of, cell, comparison, noisy
+from campaign_by_hand import blocks_of, cell, comparison, noisy, two_origins
 
 from gpubench.stats.decision import holm, holm_levels
 from gpubench.stats.settings import VerdictSettings
@@ -117,7 +117,8 @@ def test_two_sides_without_common_blocks_are_shown_alike() -> None:
     rng, words = np.random.default_rng(3), set()
     for _ in range(40):
         sides = [(rng.normal(0, 0.02, 6), rng.normal(effect, 0.02, 6)) for effect in EFFECTS]
-        for one in judge_unpaired(sides, VerdictSettings()):
+        family = [two_origins(np.exp(first)[:, None], np.exp(second)[:, None]) for first, second in sides]
+        for one in judge_unpaired(family, VerdictSettings()):
             beyond = one.low_adjusted > 0 or one.high_adjusted < 0
             assert beyond == (one.p_holm <= 0.05)
             assert ("likely" in one.reason) == (one.verdict == "inconclusive" and (one.low > 0 or one.high < 0))

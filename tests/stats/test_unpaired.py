@@ -8,10 +8,19 @@ import random
 import numpy as np
 import pytest
 import scipy
+from campaign_by_hand import two_origins
 
-from gpubench.stats.runs import number_runs
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.unpaired import judge_unpaired, welch
+from gpubench.stats.verdict import Verdict
+
+Logs = list[float]
+
+
+def judge(*family: tuple[Logs, Logs], refused: str = "") -> list[Verdict]:
+    """Of logs of the seconds of A's blocks and of B's, a sample each."""
+    comparisons = [two_origins(*([[math.exp(log)] for log in side] for side in both), refused) for both in family]
+    return judge_unpaired(comparisons, VerdictSettings())
 
 
 def side(count: int, spread: float, mean: float = 0.0, seed: object = 1) -> list[float]:
@@ -35,7 +44,7 @@ def test_the_words_are_those_of_paired_verdicts() -> None:
     tight = side(6, 0.001)
     family = [(tight, [one + shift for one in side(6, 0.001, seed=2)]) for shift in (0.0, 0.1, -0.1, 0.02)]
     family.append((side(3, 0.2), side(3, 0.2, seed=2)))
-    found = judge_unpaired(family, VerdictSettings())
+    found = judge(*family)
     assert [one.verdict for one in found] == ["equivalent", "regression", "improvement", "equivalent", "inconclusive"]
     assert [one.beyond_margin for one in found] == [False, True, True, False, False]
     assert found[1].effect == pytest.approx(math.expm1(0.1), abs=0.002)
@@ -55,20 +64,20 @@ def test_equivalent_is_the_ninety_percent_interval_within_the_margin() -> None:
         (-delta + reach + 1e-6, True),
         (-delta + reach - 1e-6, False),
     ):
-        (found,) = judge_unpaired([(first, [one - apart + effect for one in second])], VerdictSettings())
+        (found,) = judge((first, [one - apart + effect for one in second]))
         assert (found.verdict == "equivalent") is equivalent, effect
 
 
 @pytest.mark.parametrize(("count", "word"), [(0, "no data"), (1, "few blocks"), (2, "few blocks")])
 def test_fewer_than_three_blocks_on_a_side_carry_no_verdict_and_keep_their_place(count: int, word: str) -> None:
     clear = (side(6, 0.001), [one + 0.1 for one in side(6, 0.001, seed=2)])
-    few, alone = judge_unpaired([(side(8, 0.01), side(count, 0.01)), clear], VerdictSettings())
+    few, alone = judge((side(8, 0.01), side(count, 0.01)), clear)
     assert (few.verdict, few.reason.partition(":")[0], few.p_holm) == ("inconclusive", word, None)
     assert alone.p_holm == pytest.approx(2 * (alone.p or 0))
 
 
 def test_repeated_rows_are_not_repeated_runs() -> None:
-    (one,) = judge_unpaired([([0.0] * 6, [0.2] * 6)], VerdictSettings())
+    (one,) = judge(([0.0] * 6, [0.2] * 6))
     assert (one.verdict, one.reason.partition(":")[0]) == ("inconclusive", "no variation")
 
 
@@ -79,9 +88,9 @@ def test_false_alarms_stay_within_five_percent_of_families(counts: tuple[int, in
     count, alarms, wrong = 600, 0, 0
     for _ in range(count):
         family = [(list(rng.normal(0, 0.04, counts[0])), list(rng.normal(0, 0.01, counts[1]))) for _ in range(4)]
-        alarms += any(one.verdict in ("regression", "improvement") for one in judge_unpaired(family, VerdictSettings()))
+        alarms += any(one.verdict in ("regression", "improvement") for one in judge(*family))
         beyond = [(list(rng.normal(0, 0.01, counts[0])), list(rng.normal(math.log(1.03), 0.003, counts[1])))]
-        wrong += judge_unpaired(beyond, VerdictSettings())[0].verdict == "equivalent"
+        wrong += judge(*beyond)[0].verdict == "equivalent"
     # Binomial: 46 of 600 is three standard deviations above 5 %.
     assert alarms <= 46
     assert wrong <= 46
@@ -89,9 +98,12 @@ def test_false_alarms_stay_within_five_percent_of_families(counts: tuple[int, in
 
 @pytest.mark.parametrize("seconds", [1.23, 1.37, 1.51, 2.29])
 def test_equal_times_vary_by_no_rounding_of_their_means(seconds: float) -> None:
-    sides = [
-        [float(number_runs(np.full(count, value)).log_mean) for count in range(3, 8)]
-        for value in (seconds, 1.05 * seconds)
-    ]
-    (found,) = judge_unpaired([(sides[0], sides[1])], VerdictSettings())
+    sides = [[[value] * count for count in range(3, 8)] for value in (seconds, 1.05 * seconds)]
+    (found,) = judge_unpaired([two_origins(*sides)], VerdictSettings())
     assert (found.verdict, found.reason.partition(":")[0]) == ("inconclusive", "no variation")
+
+
+def test_a_refused_cell_keeps_its_place_in_the_family_and_says_why() -> None:
+    both = side(6, 0.001), [one + 0.1 for one in side(6, 0.001, seed=2)]
+    (refused,) = judge(both, refused="layout: 2 against 4")
+    assert (refused.verdict, refused.reason, refused.effect) == ("inconclusive", "layout: 2 against 4", None)

@@ -26,8 +26,7 @@ from gpubench.store.accounting import PENDING, Accounting, RunOutcome, missing_r
 from gpubench.store.campaign import PLAN_FILE, Campaign
 
 if TYPE_CHECKING:
-    from gpubench.cli.results.judge import JudgedCampaign
-    from gpubench.report.inputs import ReportInputs
+    from gpubench.report.inputs import JudgedCampaign
     from gpubench.report.next_steps import NextStep
     from gpubench.report.page import Page
     from gpubench.stats.verdict import Verdict
@@ -254,19 +253,19 @@ def show_next_steps(found: Sequence[NextStep]) -> None:
         say(f"{one.command:{width}}   # {one.why}" if one.command else one.why)
 
 
-def write_report(judged: JudgedCampaign, inputs: ReportInputs | None = None) -> Page:
+def write_report(campaign: Campaign, judged: JudgedCampaign) -> Page:
     """``report.html`` and ``report.md`` into the campaign's directory, or beside its pack; the page."""
-    from gpubench.cli.results.judge import report_inputs
+    from gpubench.cli.results.judge import with_evidence
     from gpubench.report.campaign_page import campaign_page
     from gpubench.report.provenance import cautions
 
-    page = campaign_page(inputs or report_inputs(judged))
-    for line in cautions(judged.campaign.plan, judged.changes, judged.accounting.outcomes):
+    page = campaign_page(with_evidence(campaign, judged))
+    for line in cautions(judged.plan, judged.changes, judged.outcomes):
         say(f"note: {line}")
-    write_page(page, judged.campaign.report, judged.campaign.summary)
-    say(f"report: {judged.campaign.report}")
-    if judged.campaign.pack is None:
-        say(f"samples: {judged.campaign.results}")
+    write_page(page, campaign.report, campaign.summary)
+    say(f"report: {campaign.report}")
+    if campaign.pack is None:
+        say(f"samples: {campaign.results}")
     return page
 
 

@@ -224,14 +224,13 @@ def _numbers(addition: PlanAddition) -> dict[str, list[int]]:
 
 def _conclude(campaign: Campaign, *, fail_on: FailOn | None) -> None:
     # Late: scipy takes a second, which belongs behind the measurements.
-    from gpubench.cli.results.judge import judge_campaign, report_inputs
+    from gpubench.cli.results.judge import judge_campaign
     from gpubench.stats.verdict import exit_code
 
     judged = judge_campaign(campaign)
-    inputs = report_inputs(judged)
     say("")
-    show_verdicts(judged.verdicts, judged.accounting, inputs.seconds)
-    page = write_report(judged, inputs)
+    show_verdicts(judged.verdicts, judged.accounting, judged.seconds)
+    page = write_report(campaign, judged)
     show_next_steps(page.steps)
     require_complete(campaign, judged.accounting)
     if code := exit_code(judged.verdicts, fail_on):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from gpubench.cli.results.judge import JudgedCampaign, judge_campaign
+from gpubench.cli.results.judge import judge_campaign
 from gpubench.cli.results.open_target import chosen_campaign, opened
 from gpubench.cli.say import say
 from gpubench.exporters import tracked
@@ -13,10 +13,11 @@ from gpubench.exporters.tracked import EXPERIMENT, Tracker
 from gpubench.files import write_atomically, writing
 from gpubench.importers.directory import ImportedResults
 from gpubench.merge.table import Merged, merge_directory, parquet
+from gpubench.model.plan import Plan
 from gpubench.model.secrets import without_login
 from gpubench.model.text import FORMULA, counted
 from gpubench.report import labels
-from gpubench.store.campaign import require_place
+from gpubench.store.campaign import Campaign, require_place
 
 DATABASE = Path("outputs") / "mlflow.db"
 
@@ -43,25 +44,24 @@ def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None)
     where = uri or f"sqlite:///{DATABASE}"
     tracker = Tracker(where, DATABASE.with_name("mlflow-artifacts") if local else None)
     judged = judge_campaign(campaign)
-    plan = judged.campaign.plan
-    keys = [dict(one.key) for one in judged.verdicts]
-    parent = tracked.campaign(plan, judged.verdicts, labels.cell_names(keys), judged.cells, _artifacts(judged))
-    written, kept = tracker.export(parent, tracked.runs(plan, judged.cells, _workload_names(judged)))
+    plan, outcomes = judged.plan, judged.outcomes
+    names = labels.cell_names([dict(verdict.key) for verdict in judged.verdicts])
+    parent = tracked.campaign(plan, judged.verdicts, names, outcomes, _artifacts(campaign))
+    runs = tracked.runs(plan, outcomes, judged.results.runs, _workload_names(plan))
+    written, kept = tracker.export(parent, runs)
     new = counted(written, "run")
     say(f"{new} written to experiment {EXPERIMENT} of {without_login(where)}, {kept} existed already")
     if local:
         say(f"to see them: mlflow ui --backend-store-uri {where}")
 
 
-def _workload_names(judged: JudgedCampaign) -> dict[str, str]:
-    planned = judged.campaign.plan.workloads
-    names = labels.cell_names([labels.workload_key(one) for one in planned])
-    return {one.params_id: name for one, name in zip(planned, names, strict=True)}
+def _workload_names(plan: Plan) -> dict[str, str]:
+    names = labels.cell_names([labels.workload_key(workload) for workload in plan.workloads])
+    return {workload.params_id: name for workload, name in zip(plan.workloads, names, strict=True)}
 
 
-def _artifacts(judged: JudgedCampaign) -> list[tuple[Path, str]]:
+def _artifacts(campaign: Campaign) -> list[tuple[Path, str]]:
     """Those of report, plan, verdicts, manifests and scripts that exist."""
-    campaign = judged.campaign
     top = [campaign.report, campaign.summary, campaign.verdicts, campaign.directory / "plan.json"]
     found = [(path, "") for path in top]
     found += [(path, "manifests") for path in sorted((campaign.directory / "manifests").glob("*.json"))]

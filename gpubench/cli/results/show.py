@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -11,65 +12,139 @@ import typer
 from gpubench import resources
 from gpubench.cli.campaign.display import show_next_steps, show_verdicts
 from gpubench.cli.campaign.options import CampaignOptions
+from gpubench.cli.results.answers import answer, campaign_answer, section
+from gpubench.cli.results.load import is_table, load_sides, load_table, results_of
+from gpubench.cli.results.open_target import newest, opened, root_of
 from gpubench.cli.results.options import CompareOptions, Content, Form, QuestionOptions, ReportOptions
-from gpubench.cli.results.result_sets import ResultSet, TableResults, VerdictAnswer, result_set
 from gpubench.cli.say import say, say_text
 from gpubench.errors import UsageError
 from gpubench.files import write_atomically
+from gpubench.report.answer import VerdictAnswer
 from gpubench.report.sections import Section, json_text, markdown_text, text_lines
 from gpubench.stats.question import Question
 from gpubench.stats.verdict import exit_code
+from gpubench.store.campaign import Campaign
 
 if TYPE_CHECKING:
+    from gpubench.importers.directory import ImportedResults
     from gpubench.report.charts import Format
     from gpubench.report.page import Page
 
 PIPED_WIDTH = 80
 
 
+CANNOT = {
+    "campaign": {"summary": "a campaign is judged by the summary that was planned"},
+    "import": {
+        "allow": "an import doesn't record its environment",
+        "summary": "an import is judged by the mean of a date",
+    },
+    "table": {"allow": "a table doesn't record its environment"},
+    "sides": {"allow": "two targets are compared without a check of their environments"},
+}
+"""By kind of results: options that they don't support, and why."""
+
+
 def compare(target: Path | None, other: Path | None, outputs: Path | None, asked: CompareOptions) -> NoReturn:
     """Print the verdicts; ends with their exit code."""
     if asked.samples is not None and target is not None:
         raise UsageError("--samples and TARGET are two names of the same thing", then="leave --samples out")
-    form = asked.form
-    results = result_set(target, other, outputs) if asked.samples is None else TableResults(asked.samples)
-    if isinstance(results, TableResults):
-        results.cell, results.columns = (asked.by or "").replace(",", " ").split(), asked.columns
+    form, target = asked.form, asked.samples or target
+    if target is not None and other is None and (asked.samples or is_table(target)):
+        question = _question("table", asked)
+        by = (asked.by or "").replace(",", " ").split()
+        found = answer(load_table(target, asked.columns, by), question)
     elif asked.by or asked.columns:
         option = "--by" if asked.by else "--columns"
         raise UsageError(
             f"{option} is for tables of samples: other targets define their own cells", then="leave it out"
         )
-    answer = results.answer(_question(results, asked))
-    _show_answer(answer, form)
-    raise typer.Exit(exit_code(answer.verdicts, asked.fail_on))
+    else:
+        found = _answer(target, other, outputs, asked)
+    _show_answer(found, form)
+    raise typer.Exit(exit_code(found.verdicts, asked.fail_on))
+
+
+def _answer(target: Path | None, other: Path | None, outputs: Path | None, asked: QuestionOptions) -> VerdictAnswer:
+    """The verdicts of a campaign, an import, or two of them."""
+    if target is not None and other is not None:
+        question = _question("sides", asked)
+        return answer(load_sides(target, other, question, every=True), question)
+    kept = _opened(target, outputs)
+    if isinstance(kept, Campaign):
+        return campaign_answer(kept, _question("campaign", asked))
+    question = _question("import", asked)
+    found = answer(results_of(kept), question)
+    if question != Question():
+        return found
+
+    def document() -> str:
+        from gpubench.cli.results.pages import import_page
+        from gpubench.report.page import markdown
+
+        return markdown(import_page(kept)[0])
+
+    return dataclasses.replace(found, document=document)
+
+
+def _opened(target: Path | None, outputs: Path | None) -> Campaign | ImportedResults:
+    """What is named, else the newest campaign with results."""
+    return Campaign.open(newest(outputs, with_results=True)) if target is None else opened(target)
 
 
 def report(target: Path | None, other: Path | None, outputs: Path | None, asked: ReportOptions) -> None:
     """Print one section, or the verdicts and write the page."""
     _refuse_what_excludes(asked, two=other is not None)
     form = asked.form
-    results = result_set(target, other, outputs)
-    question = _question(results, asked)
+    if target is not None and is_table(target):
+        return _report_table(target, other, asked)
     if asked.only is Content.VERDICTS or (form == "markdown" and asked.only is None):
-        _show_answer(results.answer(question), form)
-    elif other is None and question != Question(allow=question.allow):
-        raise UsageError(
-            "--baseline, --candidate, --margin and --summary are for two targets, or --only verdicts",
-            then="name a second target",
-        )
-    elif asked.only is not None:
-        show_section(results.section(asked.only, question, asked.workload), form)
-    else:
-        page = results.write_page(question, asked.html)
-        write_images(page, {"svg": asked.svg, "png": asked.png})
-        if asked.terminal:
-            import rich.console
+        return _show_answer(_answer(target, other, outputs, asked), form)
+    if target is not None and other is not None:
+        question = _question("sides", asked)
+        sides = load_sides(target, other, question, every=False)
+        if asked.only is not None:
+            return show_section(section(sides, asked.only, asked.workload, None), form)
+        from gpubench.cli.results.pages import write_sides
 
-            width = rich.console.Console().width if sys.stdout.isatty() else PIPED_WIDTH
-            for line in (line for plot in page.plots(width) if (lines := list(plot)) for line in ("", *lines)):
-                say(line)
-        show_next_steps(page.steps)
+        names = [root_of(path).resolve().name for path in (target, other)]
+        page = write_sides(sides, question, asked.html or Path(f"{names[1]}-against-{names[0]}.html"))
+    else:
+        kept = _opened(target, outputs)
+        question = _question("campaign" if isinstance(kept, Campaign) else "import", asked)
+        if question != Question(allow=question.allow):
+            raise UsageError(
+                "--baseline, --candidate, --margin and --summary are for two targets, or --only verdicts",
+                then="name a second target",
+            )
+        if asked.only is not None:
+            campaign = kept if isinstance(kept, Campaign) else None
+            return show_section(section(results_of(kept), asked.only, asked.workload, campaign), form)
+        from gpubench.cli.results.pages import write_campaign, write_import
+
+        page = write_campaign(kept, question) if isinstance(kept, Campaign) else write_import(kept)
+    _finish(page, asked)
+    return None
+
+
+def _report_table(target: Path, other: Path | None, asked: ReportOptions) -> None:
+    if other is None and (asked.only is Content.VERDICTS or (asked.form == "markdown" and asked.only is None)):
+        return _show_answer(answer(load_table(target, None, ()), _question("table", asked)), asked.form)
+    if asked.only is not None:
+        raise UsageError(f"{target}: it has no {asked.only}", then="name a campaign")
+    raise UsageError(f"{target} is a table of samples, for which there is no page", then=f"gpubench compare {target}")
+
+
+def _finish(page: Page, asked: ReportOptions) -> None:
+    """Charts as files, plots in the terminal, and what can be typed next."""
+    write_images(page, {"svg": asked.svg, "png": asked.png})
+    if asked.terminal:
+        import rich.console
+
+        width = rich.console.Console().width if sys.stdout.isatty() else PIPED_WIDTH
+        for line in (line for plot in page.plots(width) if (lines := list(plot)) for line in ("", *lines)):
+            say(line)
+    show_next_steps(page.steps)
 
 
 def _refuse_what_excludes(asked: ReportOptions, *, two: bool) -> None:
@@ -130,12 +205,12 @@ def _show_answer(answer: VerdictAnswer, form: Form) -> None:
             say(f"note: {note}")
 
 
-def _question(results: ResultSet, asked: QuestionOptions) -> Question:
+def _question(kind: str, asked: QuestionOptions) -> Question:
     words = CampaignOptions(margin=asked.margin, summary=asked.summary)
     summary = None if asked.summary is None else words.chosen_summary()
     allow = tuple(asked.allow or ())
     question = Question(words.chosen_margin(), asked.baseline, asked.candidate, allow, summary)
-    for name, why in results.cannot.items():
+    for name, why in CANNOT[kind].items():
         if getattr(question, name) != getattr(Question(), name):
             raise UsageError(f"--{name}: {why}", then="leave it out")
     return question

@@ -7,17 +7,21 @@ from pathlib import Path
 
 import rich.progress
 
+from gpubench import resources
 from gpubench.cli.campaign.display import write_page
+from gpubench.cli.results.load import load_all
 from gpubench.cli.results.options import TrendContent, TrendOptions
-from gpubench.cli.results.result_sets import every_side
 from gpubench.cli.results.show import show_section, write_images
 from gpubench.cli.say import say, warn
 from gpubench.cli.terminal import Terminal
 from gpubench.errors import UsageError
-from gpubench.history.changes import Series, find
-from gpubench.history.observed import Observed
-from gpubench.report.history import HistorySource, by_machine, changes_section, coverage_section, trend_section
+from gpubench.model.known_issue import load_known_issues
+from gpubench.report.history import by_machine, changes_section, coverage_section, trend_section
 from gpubench.report.sections import Section
+from gpubench.results.changes import Series, find
+from gpubench.results.coverage import ResultHistory, history
+from gpubench.results.figures import Figure
+from gpubench.results.results import Results
 
 SEED = 20260101
 """Of the permutations: the same history shows the same changes."""
@@ -28,14 +32,20 @@ def show_trend(directories: Sequence[Path], asked: TrendOptions) -> None:
     draws = asked.html or asked.svg or asked.png
     if (asked.only or asked.as_json) and draws:
         raise UsageError("--only and --json print, --html, --svg and --png write files", then="choose one")
-    sources = by_machine([one.history() for one in every_side(directories)])
+    sources = by_machine([history_of(results) for results in load_all(directories)])
     if draws:
         _draw(sources, asked)
     else:
         show_section(section_over_time(sources, asked.only), "json" if asked.as_json else "lines")
 
 
-def section_over_time(sources: Sequence[HistorySource], only: str | None) -> Section:
+def history_of(results: Results) -> ResultHistory:
+    """What the results add to a history; issues that come with gpubench may explain what is missing."""
+    issues = resources.root() / "issues" / "known.toml"
+    return history(results, load_known_issues(issues.read_text(encoding="utf-8"), "issues/known.toml"))
+
+
+def section_over_time(sources: Sequence[ResultHistory], only: str | None) -> Section:
     """``coverage`` or ``changes``, or both."""
     if only == TrendContent.COVERAGE:
         return coverage_section(sources)
@@ -46,7 +56,7 @@ def section_over_time(sources: Sequence[HistorySource], only: str | None) -> Sec
     return changes_section(series) if only == TrendContent.CHANGES else trend_section(sources, series)
 
 
-def searched(figures: Sequence[Observed]) -> list[Series]:
+def searched(figures: Sequence[Figure]) -> list[Series]:
     """Every series with its changes; long histories take a while, which a terminal shows."""
     with _search_bar() as searching:
         return find(figures, SEED, searching)
@@ -63,7 +73,7 @@ def _search_bar() -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def _draw(sources: Sequence[HistorySource], asked: TrendOptions) -> None:
+def _draw(sources: Sequence[ResultHistory], asked: TrendOptions) -> None:
     from gpubench.report.other_pages import trend_page
 
     page = trend_page(sources, searched([figure for one in sources for figure in one.figures]))

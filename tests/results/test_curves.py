@@ -6,25 +6,26 @@ from pathlib import Path
 
 from campaign_builder import begin, finish, make_plan
 
-from gpubench.merge.curves import curves
-from gpubench.merge.family import Cell, cells
 from gpubench.report.scaling import scaling_section
 from gpubench.report.sections import text_lines
+from gpubench.results.campaigns import campaign_results
+from gpubench.results.curves import Curve, curves
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
 from tests.merging import merge, read_runs
 
 
-def table(campaign: Campaign) -> list[Cell]:
-    return cells(campaign.plan, account(campaign).outcomes, merge(read_runs(campaign.runs_dir).runs))
+def curves_of(campaign: Campaign) -> list[Curve]:
+    merged = merge(read_runs(campaign.runs_dir).runs)
+    return curves(campaign_results(campaign, account(campaign).outcomes, merged))
 
 
 def test_a_curve_per_workload_and_variant_with_the_runs_of_every_place(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c", make_plan(nodes=(1, 2, 4), blocks=6))
     finish(campaign)
-    found = curves(campaign.plan, table(campaign))
+    found = curves_of(campaign)
     assert len(found) == 5 * 2
-    assert {one.workload.name: one.rule for one in found} == {
+    assert {dict(one.key)["workload"]: one.rule for one in found} == {
         "message": "none",
         "merge": "weak",
         "transpose-sum": "strong",
@@ -53,6 +54,6 @@ def test_a_curve_per_workload_and_variant_with_the_runs_of_every_place(tmp_path:
 
 def test_a_campaign_without_a_single_run_has_empty_curves(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c")
-    found = curves(campaign.plan, table(campaign))
+    found = curves_of(campaign)
     assert all(not one.logs for curve in found for one in curve.measured)
     assert "  no run of it is ok" in list(text_lines(scaling_section("c", found)))

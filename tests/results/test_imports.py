@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from gpubench.importers.base import Row
 from gpubench.importers.directory import frame
-from gpubench.importers.pairing import default_baseline, family, points, reworded
+from gpubench.results.imports import import_results
+from gpubench.results.results import Results, judge
+from gpubench.stats.question import Question
 from gpubench.stats.settings import VerdictSettings
-from gpubench.stats.verdict import Verdict, judge
+from gpubench.stats.verdict import Verdict
 
 START = dt.date(2022, 7, 11)
 
@@ -33,10 +37,13 @@ def rows(variant: str, factor: float = 1.0, dates: int = 10, **known: Any) -> li
     ]
 
 
+def results(*given: Row, files: Sequence[str] = ()) -> Results:
+    note = {"name": "x", "format": "table", "caution": "", "documents": {}, "sources": [{"file": one} for one in files]}
+    return import_results(Path("x"), note, frame(given, None, "x"))
+
+
 def verdicts(*given: Row) -> list[Verdict]:
-    table = frame(given, None, "x")
-    comparisons = family(table, "old")
-    return list(reworded(judge(comparisons, VerdictSettings()), comparisons))
+    return judge(results(*given).family(Question(baseline="old")), VerdictSettings())
 
 
 def test_a_difference_that_stands_on_every_shared_date_is_found_through_the_days_own_noise() -> None:
@@ -63,16 +70,27 @@ def test_versions_that_never_shared_a_date_are_not_compared() -> None:
 
 
 def test_cells_that_differ_in_what_was_measured_are_never_pooled() -> None:
-    table = frame([*rows("old"), *rows("newer"), *rows("old", workers=16), *rows("newer", workers=16)], None, "x")
-    assert [one.key["workers"] for one in family(table, "old")] == [8, 16]
+    given = [*rows("old", workers=16), *rows("newer", workers=16), *rows("old"), *rows("newer")]
+    assert [one.key["workers"] for one in results(*given).family(Question())] == [8, 16]
 
 
 def test_the_version_of_the_most_dates_is_compared_against() -> None:
-    table = frame([*rows("a", dates=4), *rows("b", dates=9)], None, "x")
-    assert default_baseline(points(table), table) == "b"
+    assert baseline(*rows("a", dates=4), *rows("b", dates=9)) == "b"
 
 
 def test_of_versions_of_as_many_dates_the_one_of_the_first_row_is_compared_against() -> None:
-    table = frame([*rows("b"), *rows("a")], None, "x")
-    assert default_baseline(points(table), table, ["b.csv", "a.csv"]) == "b"
-    assert default_baseline(points(table), table, ["a.csv", "b.csv"]) == "a"
+    assert baseline(*rows("b"), *rows("a"), files=["b.csv", "a.csv"]) == "b"
+    assert baseline(*rows("b"), *rows("a"), files=["a.csv", "b.csv"]) == "a"
+
+
+def baseline(*given: Row, files: Sequence[str] = ()) -> str:
+    """The one that is compared against where none is named."""
+    (comparison,) = results(*given, files=files).family(Question())
+    return comparison.baseline
+
+
+def test_neither_the_time_nor_the_day_of_a_row_is_a_circumstance_of_it() -> None:
+    fields = {"seconds": "1.2", "join_ms": 1200.0, "wall_clock": "x", "timestamp": "2022-07-11", "dask": "2024.1"}
+    (row,) = rows("old", dates=1)
+    kept = results(dataclasses.replace(row, wall_s=1.2, extra=fields))
+    assert kept.circumstances(kept.runs[0]).known == {"dask": "2024.1"}

@@ -7,9 +7,9 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from gpubench.history.observed import Observed
-from gpubench.importers.pairing import Key
+from gpubench.results.figures import Figure
 from gpubench.stats.change_points import FEWEST, ChangePoint, change_points
+from gpubench.stats.data import Key
 
 FAR, LITTLE = 6.0, 0.05
 """An unusual day is beyond so many robust standard deviations, and this far, from the median of its stretch (logs)."""
@@ -48,53 +48,52 @@ class Series:
 
     key: Key
     variant: str
-    observed: tuple[Observed, ...]
+    figures: tuple[Figure, ...]
     changes: tuple[Changed, ...]
     unusual: tuple[tuple[dt.date, float], ...] = ()
 
     @property
     def searched(self) -> bool:
         """Whether it is long enough."""
-        return len(self.observed) >= FEWEST
+        return len(self.figures) >= FEWEST
 
 
 def find(
-    observed: Iterable[Observed], seed: int, searching: Callable[[int, int], None] = lambda _done, _all: None
+    figures: Iterable[Figure], seed: int, searching: Callable[[int, int], None] = lambda _done, _all: None
 ) -> list[Series]:
     """Every cell and version, in the order in which they come; of a date with several figures the last one counts.
 
     ``searching`` is told how many series have been searched, of how many.
     """
-    by_series: dict[tuple[Key, str], dict[dt.date, Observed]] = {}
-    for figure in observed:
+    by_series: dict[tuple[Key, str], dict[dt.date, Figure]] = {}
+    for figure in figures:
         by_series.setdefault((figure.key, figure.variant), {})[figure.date] = figure
     ordered = [[dates[date] for date in sorted(dates)] for dates in by_series.values()]
-    logs = [[figure.log_s for figure in figures] for figures in ordered]
+    logs = [[figure.log_s for figure in line] for line in ordered]
     points = change_points(logs, seed, searching=searching)
     spans = [
-        (figures[point.at - 1].date, figures[point.at].date, row)
-        for row, figures in enumerate(ordered)
-        for point in points[row]
+        (line[point.at - 1].date, line[point.at].date, row) for row, line in enumerate(ordered) for point in points[row]
     ]
     series = []
-    for row, (place, figures) in enumerate(zip(by_series, ordered, strict=True)):
-        changes = tuple(_changed(figures[point.at - 1], figures[point.at], point, row, spans) for point in points[row])
-        unusual = tuple(_unusual(figures, [point.at for point in points[row]]))
-        series.append(Series(*place, tuple(figures), changes, unusual))
+    for row, (place, line) in enumerate(zip(by_series, ordered, strict=True)):
+        changes = tuple(_changed(line[point.at - 1], line[point.at], point, row, spans) for point in points[row])
+        unusual = tuple(_unusual(line, [point.at for point in points[row]]))
+        series.append(Series(*place, tuple(line), changes, unusual))
     return series
 
 
 def _changed(
-    before: Observed, after: Observed, point: ChangePoint, row: int, spans: Sequence[tuple[dt.date, dt.date, int]]
+    before: Figure, after: Figure, point: ChangePoint, row: int, spans: Sequence[tuple[dt.date, dt.date, int]]
 ) -> Changed:
     """``spans`` are the last and first dates of all changes, with the row of their series."""
-    unknown = not (before.known and after.known) and before.provenance is None
+    was, now = before.circumstances, after.circumstances
+    unknown = not (was.known and now.known) and was.provenance is None
     others = {number for last, first, number in spans if last < after.date and first > before.date} - {row}
-    fields = tuple(before.changed(after))
+    fields = tuple(was.changed(now))
     return Changed(before.date, after.date, point.effect, point.p, fields, unknown, len(others))
 
 
-def _unusual(figures: Sequence[Observed], cuts: Sequence[int]) -> Iterator[tuple[dt.date, float]]:
+def _unusual(figures: Sequence[Figure], cuts: Sequence[int]) -> Iterator[tuple[dt.date, float]]:
     """Days beyond FAR and LITTLE of their stretch between changes, with the ratio minus one to its median."""
     for start, end in itertools.pairwise([0, *cuts, len(figures)]):
         stretch = figures[start:end]

@@ -6,12 +6,14 @@ import dataclasses
 import datetime as dt
 import random
 from collections.abc import Mapping
+from pathlib import Path
 
-from gpubench.history import coverage
-from gpubench.history.changes import find
-from gpubench.history.coverage import Gap
-from gpubench.history.observed import Observed
 from gpubench.model.known_issue import Conditions, KnownIssue, UcxRange
+from gpubench.results import coverage
+from gpubench.results.changes import find
+from gpubench.results.coverage import Gap
+from gpubench.results.figures import Figure
+from gpubench.results.results import Results, RunCircumstances
 
 START = dt.date(2026, 1, 5)
 
@@ -28,18 +30,20 @@ def history(
     count: int = 20,
     known: Mapping[str, str] | None = None,
     cell: str = "merge",
-) -> list[Observed]:
+) -> list[Figure]:
     """A figure a week, one per cent of noise, and a step before which ``dask`` was another."""
     noise = random.Random(f"{variant}{cell}")
     return [
-        Observed(
+        Figure(
             (("workload", cell),),
             variant,
             day(number),
             "somewhere",
             (step if number >= at else 0.0) + noise.gauss(0, 0.01),
             1,
-            known={"host": "a", **(known or {}), "dask": "2" if number >= at else "1"} if known is not None else {},
+            circumstances=RunCircumstances(
+                {"host": "a", **(known or {}), "dask": "2" if number >= at else "1"} if known is not None else {}
+            ),
         )
         for number in range(count)
     ]
@@ -91,7 +95,8 @@ def test_every_hole_of_an_import_has_a_reason() -> None:
     new = [one for one in history("1.13.1", count=8) if one.date >= day(3) and one.date != day(5)]
     wide = [one for one in history("1.12.0", count=10, cell="wide") if one.date != day(4)]
     observed = [*old, *new, *wide]
-    found = coverage.of_import(observed, coverage.gaps_of_import(observed, [rule]))
+    imported = Results("import", "x", Path("x"), (), (), (), lambda _question: [])
+    found = coverage.coverage(imported, observed, coverage.gaps(imported, observed, [rule]))
     lines = {(dict(one.key)["workload"], one.variant): one for one in found}
     assert lines["merge", "1.12.0"].marks == "##########"
     assert lines["merge", "1.13.1"].marks == "...##.##.."

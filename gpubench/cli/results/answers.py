@@ -1,0 +1,164 @@
+"""What is printed of results: their verdicts, and sections by name."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from gpubench.cli.campaign.running import account_now
+from gpubench.cli.results.judge import judge_campaign, tables_of, with_evidence
+from gpubench.cli.results.options import Content
+from gpubench.errors import DataError, UsageError
+from gpubench.model.text import counted
+from gpubench.report import labels
+from gpubench.report.answer import VerdictAnswer
+from gpubench.report.inputs import seconds
+from gpubench.report.provenance import cautions
+from gpubench.report.sections import Section
+from gpubench.report.verdicts import verdict_section
+from gpubench.results.curves import curves, workload_of
+from gpubench.results.results import Results, judge
+from gpubench.stats.data import ComparisonInput, Key
+from gpubench.stats.question import Question
+from gpubench.stats.settings import VerdictSettings
+from gpubench.stats.unpaired import UNPAIRED
+from gpubench.store.campaign import Campaign
+
+UNPAIRED_NOTE = (
+    "unpaired: no block is shared, so the days, the nodes and the scheduler of each side are part of every difference; "
+    "a verdict holds only for these two sides as they were measured"
+)
+
+
+def campaign_answer(campaign: Campaign, question: Question) -> VerdictAnswer:
+    """Of the whole family, or the pair that is asked for; writes ``results.parquet`` and ``verdicts.json``."""
+    judged = judge_campaign(campaign, question)
+    plan = judged.plan
+    base = question.baseline or plan.baseline
+    shown = [
+        verdict
+        for verdict in judged.verdicts
+        if verdict.baseline == base and question.candidate in (None, verdict.candidate)
+    ]
+    both = seconds(judged.comparisons, shown, judged.settings.summary)
+    notes = cautions(plan, judged.changes, judged.outcomes)
+    arrangement = plan.site.layout.arrangement
+    section = verdict_section(plan.campaign, shown, judged.settings, both, arrangement=arrangement, notes=notes)
+
+    def document() -> str:
+        from gpubench.report.campaign_page import campaign_page
+        from gpubench.report.page import markdown
+
+        return markdown(campaign_page(with_evidence(campaign, judged)))
+
+    planned = question.baseline is None and question.candidate is None
+    return VerdictAnswer(shown, judged.settings, section, both, judged.accounting, document if planned else None)
+
+
+def answer(results: Results, question: Question) -> VerdictAnswer:
+    """Of an import, a table, or two sides: the verdicts of the whole family, or of the candidate that is asked for."""
+    settings = question.settings(*results.plans)
+    comparisons = results.family(question)
+    verdicts = judge(comparisons, settings)
+    named = [verdict for verdict in verdicts if verdict.candidate == question.candidate]
+    shown = named or verdicts
+    both = seconds(comparisons, shown, settings.summary)
+    unpaired = [UNPAIRED_NOTE] if any(UNPAIRED in verdict.flags for verdict in shown) else []
+    notes = [*unpaired, *results.notes, *_notes(results, comparisons, question)]
+    return VerdictAnswer(shown, settings, verdict_section(results.name, shown, settings, both, notes=notes), both)
+
+
+def _notes(results: Results, comparisons: Sequence[ComparisonInput], question: Question) -> Iterator[str]:
+    if results.kind == "table" and question.margin is None:
+        margin = VerdictSettings().margin.percent
+        yield f"the margin is ±{margin}, the default, since a table says none: --margin sets it"
+    yield from lone_lines(results)
+    if results.kind == "import":
+        yield from import_cautions(results, comparisons)
+
+
+def lone_lines(results: Results) -> Iterator[str]:
+    """Cells that only one side has, each workload once with its sizes."""
+    sizes: dict[tuple[str, Key], list[int]] = {}
+    for letter, key in results.lone:
+        sizes.setdefault((letter, workload_of(key)), []).append(dict(key)["workers"])
+    names = labels.cell_names([dict(workload) for _, workload in sizes])
+    for ((letter, _), workers), name in zip(sizes.items(), names, strict=True):
+        yield f"only {letter} has {name} on {', '.join(map(str, sorted(workers)))} workers"
+
+
+def import_cautions(results: Results, comparisons: Sequence[ComparisonInput]) -> Iterator[str]:
+    """What pairs by date can show and what they can't, and what isn't compared."""
+    from gpubench.results.imports import uncompared
+
+    if comparisons and (alone := uncompared(results, comparisons[0].baseline)):
+        every = labels.cell_names([dict(key) for key in results.keys])
+        names = [name for key, name in zip(results.keys, every, strict=True) if key in alone]
+        yield (
+            f"{counted(len(alone), 'cell')} without {comparisons[0].baseline}, or with nothing beside it, "
+            f"{'are' if len(alone) > 1 else 'is'} not compared: {labels.listed(names)}"
+        )
+    if all(run.date is None for run in results.runs):
+        yield "no blocks and no dates are recorded, so no verdict is possible; import with --date if you know the day"
+        return
+    yield (
+        "imported: a 'block' is a date on which both versions were measured. That takes out what differs between "
+        "days; it can't take out what goes with the version within a day"
+    )
+    if results.caution:
+        yield results.caution
+    if results.has_means:
+        yield "a date's figure is one mean of many repetitions: stragglers and noise within a run can't be seen"
+
+
+def section(results: Results, content: Content, workload: str | None, kept: Campaign | None) -> Section:
+    """A section other than verdicts; raises UsageError, DataError if the results have none.
+
+    Args:
+        kept: the campaign, where it is one.
+    """
+    if content is Content.SCALING:
+        return _scaling(results)
+    if results.kind in ("table", "sides"):
+        raise UsageError(f"{results.place}: it has no {content}", then="name a campaign")
+    if content in (Content.COVERAGE, Content.CHANGES):
+        from gpubench.cli.results.trend import history_of, section_over_time
+
+        return section_over_time([history_of(results)], content)
+    if kept is None:
+        raise UsageError(
+            f"{results.place} is an import: this needs runs and links, which it doesn't have", then="name a campaign"
+        )
+    outcomes = account_now(kept).outcomes
+    if content is Content.RUNS:
+        from gpubench.report.runs import run_list_section
+
+        return run_list_section(results.name, outcomes)
+    from gpubench.report.links import links_section
+
+    tables = [table for table in tables_of(kept, outcomes) if workload in (None, table.workload.name)]
+    if not tables:
+        whose = f" of {workload}" if workload else ""
+        raise DataError(
+            f"{results.place}: no run that is ok recorded a link{whose} between workers that it names",
+            then="a workload that moves something between workers: suite fabric, merge, transpose-sum",
+        )
+    return links_section(results.name, tables)
+
+
+def _scaling(results: Results) -> Section:
+    from gpubench.report.scaling import scaling_section
+
+    measured = curves(results, results.plan.summary if results.plan else "mean")
+    if not any(point.logs for curve in measured for point in curve.measured):
+        if results.plan:
+            raise DataError(f"{results.place} has no run that is ok", then="gpubench status shows how the runs ended")
+        raise DataError(
+            f"{results.place}: the source recorded no number of workers", then="there is nothing to scale by"
+        )
+    remarks, notes = [], [*results.notes]
+    if all(len(curve.measured) < 2 for curve in measured):
+        remarks.append('there is only one size: plan several, like --nodes "1 2 4" or --workers "1 2 4"')
+    elif results.kind == "import":
+        notes.append("sizes are compared over all their dates; changes between the dates widen the intervals")
+    return dataclasses.replace(scaling_section(results.name, measured, remarks), notes=notes)

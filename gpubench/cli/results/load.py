@@ -1,0 +1,115 @@
+"""Load results: of the campaign, import or table that somebody names, or of two of them as two sides."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from gpubench.cli.campaign.running import account_now
+from gpubench.cli.results.open_target import all_opened, opened, root_of
+from gpubench.cli.say import warn
+from gpubench.errors import UsageError
+from gpubench.merge.table import merge_directory
+from gpubench.merge.table_files import READERS, as_samples, read_table
+from gpubench.results.campaigns import campaign_results
+from gpubench.results.results import Results
+from gpubench.spec.records import LINKS_FILE, SAMPLES_FILE
+from gpubench.stats.data import ComparisonInput
+from gpubench.stats.question import Question
+from gpubench.stats.table import comparisons_from_frame, require_columns
+from gpubench.store.campaign import Campaign
+from gpubench.store.rundirs import Records
+
+if TYPE_CHECKING:
+    from gpubench.importers.directory import ImportedResults
+
+OWN_TABLES = ("results.parquet", SAMPLES_FILE, LINKS_FILE)
+"""Files of campaigns and imports that would be tables of samples elsewhere."""
+
+
+def is_table(path: Path) -> bool:
+    """Whether it has the name of a table, and is no file of a campaign or an import."""
+    return path.suffix.lower() in READERS and not (path.name in OWN_TABLES and root_of(path) != path)
+
+
+def load(path: Path) -> Results:
+    """The results of a campaign or an import; raises UsageError, DataError."""
+    _refuse_table(path)
+    return results_of(opened(path))
+
+
+def _refuse_table(path: Path) -> None:
+    if is_table(path):
+        raise UsageError(f"{path} is a table of samples", then="put both sides into one, as two variants")
+
+
+def load_all(paths: Sequence[Path]) -> Iterator[Results]:
+    """Of the campaigns and imports that are named or are in a named directory; raises UsageError if there are none."""
+    return map(results_of, all_opened(paths))
+
+
+def results_of(kept: Campaign | ImportedResults) -> Results:
+    """Everything that a campaign or an import holds now."""
+    if isinstance(kept, Campaign):
+        records = Records()
+        outcomes = account_now(kept, records).outcomes
+        return campaign_results(kept, outcomes, merge_directory(kept.runs_dir, records))
+    from gpubench.results.imports import import_results
+
+    return import_results(kept.place, kept.note, kept.table)
+
+
+def load_sides(first: Path, second: Path, question: Question, *, every: bool) -> Results:
+    """Both as one; see ``two_sides``. Raises UsageError, DataError."""
+    from gpubench.results.sides import two_sides
+
+    _refuse_table(first)
+    _refuse_table(second)
+    if root_of(first).resolve() == root_of(second).resolve():
+        raise UsageError(f"{first} is named twice", then="its own variants are compared by: gpubench compare DIR")
+    return two_sides(load(first), load(second), question, every=every)
+
+
+def load_table(path: Path, columns: str | None, by: Sequence[str]) -> Results:
+    """Of a user's table of samples.
+
+    Args:
+        columns: which column is which field, ``FIELD=COLUMN`` by commas.
+        by: columns that identify a cell besides.
+
+    Raises:
+        UsageError: no file, or no such column.
+        DataError: it can't be read.
+    """
+    table, note = read_table(path, columns)
+    if note:
+        warn(f"{path}: {note}")
+    frame = as_samples(table, path, columns)
+    if "variant" not in frame.columns:
+        require_columns(frame, by)
+    return Results(
+        kind="table",
+        name=str(path),
+        place=path,
+        variants=frame["variant"].drop_nulls().cast(pl.String).unique(maintain_order=True).to_list(),
+        keys=(),
+        runs=(),
+        family=functools.partial(_table_family, path, frame, list(by)),
+    )
+
+
+def _table_family(path: Path, frame: pl.DataFrame, by: Sequence[str], question: Question) -> list[ComparisonInput]:
+    """Of the variants that are named, else of the only two of the table; the first row's is the baseline."""
+    if question.baseline is not None and question.candidate is not None:
+        return comparisons_from_frame(frame, question.baseline, question.candidate, by)
+    variants = frame["variant"].drop_nulls().cast(pl.String).unique(maintain_order=True).to_list()
+    named = question.baseline or question.candidate
+    if len(variants) != 2 or named not in (None, *variants):
+        raise UsageError(f"{path} has the variants {', '.join(variants)}", then="name two: --baseline A --candidate B")
+    baseline = question.baseline or next(label for label in variants if label != question.candidate)
+    candidate = next(label for label in variants if label != baseline)
+    return comparisons_from_frame(frame, baseline, candidate, by)

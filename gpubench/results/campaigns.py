@@ -1,0 +1,79 @@
+"""A campaign as results: its planned runs with what became of them, and its planned family."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gpubench.merge.environment import Facts, facts
+from gpubench.merge.family import cells, day_of, family
+from gpubench.merge.table import Merged
+from gpubench.model.plan import Plan
+from gpubench.results.imports import flat
+from gpubench.results.results import Results, RunCircumstances
+from gpubench.stats.data import CellRun, ComparisonInput, Key
+from gpubench.stats.question import Decision, Question
+from gpubench.store.accounting import RunOutcome
+from gpubench.store.campaign import Campaign
+from gpubench.store.rundirs import read_provenance
+
+
+def campaign_results(campaign: Campaign, outcomes: Sequence[RunOutcome], merged: Merged) -> Results:
+    """The results of a campaign, maybe one that still runs."""
+    plan = campaign.plan
+    runs = cells(plan, outcomes, merged)
+    return Results(
+        kind="campaign",
+        name=plan.campaign,
+        place=campaign.place,
+        variants=[variant.label for variant in plan.variants],
+        keys=_in_planned_order(plan, runs),
+        runs=runs,
+        family=functools.partial(_family, plan, runs),
+        plan=plan,
+        plans=[plan],
+        about=_about(plan),
+        circumstances=functools.partial(
+            _circumstances, plan, functools.cache(campaign.manifests), {run.run.run: run for run in outcomes}
+        ),
+    )
+
+
+def _family(plan: Plan, runs: Sequence[CellRun], question: Question) -> list[ComparisonInput]:
+    """The planned one; the pair that is asked for takes the place of its mirror image, or stands beside it."""
+    decision = Decision.of(plan, question)
+    return family(plan.model_copy(update={"comparisons": decision.comparisons}), runs)
+
+
+def _in_planned_order(plan: Plan, runs: Sequence[CellRun]) -> list[Key]:
+    workloads = {workload.params_id: number for number, workload in enumerate(plan.workloads)}
+    places = {place: number for number, place in enumerate(plan.places)}
+
+    def order(key: Key) -> tuple[int, int]:
+        cell = dict(key)
+        return workloads[cell["params_id"]], places[cell["nodes"], cell["workers_per_node"]]
+
+    return sorted({run.key for run in runs}, key=order)
+
+
+def _about(plan: Plan) -> str:
+    versions = ", ".join(
+        f"{variant.label} (UCX {variant.image.ucx_version if variant.image else 'not built'})"
+        for variant in plan.variants
+    )
+    return f"{day_of(plan)}, site {plan.site.name}, suite {plan.suite}, {versions}; runs that are ok of those planned"
+
+
+def _circumstances(
+    plan: Plan, manifests: Callable[[], Mapping[str, Any]], outcomes: Mapping[str, RunOutcome], run: CellRun
+) -> RunCircumstances:
+    directory = outcomes[run.run].directory
+    recorded = facts(read_provenance(directory) if directory else {})
+    image = next(variant.image for variant in plan.variants if variant.label == run.variant)
+    known = flat(manifests().get(image.manifest, {}), "image") if image else {}
+    return RunCircumstances(known, recorded, (plan.site.name, _processors(plan, recorded)))
+
+
+def _processors(plan: Plan, recorded: Facts) -> str:
+    cpus = " x ".join(recorded.words(name) for name in ("cores", "cpu_model"))
+    gpus = recorded.words("gpu_model") if plan.device != "cpu" and recorded.knows("gpu_model") else ""
+    return f"{cpus}, {gpus}" if gpus else cpus

@@ -1,0 +1,102 @@
+"""Results: the runs of a campaign, an import, a table or two of them, with the family that is compared. Pure."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from gpubench.images.manifests import differences
+from gpubench.merge.environment import Facts
+from gpubench.model.plan import Plan
+from gpubench.stats.data import CellRun, ComparisonInput, Key
+from gpubench.stats.question import Question
+from gpubench.stats.settings import VerdictSettings
+from gpubench.stats.unpaired import judge_unpaired
+from gpubench.stats.verdict import Verdict
+from gpubench.stats.verdict import judge as judge_paired
+
+
+@dataclasses.dataclass(frozen=True)
+class RunCircumstances:
+    """What is known of how a run came about.
+
+    Args:
+        known: facts by field, in words.
+        provenance: of a campaign's run; its differing fields are told with the care that verdicts take.
+        machine: the site, and what its processors are; empty where nobody recorded them.
+    """
+
+    known: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    provenance: Facts | None = None
+    machine: tuple[str, ...] = ()
+
+    def changed(self, after: "RunCircumstances") -> list[str]:
+        """``field before → after`` of everything that both recorded and that differs."""
+        changes = [
+            f"{path} {before if before is not None else 'none'} → {now if now is not None else 'none'}"
+            for path, before, now in differences(self.known, after.known)
+        ]
+        if self.provenance is not None and after.provenance is not None:
+            changes += [
+                f"{field} {self.provenance.words(field)} → {after.provenance.words(field)}"
+                for field in sorted(self.provenance.differing(after.provenance))
+            ]
+        return changes
+
+
+def _nothing_known(_run: CellRun) -> RunCircumstances:
+    return RunCircumstances()
+
+
+@dataclasses.dataclass(frozen=True)
+class Results:
+    """Everything that was measured in one place.
+
+    Args:
+        kind: what it is called: ``campaign``, ``import``, ``table`` or ``sides``.
+        place: where it stands.
+        variants: labels, in the order in which they are shown.
+        keys: its cells, in the order in which they are shown.
+        runs: every cell in every run, also those that did not end ``ok``.
+        family: from a question to every comparison that belongs together.
+        plan: of a campaign.
+        plans: those whose margin and summary count, where nobody names others.
+        about: a line for lists of results.
+        caution: what its source can't tell.
+        notes: what stands beside every verdict.
+        lone: of two sides: cells that only one has, with its letter.
+        has_means: some times are means of several repetitions.
+        circumstances: of a run.
+    """
+
+    kind: str
+    name: str
+    place: Path
+    variants: Sequence[str]
+    keys: Sequence[Key]
+    runs: Sequence[CellRun]
+    family: Callable[[Question], list[ComparisonInput]]
+    plan: Plan | None = None
+    plans: Sequence[Plan] = ()
+    about: str = ""
+    caution: str = ""
+    notes: Sequence[str] = ()
+    lone: Sequence[tuple[str, Key]] = ()
+    has_means: bool = False
+    circumstances: Callable[[CellRun], RunCircumstances] = _nothing_known
+
+
+def judge(comparisons: Sequence[ComparisonInput], settings: VerdictSettings) -> list[Verdict]:
+    """Verdicts of a whole family: paired by blocks, unpaired where no two sides are from the same place.
+
+    Equal numbers of blocks of two campaigns pair nothing.
+
+    Raises:
+        DataError: samples that no verdict can stand on.
+    """
+    return judge_unpaired(comparisons, settings) if _share_nothing(comparisons) else judge_paired(comparisons, settings)
+
+
+def _share_nothing(comparisons: Iterable[ComparisonInput]) -> bool:
+    origins = [one.origins for one in comparisons]
+    both = [(baseline, candidate) for baseline, candidate in origins if baseline and candidate]
+    return bool(both) and not any(baseline & candidate for baseline, candidate in both)
