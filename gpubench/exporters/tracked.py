@@ -18,7 +18,7 @@ from gpubench.spec import RunRecord
 from gpubench.spec.plain import content_id
 from gpubench.stats.data import CellRun
 from gpubench.stats.verdict import Verdict
-from gpubench.store.accounting import RunOutcome
+from gpubench.store.accounting import RunResult
 
 CAMPAIGN, RUN, CONTENT = "gpubench.campaign", "gpubench.run", "gpubench.content"
 """Tags by which an export is known again; CONTENT is set last, so that a torn export is seen to be one."""
@@ -50,7 +50,7 @@ def campaign(
     plan: Plan,
     verdicts: Sequence[Verdict],
     names: Sequence[str],
-    outcomes: Sequence[RunOutcome],
+    outcomes: Sequence[RunResult],
     artifacts: Sequence[tuple[Path, str]],
 ) -> Tracked:
     """The run that holds the others: what was planned, what came out.
@@ -80,7 +80,7 @@ def campaign(
 
 
 def runs(
-    plan: Plan, outcomes: Iterable[RunOutcome], cells: Iterable[CellRun], names: Mapping[str, str]
+    plan: Plan, outcomes: Iterable[RunResult], cells: Iterable[CellRun], names: Mapping[str, str]
 ) -> Iterator[Tracked]:
     """A run per run that has a record: its samples as steps, the figures of its last batches by parsl-perf's names.
 

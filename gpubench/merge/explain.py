@@ -1,4 +1,4 @@
-"""What differs between two variants over their blocks, or between two runs. Pure.
+"""What differs between two variants over their blocks, or between two runs.
 
 Facts, what may differ, and why, are those that the verdicts rest on (``facts``, ``environment``).
 
@@ -15,19 +15,7 @@ from gpubench.images.manifests import differences
 from gpubench.merge.environment import Change, Facts, PlannedEnvironment, Why, changes_between, facts, worst
 from gpubench.spec import RunRecord
 from gpubench.stats.paired_difference import PairedDifference, paired_difference
-
-
-@dataclasses.dataclass(frozen=True)
-class RunEvidence:
-    """What one run left behind: its provenance (any key may be missing) and its record."""
-
-    provenance: Mapping[str, Any]
-    record: RunRecord | None = None
-
-    @property
-    def facts(self) -> Facts:
-        """The comparable part."""
-        return facts(self.provenance)
+from gpubench.store.accounting import RunResult
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +64,7 @@ class Explained:
 
 
 def explain(
-    pairs: Sequence[tuple[RunEvidence, RunEvidence]],
+    pairs: Sequence[tuple[RunResult, RunResult]],
     baseline: str,
     candidate: str,
     expected: PlannedEnvironment,
@@ -89,14 +77,18 @@ def explain(
         baseline, candidate: variants of ``expected.plan``.
         documents: what was planned for the two sides, as plain data (manifest, plan): what differs in it is planned.
     """
-    read = [(one.facts, other.facts) for one, other in pairs]
+    provenance = [(one.provenance, other.provenance) for one, other in pairs]
+    read = [(facts(one), facts(other)) for one, other in provenance]
     changes = [list(changes_between(baseline, candidate, *sides, expected)) for sides in read]
     found = [_over_blocks(change, read, changes) for change in worst(change for block in changes for change in block)]
     found += [
         FieldDifference(path, plain(one), plain(other), "planned") for path, one, other in differences(*documents)
     ]
     found.sort(key=lambda one: (-(one.differ / one.blocks if one.blocks else 1.0), one.values, one.field))
-    numbers = [(noise(one.provenance, one.record), noise(other.provenance, other.record)) for one, other in pairs]
+    numbers = [
+        (noise(left, one.record), noise(right, other.record))
+        for (left, right), (one, other) in zip(provenance, pairs, strict=True)
+    ]
     by_name = {
         name: paired_difference([(one[name], other[name]) for one, other in numbers if name in one and name in other])
         for name in NOISE

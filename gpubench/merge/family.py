@@ -12,7 +12,7 @@ from gpubench.merge.table import Merged
 from gpubench.model.plan import Comparison, Place, Plan, PlannedWorkload
 from gpubench.spec.plain import canonical
 from gpubench.stats.data import CellRun, ComparisonInput, Key, Status
-from gpubench.store.accounting import RunOutcome
+from gpubench.store.accounting import RunResult
 
 
 class _Timed(NamedTuple):
@@ -27,7 +27,7 @@ _WorkloadRun = tuple[str, int, str, str, str]
 """Run, attempt, workload, back-end and parameters."""
 
 
-def cells(plan: Plan, outcomes: Iterable[RunOutcome], merged: Merged) -> list[CellRun]:
+def cells(plan: Plan, outcomes: Iterable[RunResult], merged: Merged) -> list[CellRun]:
     """Every workload of every planned run, in planned order, with its samples in the merged table.
 
     A cell's status is that of the run, unless the run is ``ok`` and this workload isn't: it failed or was skipped,
@@ -42,7 +42,7 @@ def cells(plan: Plan, outcomes: Iterable[RunOutcome], merged: Merged) -> list[Ce
     }
     timed, date = _timed(merged), day_of(plan)
 
-    def cell(outcome: RunOutcome, workload: PlannedWorkload) -> CellRun:
+    def cell(outcome: RunResult, workload: PlannedWorkload) -> CellRun:
         of_workload = workload.name, workload.backend, params[workload.params_id]
         found = timed.get((outcome.run.run, outcome.attempt, *of_workload))
         status, reason = _ending(outcome, workload, found)
@@ -120,7 +120,7 @@ def _comparison(
     )
 
 
-def _ending(outcome: RunOutcome, workload: PlannedWorkload, found: _Timed | None) -> tuple[str, str]:
+def _ending(outcome: RunResult, workload: PlannedWorkload, found: _Timed | None) -> tuple[str, str]:
     if outcome.status != "ok" or outcome.record is None:
         return outcome.status, outcome.reason
     record = None

@@ -1,33 +1,18 @@
-"""From the runs' ``links.jsonl`` to the links of each workload under each variant, put together by worker. Pure."""
+"""From the runs' ``links.jsonl`` to the links of each workload under each variant, put together by worker."""
 
 import dataclasses
-import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpubench.model.plan import Place, Plan, PlannedWorkload
 from gpubench.stats.links import LinkRates
-from gpubench.store.accounting import RunOutcome
+from gpubench.store.accounting import RunResult
 
 SAME_NODE, TWO_NODES = "same node", "two nodes"
 
 Row = Mapping[str, Any]
 """A line of ``links.jsonl``: ``receiver sender bytes count seconds workload params_id``."""
-
-
-@dataclasses.dataclass(frozen=True)
-class RunLinks:
-    """What one run recorded: its links, and its processes by their address."""
-
-    outcome: RunOutcome
-    rows: Sequence[Row]
-    processes: Mapping[str, Mapping[str, Any]]
-
-    @functools.cached_property
-    def names(self) -> dict[str, str]:
-        """The workers' names by address; once for all workloads of the run."""
-        return _names(self.processes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,23 +39,26 @@ def processes_by_address(provenance: Mapping[str, Any]) -> dict[str, Mapping[str
     return {one["address"]: one for one in found if isinstance(one, Mapping) and "address" in one}
 
 
-def link_tables(plan: Plan, runs: Iterable[RunLinks]) -> list[LinkTable]:
+def link_tables(plan: Plan, runs: Iterable[RunResult]) -> list[LinkTable]:
     """A table per workload, variant and place that moved anything between workers whose names the provenance has.
 
-    In the plan's order.
-    A worker is the same one in two runs when its host and its number there are.
+    In the plan's order, of runs that are ok. A worker is the same one in two runs when its host and its number there
+    are.
     """
-    by_table: dict[tuple[str, str, Place], list[tuple[RunLinks, list[Row]]]] = {}
+    by_table: dict[tuple[str, str, Place], list[_RunLinks]] = {}
     for run in runs:
+        rows = run.links if run.status == "ok" else []
+        if not rows or run.directory is None:
+            continue
+        names = _names(processes_by_address(run.provenance))
         by_workload: dict[str, list[Row]] = {}
-        for row in run.rows:
+        for row in rows:
             if isinstance(params_id := row.get("params_id"), str):
                 by_workload.setdefault(params_id, []).append(row)
-        for params_id in run.outcome.run.workloads:
-            rows = by_workload.get(params_id, [])
-            if rows and run.outcome.status == "ok":
-                key = (params_id, run.outcome.run.variant, run.outcome.job.place)
-                by_table.setdefault(key, []).append((run, rows))
+        for params_id in run.run.workloads:
+            if params_id in by_workload:
+                links = _RunLinks(run.directory.name, names, by_workload[params_id])
+                by_table.setdefault((params_id, run.run.variant, run.job.place), []).append(links)
     tables = [
         _table(workload, variant.label, place, by_table[workload.params_id, variant.label, place])
         for workload in plan.workloads
@@ -81,16 +69,21 @@ def link_tables(plan: Plan, runs: Iterable[RunLinks]) -> list[LinkTable]:
     return [table for table in tables if table.links]
 
 
-def _table(
-    workload: PlannedWorkload, variant: str, place: Place, runs: Sequence[tuple[RunLinks, list[Row]]]
-) -> LinkTable:
+class _RunLinks(NamedTuple):
+    """Of one workload in one run: the name of its directory, the workers' names by address, and its lines."""
+
+    directory: str
+    names: Mapping[str, str]
+    rows: Sequence[Row]
+
+
+def _table(workload: PlannedWorkload, variant: str, place: Place, runs: Sequence[_RunLinks]) -> LinkTable:
     nodes: dict[str, str] = {}
     rates: dict[tuple[str, str], list[float]] = {}
     moved: dict[tuple[str, str], float] = {}
-    for run, rows in runs:
-        names = run.names
-        for row in rows:
-            sender, receiver = names.get(str(row["sender"])), names.get(str(row["receiver"]))
+    for run in runs:
+        for row in run.rows:
+            sender, receiver = (run.names.get(str(row[end])) for end in ("sender", "receiver"))
             if sender is None or receiver is None:
                 continue  # without provenance nobody can say whose address that was
             pair = sender, receiver
@@ -105,7 +98,7 @@ def _table(
         LinkRates(*pair, SAME_NODE if nodes[pair[0]] == nodes[pair[1]] else TWO_NODES, tuple(values))
         for pair, values in sorted(rates.items())
     ]
-    directories = tuple(run.outcome.directory.name for run, _ in runs if run.outcome.directory)
+    directories = tuple(run.directory for run in runs)
     return LinkTable(workload, variant, place, len(runs), links, dict(sorted(nodes.items())), moved, directories)
 
 

@@ -18,7 +18,7 @@ from gpubench.stats.data import SUMMARIES, BlockId, ComparisonInput
 from gpubench.stats.settings import Summary, VerdictSettings
 from gpubench.stats.unpaired import UNPAIRED
 from gpubench.stats.verdict import Verdict
-from gpubench.store.accounting import Accounting, RunOutcome
+from gpubench.store.accounting import Accounting, RunResult
 
 Seconds = tuple[float, float] | None
 """Baseline and candidate; None where no block has both."""
@@ -87,7 +87,7 @@ class JudgedCampaign:
         return self.results.plan
 
     @property
-    def outcomes(self) -> Sequence[RunOutcome]:
+    def outcomes(self) -> Sequence[RunResult]:
         """Of every run, in planned order."""
         return self.accounting.outcomes
 

@@ -11,7 +11,7 @@ from gpubench.render.environment import words
 from gpubench.report import labels
 from gpubench.report.inputs import JudgedCampaign
 from gpubench.stats.verdict import Verdict
-from gpubench.store.accounting import RunOutcome, missing_runs, over_budget
+from gpubench.store.accounting import RunResult, missing_runs, over_budget
 
 _OPEN = "More blocks would not decide what is inconclusive: the reason stands beside each verdict."
 _MOST_BLOCKS = 100
@@ -52,7 +52,7 @@ def _block_s(inputs: JudgedCampaign) -> float:
     return statistics.median(seconds) if seconds else inputs.plan.time.block_s
 
 
-def _rest(inputs: JudgedCampaign, missing: Sequence[RunOutcome], late: Sequence[RunOutcome]) -> Iterator[NextStep]:
+def _rest(inputs: JudgedCampaign, missing: Sequence[RunResult], late: Sequence[RunResult]) -> Iterator[NextStep]:
     """What was planned and didn't run: one command for both."""
     why = [f"{counted(len(missing), 'run')} {'are' if len(missing) > 1 else 'is'} missing"] if missing else []
     if blocks := len({outcome.block.block for outcome in late}):

@@ -18,7 +18,7 @@ from gpubench.report import condense
 from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.sections import ColumnStyle, Heading, Medium, RichText, Section, SectionPart, TextSpan, TextTable
 from gpubench.spec.records import PROVENANCE_FILE
-from gpubench.store.accounting import RunOutcome
+from gpubench.store.accounting import RunResult
 
 Provenance = Mapping[str, Any]
 
@@ -238,12 +238,12 @@ def differing(inputs: JudgedCampaign) -> list[Fact]:
     return facts + [Fact(field, list(values)) for field, values in inputs.changes.values.items()]
 
 
-def cautions(plan: Plan, changes: Changes, outcomes: Iterable[RunOutcome]) -> list[str]:
+def cautions(plan: Plan, changes: Changes, outcomes: Iterable[RunResult]) -> list[str]:
     """Notes beside the verdicts: unplanned differences, and settings of transports that changed none."""
     return [*unplanned(plan, changes), *_same_transports(plan, outcomes)]
 
 
-def _same_transports(plan: Plan, outcomes: Iterable[RunOutcome]) -> Iterator[str]:
+def _same_transports(plan: Plan, outcomes: Iterable[RunResult]) -> Iterator[str]:
     """Comparisons of two settings of ``UCX_TLS`` whose runs used the same transports all the same."""
     seen: dict[str, set[tuple[str, ...]]] = {one.label: set() for one in plan.variants}
     for one in outcomes:

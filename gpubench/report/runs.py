@@ -29,7 +29,7 @@ from gpubench.report.verdicts import anchor
 from gpubench.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE, RunRecord
 from gpubench.stats.data import CellRun
 from gpubench.stats.verdict import Verdict
-from gpubench.store.accounting import RunOutcome
+from gpubench.store.accounting import RunResult
 
 RUNS = "gpubench/runs/1"
 
@@ -59,7 +59,7 @@ def runs_section(inputs: JudgedCampaign) -> Section:
     )
 
 
-def run_list_section(name: str, outcomes: Sequence[RunOutcome]) -> Section:
+def run_list_section(name: str, outcomes: Sequence[RunResult]) -> Section:
     """A row per planned run, for ``report --only runs``; JSON has its id, job, size and directory too."""
     columns: list[Heading | str] = [Heading(name, ColumnStyle.NUMBER) for name in ("block", "order")]
     columns += ["variant", "status", Heading("seconds", ColumnStyle.NUMBER), "why"]
@@ -89,7 +89,7 @@ def _seconds(record: RunRecord | None) -> float | None:
     return round((ended - began).total_seconds(), 3)
 
 
-def run_counts(outcomes: Sequence[RunOutcome]) -> str:
+def run_counts(outcomes: Sequence[RunResult]) -> str:
     """``17 ok, 1 failed``."""
     counts = Counter(one.status for one in outcomes)
     return ", ".join(f"{counts[word]} {word}" for word in labels.RUN_MARKS if word in counts)
@@ -117,7 +117,7 @@ def _run_words(run: Mapping[str, Any] | None) -> RichText:
 def matrix(inputs: JudgedCampaign) -> list[dict[str, Any]]:
     """Per job: a row per block with one entry per variant, in the plan's order of variants."""
     wrong = _workload_reasons(inputs)
-    jobs: dict[str, dict[int, dict[str, RunOutcome]]] = {}
+    jobs: dict[str, dict[int, dict[str, RunResult]]] = {}
     heads: dict[str, str] = {}
     for one in inputs.outcomes:
         jobs.setdefault(one.job.job, {}).setdefault(one.block.block, {})[one.run.variant] = one
@@ -153,7 +153,7 @@ def _workload_reasons(inputs: JudgedCampaign) -> dict[str, list[str]]:
     return reasons
 
 
-def _matrix_entry(one: RunOutcome | None, wrong: dict[str, list[str]]) -> dict[str, Any] | None:
+def _matrix_entry(one: RunResult | None, wrong: dict[str, list[str]]) -> dict[str, Any] | None:
     if one is None:
         return None
     reasons = [one.reason] if one.reason else wrong.get(one.run.run, [])

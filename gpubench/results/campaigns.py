@@ -12,12 +12,11 @@ from gpubench.results.imports import flat
 from gpubench.results.results import Results, RunCircumstances
 from gpubench.stats.data import CellRun, ComparisonInput, Key
 from gpubench.stats.question import Decision, Question
-from gpubench.store.accounting import RunOutcome
+from gpubench.store.accounting import RunResult
 from gpubench.store.campaign import Campaign
-from gpubench.store.rundirs import read_provenance
 
 
-def campaign_results(campaign: Campaign, outcomes: Sequence[RunOutcome], merged: Merged) -> Results:
+def campaign_results(campaign: Campaign, outcomes: Sequence[RunResult], merged: Merged) -> Results:
     """The results of a campaign, maybe one that still runs."""
     plan = campaign.plan
     runs = cells(plan, outcomes, merged)
@@ -64,10 +63,9 @@ def _about(plan: Plan) -> str:
 
 
 def _circumstances(
-    plan: Plan, manifests: Callable[[], Mapping[str, Any]], outcomes: Mapping[str, RunOutcome], run: CellRun
+    plan: Plan, manifests: Callable[[], Mapping[str, Any]], outcomes: Mapping[str, RunResult], run: CellRun
 ) -> RunCircumstances:
-    directory = outcomes[run.run].directory
-    recorded = facts(read_provenance(directory) if directory else {})
+    recorded = facts(outcomes[run.run].provenance)
     image = next(variant.image for variant in plan.variants if variant.label == run.variant)
     known = flat(manifests().get(image.manifest, {}), "image") if image else {}
     return RunCircumstances(known, recorded, (plan.site.name, _processors(plan, recorded)))

@@ -4,13 +4,14 @@ import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from gpubench.errors import DataError
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.text import counted
 from gpubench.spec import RunRecord
 from gpubench.store.campaign import Campaign
-from gpubench.store.rundirs import Records, RunDirectory, run_directories
+from gpubench.store.rundirs import Records, RunDirectory, read_links, read_provenance, run_directories
 
 PENDING = "pending"
 OVER_BUDGET = "no time left in the budget"
@@ -18,7 +19,7 @@ OVER_BUDGET = "no time left in the budget"
 
 
 @dataclasses.dataclass(frozen=True)
-class RunOutcome:
+class RunResult:
     """One planned run and how it ended.
 
     ``status`` is ``ok failed skipped lost``, or ``pending`` while its job lives. ``attempt`` is the last one,
@@ -34,12 +35,22 @@ class RunOutcome:
     directory: Path | None = None
     record: RunRecord | None = None
 
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """What it recorded of where it ran, read each time: any key may be missing."""
+        return read_provenance(self.directory) if self.directory else {}
+
+    @property
+    def links(self) -> list[Mapping[str, Any]]:
+        """What moved between its workers, read each time."""
+        return read_links(self.directory) if self.directory else []
+
 
 @dataclasses.dataclass(frozen=True)
 class Accounting:
     """Every planned run in planned order, and what stands in ``runs/`` against the rules."""
 
-    outcomes: tuple[RunOutcome, ...]
+    outcomes: tuple[RunResult, ...]
     warnings: tuple[str, ...] = ()
 
     def counts(self) -> dict[str, int]:
@@ -52,12 +63,12 @@ class Accounting:
         return all(outcome.status == "ok" for outcome in self.outcomes)
 
 
-def over_budget(outcome: RunOutcome) -> bool:
+def over_budget(outcome: RunResult) -> bool:
     """Whether the budget left no time for the run's block."""
     return outcome.status == "skipped" and outcome.reason.startswith(OVER_BUDGET)
 
 
-def missing_runs(plan: Plan, outcomes: Sequence[RunOutcome]) -> list[RunOutcome]:
+def missing_runs(plan: Plan, outcomes: Sequence[RunResult]) -> list[RunResult]:
     """The runs that ``bench --campaign`` would repeat or wait for.
 
     A failed run has ended, and is a finding. Not missing is what was planned to be skipped, what the budget left no
@@ -74,7 +85,7 @@ def missing_runs(plan: Plan, outcomes: Sequence[RunOutcome]) -> list[RunOutcome]
     ]
 
 
-def run_warnings(outcomes: Iterable[RunOutcome]) -> list[str]:
+def run_warnings(outcomes: Iterable[RunResult]) -> list[str]:
     """Warnings of the runs themselves, each once with the number of runs that gave it."""
     counts = Counter(warning for one in outcomes if one.record for warning in one.record.warnings)
     return [f"{warning} ({counted(count, 'run')})" for warning, count in counts.items()]
@@ -121,16 +132,16 @@ def _outcome(
     *,
     alive: bool,
     end: str,
-) -> RunOutcome:
+) -> RunResult:
     job, block, run = row
     ended = f"job {job.job} ended{f' ({end})' if end else ''}"
     if not attempts:
         status, reason = (PENDING, "not started yet") if alive else ("lost", f"{ended} before this run started")
-        return RunOutcome(job, block, run, status, reason)
+        return RunResult(job, block, run, status, reason)
     last = attempts[-1]
 
-    def ended_as(status: str, reason: str, record: RunRecord | None = None) -> RunOutcome:
-        return RunOutcome(job, block, run, status, reason, last.attempt, last.path, record)
+    def ended_as(status: str, reason: str, record: RunRecord | None = None) -> RunResult:
+        return RunResult(job, block, run, status, reason, last.attempt, last.path, record)
 
     try:
         record = records.read(last.path)

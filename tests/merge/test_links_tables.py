@@ -9,7 +9,7 @@ from typing import Any
 
 from campaign_builder import begin, finish, make_plan
 
-from gpubench.merge.links import LinkTable, RunLinks, link_tables, processes_by_address
+from gpubench.merge.links import LinkTable, link_tables
 from gpubench.report.links import links_section
 from gpubench.report.sections import text_lines
 from gpubench.store.accounting import account
@@ -49,14 +49,7 @@ def row(sender: str, receiver: str, seconds: float, params_id: str) -> dict[str,
 
 
 def tables(campaign: Campaign) -> list[LinkTable]:
-    return link_tables(
-        campaign.plan,
-        [
-            RunLinks(one, read_links(one.directory), processes_by_address(read_provenance(one.directory)))
-            for one in account(campaign).outcomes
-            if one.directory
-        ],
-    )
+    return link_tables(campaign.plan, account(campaign).outcomes)
 
 
 def test_a_worker_is_the_same_one_in_every_run_whatever_its_port(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from campaign_builder import Writer, begin, finish, make_block, make_plan, varia
 
 from gpubench.merge.environment import Changes, PlannedEnvironment, facts, find_changes
 from gpubench.merge.family import family
-from gpubench.merge.links import RunLinks, link_tables, processes_by_address
+from gpubench.merge.links import link_tables
 from gpubench.model.plan import Plan, PlanAddition, PlannedJob
 from gpubench.report.campaign_page import campaign_page
 from gpubench.report.inputs import JudgedCampaign
@@ -24,7 +24,6 @@ from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import judge
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
-from gpubench.store.rundirs import read_links, read_provenance
 from tests.merging import merge, read_runs
 
 ROOT = Path(__file__).parents[2]
@@ -46,15 +45,8 @@ def collect(campaign: Campaign) -> JudgedCampaign:
         comparisons=comparisons,
         verdicts=judge(comparisons, settings),
         settings=settings,
-        links=link_tables(
-            campaign.plan,
-            [
-                RunLinks(one, read_links(one.directory), processes_by_address(read_provenance(one.directory)))
-                for one in accounting.outcomes
-                if one.directory
-            ],
-        ),
-        provenance={one.directory.name: read_provenance(one.directory) for one in accounting.outcomes if one.directory},
+        links=link_tables(campaign.plan, accounting.outcomes),
+        provenance={run.directory.name: run.provenance for run in accounting.outcomes if run.directory},
         changes=Changes(),
         manifests=campaign.manifests(),
         warnings=[*accounting.warnings, *merged.warnings, *map(str, merged.errors)],

@@ -10,7 +10,7 @@ import reports
 from gpubench.report import condense, runs
 from gpubench.report.inputs import JudgedCampaign
 from gpubench.stats.data import CellRun
-from gpubench.store.accounting import Accounting, RunOutcome
+from gpubench.store.accounting import Accounting, RunResult
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> JudgedCampaign:
     return reports.collect(reports.troubled(tmp_path_factory.mktemp("c") / "troubled"))
 
 
-def at_block(outcome: RunOutcome, shift: int) -> RunOutcome:
+def at_block(outcome: RunResult, shift: int) -> RunResult:
     """The same run once more, so many blocks later."""
     return dataclasses.replace(
         outcome,

@@ -22,7 +22,7 @@ from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.schedulers import JobState, submitted
 from gpubench.spec.records import LOGS_FILE
-from gpubench.store.accounting import PENDING, Accounting, RunOutcome, missing_runs, run_warnings
+from gpubench.store.accounting import PENDING, Accounting, RunResult, missing_runs, run_warnings
 from gpubench.store.campaign import PLAN_FILE, Campaign
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def require_complete(campaign: Campaign, accounting: Accounting, states: Mapping
         raise IncompleteError(f"every run failed; the first: {failed[0].reason}", then="see logs.zip in runs/")
 
 
-def _resume_hint(campaign: Campaign, missing: Sequence[RunOutcome], states: Mapping[str, JobState]) -> str:
+def _resume_hint(campaign: Campaign, missing: Sequence[RunResult], states: Mapping[str, JobState]) -> str:
     """What to do about runs that haven't ended; those of a submitted job may come by themselves."""
     if campaign.pack:
         return "run them in the campaign that was packed"

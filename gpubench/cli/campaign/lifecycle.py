@@ -71,7 +71,7 @@ from gpubench.schedulers import BATCH, SCHEDULERS
 from gpubench.spec.plain import parse_lines
 from gpubench.spec.records import SAMPLES_FILE
 from gpubench.stats.settings import FailOn
-from gpubench.store.accounting import RunOutcome
+from gpubench.store.accounting import RunResult
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import record_seconds, remove_leftovers
 
@@ -334,7 +334,7 @@ def with_repetitions(request: CampaignRequest) -> CampaignRequest:
     return dataclasses.replace(request, repetitions=_words(first, request))
 
 
-def _run(request: CampaignRequest, waiting: str) -> RunOutcome:
+def _run(request: CampaignRequest, waiting: str) -> RunResult:
     """One run of the first variant, in a campaign that is kept below the outputs."""
     layout = request.site.layout.model_copy(update={"arrangement": SEQUENTIAL, "waiting": waiting})
     alone = dataclasses.replace(
@@ -361,7 +361,7 @@ def _run(request: CampaignRequest, waiting: str) -> RunOutcome:
     return outcome
 
 
-def _timed_rows(outcome: RunOutcome) -> list[dict[str, Any]]:
+def _timed_rows(outcome: RunResult) -> list[dict[str, Any]]:
     """All samples of the run in the order in which they began, with warm-ups; none if the run isn't ok."""
     if outcome.status != "ok" or outcome.directory is None:
         return []

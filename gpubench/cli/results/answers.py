@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from gpubench.cli.campaign.running import account_now
-from gpubench.cli.results.judge import judge_campaign, tables_of, with_evidence
+from gpubench.cli.results.judge import judge_campaign, with_evidence
 from gpubench.cli.results.options import Content
 from gpubench.errors import DataError, UsageError
+from gpubench.merge.links import link_tables
 from gpubench.model.text import counted
 from gpubench.report import labels
 from gpubench.report.answer import VerdictAnswer
@@ -136,7 +137,7 @@ def section(results: Results, content: Content, workload: str | None, kept: Camp
         return run_list_section(results.name, outcomes)
     from gpubench.report.links import links_section
 
-    tables = [table for table in tables_of(kept, outcomes) if workload in (None, table.workload.name)]
+    tables = [table for table in link_tables(kept.plan, outcomes) if workload in (None, table.workload.name)]
     if not tables:
         whose = f" of {workload}" if workload else ""
         raise DataError(

@@ -10,7 +10,7 @@ from gpubench.cli.results.open_target import chosen_campaign, is_kept, root_of
 from gpubench.cli.results.show import show_section
 from gpubench.errors import DataError, UsageError
 from gpubench.merge.environment import PlannedEnvironment
-from gpubench.merge.explain import RunEvidence, explain
+from gpubench.merge.explain import explain
 from gpubench.model.base import nearest
 from gpubench.model.plan import PlannedVariant
 from gpubench.render.environment import words
@@ -18,42 +18,41 @@ from gpubench.report import labels
 from gpubench.report.explain import differences_section, layers
 from gpubench.report.sections import Section, SectionPart
 from gpubench.stats.verdict import Verdict
-from gpubench.store.accounting import RunOutcome, account
+from gpubench.store.accounting import RunResult, account
 from gpubench.store.campaign import Campaign
-from gpubench.store.rundirs import read_provenance, read_record, run_directories
+from gpubench.store.rundirs import read_record, run_directories
 
 
 @dataclasses.dataclass(frozen=True)
-class Chosen:
-    """One run with the campaign that it belongs to."""
+class ChosenRun:
+    """One run that has a directory, with the campaign that it belongs to."""
 
     campaign: Campaign
-    outcome: RunOutcome
-    directory: Path
+    run: RunResult
 
     @property
     def variant(self) -> PlannedVariant:
         """Its variant."""
-        return _variant(self.campaign, self.outcome.run.variant)
+        return _variant(self.campaign, self.run.run.variant)
 
     @property
     def about(self) -> dict[str, Any]:
         """Which run this is."""
-        record = self.outcome.record
+        run = self.run
         return {
-            "run": self.directory.name,
+            "run": run.directory.name if run.directory else "",
             "campaign": self.campaign.plan.campaign,
-            "variant": self.outcome.run.variant,
-            "block": self.outcome.block.block,
-            "order": self.outcome.run.order,
-            "status": self.outcome.status,
-            "started_at": record.started_at if record else "",
+            "variant": run.run.variant,
+            "block": run.block.block,
+            "order": run.run.order,
+            "status": run.status,
+            "started_at": run.record.started_at if run.record else "",
         }
 
     @property
     def document(self) -> dict[str, Any]:
         """The run's plan, as plain data."""
-        plan, job = self.campaign.plan, self.outcome.job
+        plan, job = self.campaign.plan, self.run.job
         return {
             "image": _manifest(self.campaign, self.variant),
             "plan": {
@@ -123,11 +122,10 @@ def _is_run(path: Path) -> bool:
 
 def _of_variants(campaign: Campaign, baseline: str, candidate: str) -> Section:
     one, other = (_variant(campaign, label) for label in (baseline, candidate))
-    blocks: dict[tuple[Any, int], dict[str, RunEvidence]] = {}
-    for outcome in account(campaign).outcomes:
-        if outcome.directory and outcome.run.variant in (baseline, candidate):
-            seen = RunEvidence(read_provenance(outcome.directory), outcome.record)
-            blocks.setdefault((outcome.job.place, outcome.block.block), {})[outcome.run.variant] = seen
+    blocks: dict[tuple[Any, int], dict[str, RunResult]] = {}
+    for run in account(campaign).outcomes:
+        if run.directory and run.run.variant in (baseline, candidate):
+            blocks.setdefault((run.job.place, run.block.block), {})[run.run.variant] = run
     pairs = [(sides[baseline], sides[candidate]) for sides in blocks.values() if len(sides) == 2]
     if not pairs:
         raise DataError(f"{campaign.place}: {baseline} and {candidate} ran together in no block")
@@ -162,9 +160,8 @@ def _with_outcome(section: Section, verdicts: Sequence[Verdict]) -> Section:
     return dataclasses.replace(section, parts=[*section.parts, *parts], data=data)
 
 
-def _of_runs(one: Chosen, other: Chosen, kind: str = "runs", notes: Sequence[str] = ()) -> Section:
-    pair = [RunEvidence(read_provenance(each.directory), each.outcome.record) for each in (one, other)]
-    found = explain([(pair[0], pair[1])], "A", "B", _expected(one, other), [one.document, other.document])
+def _of_runs(one: ChosenRun, other: ChosenRun, kind: str = "runs", notes: Sequence[str] = ()) -> Section:
+    found = explain([(one.run, other.run)], "A", "B", _expected(one, other), [one.document, other.document])
     about = [f"{side}: {_words(each.about)}" for side, each in (("A", one), ("B", other))]
     section = differences_section(found, kind, [one.about, other.about], ("A", "B"), about)
     return dataclasses.replace(section, notes=notes)
@@ -183,10 +180,10 @@ def _of_campaigns(first: Path, second: Path) -> Section:
     return _of_runs(one, other, "campaigns", [note])
 
 
-def _first_run(campaign: Campaign, label: str) -> Chosen:
+def _first_run(campaign: Campaign, label: str) -> ChosenRun:
     for one in account(campaign).outcomes:
         if one.directory and one.status == "ok" and one.run.variant == label:
-            return Chosen(campaign, one, one.directory)
+            return ChosenRun(campaign, one)
     raise DataError(f"{campaign.place}: no run of {label} is ok", then="gpubench status shows how the runs ended")
 
 
@@ -197,17 +194,17 @@ def _words(about: Mapping[str, Any]) -> str:
     )
 
 
-def _of_directory(path: Path) -> Chosen:
+def _of_directory(path: Path) -> ChosenRun:
     path = path.resolve()
     campaign = Campaign.open(path.parent.parent)
     named = {one.path.name: one.run for one in run_directories(campaign.runs_dir)}
     found = {one.run.run: one for one in account(campaign).outcomes}.get(named.get(path.name, ""))
     if found is None:
         raise UsageError(f"{path} is no run directory of {campaign.directory}")
-    return Chosen(campaign, dataclasses.replace(found, record=read_record(path)), path)
+    return ChosenRun(campaign, dataclasses.replace(found, directory=path, record=read_record(path)))
 
 
-def _named(name: str, campaign: Campaign) -> Chosen:
+def _named(name: str, campaign: Campaign) -> ChosenRun:
     outcomes = [one for one in account(campaign).outcomes if one.directory]
     matching = [one for one in outcomes if one.directory and one.directory.name.startswith(name)]
     if not matching or not name:
@@ -218,11 +215,10 @@ def _named(name: str, campaign: Campaign) -> Chosen:
         )
     if len(matching) > 1:
         raise UsageError(f"'{name}' begins {len(matching)} runs of {campaign.place}", then="write more of it")
-    assert matching[0].directory is not None
-    return Chosen(campaign, matching[0], matching[0].directory)
+    return ChosenRun(campaign, matching[0])
 
 
-def _expected(one: Chosen, other: Chosen) -> PlannedEnvironment:
+def _expected(one: ChosenRun, other: ChosenRun) -> PlannedEnvironment:
     """What may differ between the two runs: as between two variants of one plan, each with its own site's settings."""
     plans = [each.campaign.plan for each in (one, other)]
     variants = [
@@ -235,7 +231,7 @@ def _expected(one: Chosen, other: Chosen) -> PlannedEnvironment:
         plans[0].model_copy(update={"variants": variants, "site": site}),
         {**own[0].manifests, **own[1].manifests},
         {
-            label: each.known.get(side.outcome.run.variant, {})
+            label: each.known.get(side.run.run.variant, {})
             for label, each, side in zip("AB", own, (one, other), strict=True)
         },
         tuple(pattern for pattern in own[0].allow if pattern in own[1].allow),

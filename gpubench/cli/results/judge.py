@@ -5,9 +5,8 @@ import dataclasses
 import datetime as dt
 import fnmatch
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from gpubench.cli.campaign.running import account_now
 from gpubench.cli.say import warn
@@ -21,7 +20,7 @@ from gpubench.merge.environment import (
     with_changes,
     with_oversubscription,
 )
-from gpubench.merge.links import LinkTable, RunLinks, link_tables, processes_by_address
+from gpubench.merge.links import link_tables
 from gpubench.merge.table import merge_directory, parquet
 from gpubench.model.base import nearest
 from gpubench.model.text import counted
@@ -31,9 +30,8 @@ from gpubench.report.verdicts import verdicts_json
 from gpubench.results.campaigns import campaign_results
 from gpubench.results.results import judge
 from gpubench.stats.question import Question
-from gpubench.store.accounting import RunOutcome
 from gpubench.store.campaign import Campaign
-from gpubench.store.rundirs import Records, read_links, read_provenance
+from gpubench.store.rundirs import Records
 
 
 @contextlib.contextmanager
@@ -81,9 +79,9 @@ def _judge_campaign(campaign: Campaign, question: Question, executor: ThreadPool
     results = campaign_results(campaign, accounting.outcomes, merged)
     settings = question.settings(plan)
     environments = Environments(plan.protocol)
-    for outcome in accounting.outcomes:
-        if outcome.directory:
-            environments.add(outcome.run.run, read_provenance(outcome.directory))
+    for run in accounting.outcomes:
+        if run.directory:
+            environments.add(run.run.run, run.provenance)
     comparisons = with_oversubscription(results.family(question), environments.crowded)
     changes = find_changes(comparisons, environments.seen, expected_of(campaign, question.allow))
     verdicts = judge(with_changes(comparisons, changes), settings)
@@ -140,29 +138,9 @@ def expected_of(campaign: Campaign, allow: tuple[str, ...] = ()) -> PlannedEnvir
 
 def with_evidence(campaign: Campaign, judged: JudgedCampaign) -> JudgedCampaign:
     """With what a page shows of links and provenance; raises DataError where the campaign's directory is gone."""
-    runs, shown = [], {}
     with reading_campaign(campaign):
-        for outcome in judged.outcomes:
-            if outcome.directory:
-                provenance = read_provenance(outcome.directory)
-                shown[outcome.directory.name] = condensed(provenance)
-                runs += links_of(outcome, provenance)
-    return dataclasses.replace(judged, links=link_tables(campaign.plan, runs), provenance=shown)
-
-
-def tables_of(campaign: Campaign, outcomes: Iterable[RunOutcome]) -> list[LinkTable]:
-    """All links of those of the campaign's runs that are ok."""
-    runs = [
-        links
-        for outcome in outcomes
-        if outcome.directory
-        for links in links_of(outcome, read_provenance(outcome.directory))
-    ]
-    return link_tables(campaign.plan, runs)
-
-
-def links_of(outcome: RunOutcome, provenance: Mapping[str, Any]) -> list[RunLinks]:
-    """The links that a run recorded, if it is ok and there are some."""
-    if outcome.status != "ok" or outcome.directory is None or not (rows := read_links(outcome.directory)):
-        return []
-    return [RunLinks(outcome, rows, processes_by_address(provenance))]
+        return dataclasses.replace(
+            judged,
+            links=link_tables(campaign.plan, judged.outcomes),
+            provenance={run.directory.name: condensed(run.provenance) for run in judged.outcomes if run.directory},
+        )
