@@ -173,8 +173,11 @@ def plain_number(value: Any) -> Any:
 
 
 def day(text: str) -> dt.date | None:
-    """``20220711`` or ``2022-07-11`` (a time behind it is left out); None for anything else."""
-    for length, form in ((8, "%Y%m%d"), (10, "%Y-%m-%d")):
+    """``20220711``, ``2022-07-11`` or ``11.07.2022`` (a time behind it is left out); None for anything else.
+
+    Dots stand only in dates that begin with the day; ``11/07/2022`` may be of July or of November.
+    """
+    for length, form in ((8, "%Y%m%d"), (10, "%Y-%m-%d"), (10, "%d.%m.%Y")):
         try:
             return dt.datetime.strptime(text[:length], form).date()
         except ValueError:

@@ -24,11 +24,12 @@ _PARTS = {
     "num_tasks": re.compile(r"^Will run (\d+) tasks"),
     "submission_s": re.compile(r"^Submission took (\d+(?:\.\d*)?) seconds"),
     "submission_tps": re.compile(r"^Submission took [\d.]+ seconds = (\d+(?:\.\d*)?) tasks/second"),
-    "runtime_s": re.compile(r"^Runtime: actual (\d+(?:\.\d*)?)s"),
-    "target_s": re.compile(r"^Runtime: actual [\d.]+s vs target (\d+(?:\.\d*)?)s"),
+    "runtime_s": re.compile(r"^Runtime: (?:actual )?(\d+(?:\.\d*)?)s"),
+    "target_s": re.compile(r"^Runtime: (?:actual )?[\d.]+s vs target (\d+(?:\.\d*)?)s?$"),
     "runtime_tps": re.compile(r"^Tasks per second: (\d+(?:\.\d*)?)"),
 }
-_END = "Tests complete"
+_ENDS = ("Tests complete", "The end")
+"""Versions of 2023 and 2024 have only the second."""
 _VERSION = re.compile(r"^(?:Parsl version:?\s*)?(\d{4}\.\d+\.\d+|\d+\.\d+\.\d+\S*)$", re.IGNORECASE)
 
 
@@ -56,7 +57,7 @@ def _read(path: Path, name: str) -> Iterator[Row | Refused]:
             for figure, pattern in _PARTS.items():
                 if found := pattern.match(line):
                     batches[-1].figures[figure] = float(found[1])
-            if line.startswith(_END):
+            if line.startswith(_ENDS):
                 yield from _rows(name, batches, version, ended=True)
                 batches = []
         elif found := _VERSION.match(line.strip()):
@@ -78,7 +79,7 @@ def _rows(name: str, batches: list[_Batch], version: str | None, *, ended: bool)
             continue
         last = batch is batches[-1]
         if last and not ended:
-            why = f"the output ends before '{_END}': iteration {batch.number} may not be the last: a warm-up"
+            why = f"the output ends before '{_ENDS[0]}': iteration {batch.number} may not be the last: a warm-up"
             yield Refused(name, batch.line, why)
         yield Row(
             file=name,

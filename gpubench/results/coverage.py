@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from gpubench.model.known_issue import KnownIssue
 from gpubench.model.text import counted
 from gpubench.results.figures import Figure, cell_over_dates, figures
+from gpubench.results.imports import UNKNOWN
 from gpubench.results.results import Results
 from gpubench.stats.data import Key
 
@@ -83,6 +84,8 @@ def history(results: Results, rules: Sequence[KnownIssue]) -> ResultHistory:
         span = f"{counted(len(dates), 'date')}, {dates[0]} to {dates[-1]}" if dates else "no dates"
         versions = ", ".join(sorted({figure.variant for figure in observed}))
         about = f"{about}, {span}, versions {versions}; each sign is a date, # measured, . not"
+        left_out = sum(run.variant == UNKNOWN or run.date is None for run in results.runs)
+        about += f"; {counted(left_out, 'run')} without a version or a date left out" if left_out else ""
     return ResultHistory(results.kind, results.name, about, dates, lines, observed, missing)
 
 

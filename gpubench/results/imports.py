@@ -68,7 +68,7 @@ def import_results(place: Path, note: Mapping[str, Any], table: pl.DataFrame) ->
         family=lambda _question: [],
         about=str(note["format"]),
         caution=str(note["caution"] or ""),
-        has_means=bool((table["reps"] != 1).any()),
+        has_means=bool((table["reps"].fill_null(0) != 1).any()),
         circumstances=circumstances,
     )
     files = [str(source["file"]) for source in note["sources"]]
@@ -139,8 +139,13 @@ def _family(results: Results, default: str | None, question: Question) -> list[C
     """Every cell that has the baseline and another variant, on whatever dates; a block is a date, like 20221107.
 
     Raises:
-        DataError: no version is recorded, the baseline isn't there, or no cell has two versions.
+        DataError: only warm-ups, or no version is recorded, the baseline isn't there, or no cell has two versions.
     """
+    if not results.runs:
+        raise DataError(
+            f"every row of {results.place} is a warm-up, so there is nothing to compare",
+            then="import output that was not cut off",
+        )
     baseline = question.baseline or default
     if baseline is None:
         raise DataError(

@@ -12,6 +12,7 @@ import pytest
 from gpubench.errors import DataError, UsageError
 from gpubench.importers.directory import Given, ImportedResults, import_files
 from gpubench.importers.formats import FORMATS
+from tests.in_process import invoked
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -31,6 +32,35 @@ def test_the_last_batch_of_parsl_perf_is_the_result_and_those_before_are_warm_up
     assert (last["wall_s"], last["reps"], last["line"]) == (pytest.approx(4.373 / 5824), 5824, 15)
     assert (last["variant"], last["date"], last["workers"], last["nodes"]) == ("2026.10.26", None, None, None)
     assert json.loads(last["extra"])["submission_tps"] == 1383.124
+
+
+def test_output_of_2023_ends_with_the_end_and_says_no_actual(tmp_path: Path) -> None:
+    """As the manual of parsl prints it ("Measuring performance with parsl-perf"), shortened."""
+    text = "\n".join(
+        [
+            *("==== Iteration 1 ====", "Will run 10 tasks to target 120 seconds runtime"),
+            "Submission took 0.008008480072021484 seconds = 1248.676 tasks/second",
+            *("Runtime: 3.668126344680786s vs target 120", "Tasks per second: 2.726"),
+            *("==== Iteration 2 ====", "Will run 57640 tasks to target 120 seconds runtime"),
+            "Submission took 34.839 seconds = 1654.487 tasks/second",
+            *("Runtime: actual 364.387s vs target 120s", "Tasks per second: 158.184", "Cleaning up DFK", "The end"),
+        ]
+    )
+    (tmp_path / "old.out").write_text(text)
+    found = imported("parsl-perf", tmp_path / "old.out", tmp_path)
+    assert (found.table["warmup"].to_list(), reasons(found)) == ([True, False], [])
+    assert found.table["wall_s"].to_list() == pytest.approx([0.3668126, 364.387 / 57640])
+    assert [json.loads(extra)["target_s"] for extra in found.table["extra"]] == [120, 120]
+
+
+def test_where_only_warm_ups_are_left_compare_says_so(tmp_path: Path) -> None:
+    lines = (FIXTURES / "parsl_perf" / "estimate.out").read_text().splitlines()
+    (tmp_path / "cut.out").write_text("\n".join(lines[:18]))
+    imported("parsl-perf", tmp_path / "cut.out", tmp_path, date=dt.date(2026, 1, 1), variant="a")
+    done = invoked("compare", tmp_path / "out")
+    assert f"every row of {tmp_path / 'out'} is a warm-up, so there is nothing to compare" in str(done.exception)
+    assert invoked("report", tmp_path / "out").exit_code == 0
+    assert "every row is a warm-up, so nothing is left to judge" in (tmp_path / "out" / "report.md").read_text()
 
 
 def test_output_that_was_cut_off_has_no_result_and_says_where(tmp_path: Path) -> None:

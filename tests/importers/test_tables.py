@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from gpubench.errors import DataError, UsageError
+from gpubench.importers.base import day
 from gpubench.importers.column_map import FIELDS
 from gpubench.importers.directory import Given, ImportedResults, import_files
 from gpubench.importers.formats import FORMATS
@@ -240,3 +241,17 @@ def test_with_decimal_commas_exponents_are_numbers_and_names_stay_as_they_are(tm
     table = imported(tmp_path, "wall_s;variant\n5,12E-01;1,2\n0,5;1,2\n", None).table
     assert sorted(table["wall_s"]) == [0.5, 0.512]
     assert set(table["variant"]) == {"1,2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "date"),
+    [
+        ("11.07.2022", dt.date(2022, 7, 11)),
+        ("11.07.2022 09:30", dt.date(2022, 7, 11)),
+        ("20220711", dt.date(2022, 7, 11)),
+        ("11/07/2022", None),
+        ("44753", None),
+    ],
+)
+def test_a_date_that_may_mean_two_days_or_is_a_number_is_none(text: str, date: dt.date | None) -> None:
+    assert day(text) == date

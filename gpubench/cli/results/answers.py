@@ -99,6 +99,9 @@ def import_cautions(results: Results, comparisons: Sequence[ComparisonInput]) ->
             f"{counted(len(alone), 'cell')} without {comparisons[0].baseline}, or with nothing beside it, "
             f"{'are' if len(alone) > 1 else 'is'} not compared: {labels.listed(names)}"
         )
+    if not results.runs:
+        yield "every row is a warm-up, so nothing is left to judge"
+        return
     if all(run.date is None for run in results.runs):
         yield "no blocks and no dates are recorded, so no verdict is possible; import with --date if you know the day"
         return
