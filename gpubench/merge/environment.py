@@ -28,10 +28,10 @@ _UCX = f"{ENVIRONMENT}UCX_"
 
 _MACHINE = ("cpu_model", "cores", "memory", "kernel", "governor", "numa_nodes", "gpu_model", "gpu_driver", "gpu_limits")
 _OF_EACH_RUN = (
-    *("DASK_TEMPORARY_DIRECTORY", "GPUBENCH_CLUSTER", "GPUBENCH_NODE_NAME", "HOME", "TMPDIR"),
+    *("DASK_TEMPORARY_DIRECTORY", "GPUBENCH_CLOCK", "GPUBENCH_CLUSTER", "GPUBENCH_NODE_NAME", "HOME", "TMPDIR"),
     *("CUPY_CACHE_DIR", "CUDA_CACHE_PATH", "LIBCUDF_KERNEL_CACHE_PATH"),
 )
-"""Variables that have another value in every run, on every node or in every image."""
+"""Variables that have another value in every run, job or image, or on every node."""
 
 _LOADED = ("env_at_start", "loaded", "path")
 _SAID = ("python", "node_half", "cpus_near_gpu")

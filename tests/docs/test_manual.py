@@ -26,6 +26,7 @@ from gpubench.model.known_issue import load_known_issues
 from gpubench.runtimes import RUNTIMES
 from gpubench.stats.decision import OBSTACLES
 from gpubench.stats.flags import raise_flags
+from tests.cli.archive import draco_archive
 from tests.conftest import ROOT, need, own_queue, plain_environment, run_gpubench
 from tests.docs import manual
 from tests.docs.manual import Command
@@ -79,10 +80,8 @@ def provide(words: Sequence[str], folder: Path) -> None:
     published.mkdir(parents=True, exist_ok=True)
     shutil.copy(next(GOLDEN.glob("*.gpubench.zip")), published)
     (folder / "joins.csv").write_text("seconds,build,day,n\n1.5,1.18.0,20261107,1000\n1.4,1.19.0,20261107,1000\n")
-    archive = next((up / "shared" / "data" / "draco-multi-node-merge.csv" for up in ROOT.parents), None)
-    if archive and archive.is_file():
-        rows = archive.read_text(encoding="utf-8").splitlines()[:MOST_ROWS]
-        (folder / "multi-node-merge.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    rows = draco_archive().read_text(encoding="utf-8").splitlines()[:MOST_ROWS]
+    (folder / "multi-node-merge.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
 def samples(folder: Path) -> None:

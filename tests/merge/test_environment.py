@@ -33,7 +33,18 @@ Provenance = dict[str, Any]
 
 MACHINE = ("cpu_model", "cores", "memory", "kernel", "governor", "numa_nodes", "gpu_model", "gpu_driver")
 SETTINGS = ("UCX_RNDV_THRESH", "UCX_IB_SL", "PATH", "LANG", "MALLOC_TRIM_THRESHOLD_")
-NOISE = ("load", "pid", "rank", "affinity", "HOME", "TMPDIR", "DASK_TEMPORARY_DIRECTORY", "GPUBENCH_CLUSTER", "veth7f")
+NOISE = (
+    "load",
+    "pid",
+    "rank",
+    "affinity",
+    "HOME",
+    "TMPDIR",
+    "DASK_TEMPORARY_DIRECTORY",
+    "GPUBENCH_CLUSTER",
+    "GPUBENCH_CLOCK",
+    "veth7f",
+)
 
 
 def whole(host: str = "n1") -> Provenance:
