@@ -13,11 +13,13 @@ from gpubench.report import labels, links, provenance
 from gpubench.report.answer import answer
 from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.next_steps import next_steps
-from gpubench.report.page import Page, tiles
+from gpubench.report.page import Page
 from gpubench.report.plots import effect_plot, efficiency_plot
-from gpubench.report.runs import run_counts, runs_section, samples_section
+from gpubench.report.runs import run_counts, runs_section
+from gpubench.report.samples import samples_section
 from gpubench.report.scaling import is_scaled, scaling_section
 from gpubench.report.sections import Medium, RichText, Section, SectionPart, TextSpan, TextTable
+from gpubench.report.tiles import tiles
 from gpubench.report.verdicts import verdict_section
 from gpubench.results.curves import Curve, curves
 from gpubench.spec.turns import INTERLEAVED, SEQUENTIAL

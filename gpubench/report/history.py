@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpubench.report import labels
+from gpubench.report.charts.over_time import against
 from gpubench.report.sections import (
     Chart,
     ColumnStyle,
@@ -21,7 +22,6 @@ from gpubench.report.sections import (
     RichText,
     Section,
     SectionPart,
-    Spec,
     TextSpan,
     TextTable,
 )
@@ -281,7 +281,7 @@ class VersionDifference:
         """``1.14.0 is 11.9 % slower in merge on 128 workers (9 dates)``."""
         way = "slower" if self.effect > 0 else "faster"
         dates = "one date" if self.dates == 1 else f"{self.dates} dates"
-        place = f" on {panel_words(self.size)}" if self.size[0] else ""
+        place = f" on {size_words(self.size)}" if self.size[0] else ""
         return f"{self.variant} is {abs(100 * self.effect):.1f} % {way} in {self.workload}{place} ({dates})"
 
 
@@ -317,7 +317,7 @@ class VersionsCompared:
         return Section(parts, title=title, anchor="versions", text=said, medium=Medium.PAGE)
 
     def charts(self, variants: Sequence[str]) -> list[Chart]:
-        """Of each workload one: a panel per version, in it the sizes; ``variants`` decide the colours."""
+        """Of each workload one: a facet per version, in it the sizes; ``variants`` decide the colours."""
         found: list[Chart] = []
         for workload in dict.fromkeys(one.workload for one in self.found):
             here = [one for one in self.found if one.workload == workload]
@@ -325,7 +325,7 @@ class VersionsCompared:
             rows = [_row(one, min([0.0, *ends]), max([0.0, *ends])) for one in here]
             rows.sort(key=lambda row: version_key(row["variant"]))
             title = f"{workload}: change of the time against {self.baseline}"
-            draw = functools.partial(_draw, title, rows, variants)
+            draw = functools.partial(against, rows, variants, title)
             found.append(Chart(f"versions-{len(found)}", f"versions {workload}", draw))
         return found
 
@@ -341,7 +341,7 @@ def compare_versions(observed: Sequence[Figure]) -> VersionsCompared:
     names = dict(zip(groups, labels.cell_names([dict(key) for key in groups]), strict=True))
     cells: dict[tuple[Key, tuple[int, int]], dict[str, dict[Any, list[float]]]] = {}
     for one in observed:
-        cell = cells.setdefault((group_key(one.key), panel_key(one.key, one.workers)), {})
+        cell = cells.setdefault((group_key(one.key), cluster_size(one.key, one.workers)), {})
         cell.setdefault(one.variant, {}).setdefault(one.date, []).append(one.log_s)
     order = list(groups)
     found: list[VersionDifference] = []
@@ -364,12 +364,6 @@ def _mean_and_interval(values: Sequence[float]) -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
-def _draw(title: str, rows: Sequence[dict[str, Any]], variants: Sequence[str]) -> Spec:
-    from gpubench.report import charts
-
-    return charts.against(title, rows, variants)
-
-
 def version_key(text: str) -> list[tuple[int, str]]:
     """``1.9.0`` before ``1.12.0``: numbers in names are numbers."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", text)]
@@ -386,13 +380,10 @@ def _row(one: VersionDifference, low: float, high: float) -> dict[str, Any]:
     return {
         "variant": one.variant,
         "size": str(one.size[0]) + (f" / {one.size[1]}" if one.size[1] else ""),
-        "place": panel_words(one.size),
         "effect": inside(one.effect),
         "low": inside(one.low),
         "high": inside(one.high),
-        "said": f"{labels.percent(one.effect)} {labels.between(one.low, one.high) if one.dates > 1 else ''}".rstrip(),
         "beyond": labels.percent(one.effect) if beyond else "",
-        "dates": one.dates,
     }
 
 
@@ -401,12 +392,12 @@ def group_key(key: Key) -> Key:
     return tuple(part for part in key if part[0] not in _SIZES)
 
 
-def panel_key(key: Key, workers: int | None) -> tuple[int, int]:
+def cluster_size(key: Key, workers: int | None) -> tuple[int, int]:
     """Workers in all, and nodes; 0 where not recorded."""
     return workers or 0, int(dict(key).get("nodes") or 0)
 
 
-def panel_words(place: tuple[int, int]) -> str:
+def size_words(place: tuple[int, int]) -> str:
     """``8 workers on 2 nodes``."""
     workers, nodes = place
     return f"{workers} workers" + (f" on {nodes} node{'s' if nodes > 1 else ''}" if nodes else "")

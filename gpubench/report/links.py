@@ -1,12 +1,14 @@
 """Links between workers: classes, outliers, and every pair's rate."""
 
 import dataclasses
+import functools
 import statistics
 from collections.abc import Sequence
 
 from gpubench.merge.links import LinkTable
 from gpubench.model.text import counted
 from gpubench.report import labels
+from gpubench.report.charts.heat_map import heat_map
 from gpubench.report.sections import (
     Chart,
     ColumnStyle,
@@ -14,7 +16,6 @@ from gpubench.report.sections import (
     Medium,
     Section,
     SectionPart,
-    Spec,
     TextSpan,
     TextTable,
 )
@@ -25,9 +26,9 @@ SCHEMA = "gpubench/links/1"
 LARGEST_MATRIX = 12
 """Most workers for which a terminal shows every pair, and a printed page the numbers."""
 MOST_LINKS = 16_500
-"""Of all tables that the page shows in full, four of 64 x 64 workers: about half a megabyte."""
+"""Of all tables that the page shows in full, four of 64 x 64 workers: about two megabytes."""
 _LEAST_LINKS = 250
-"""The size of an empty chart, in links."""
+"""What a table of two workers takes, in links."""
 MOST_OUTLIERS = 12
 """Slow links that the page names per table; the slowest first."""
 _INTRODUCTION = (
@@ -93,12 +94,9 @@ def _part(anchor: str, name: str, table: LinkTable, report: LinkReport, *, in_fu
     rates = {(link.sender, link.receiver): statistics.median(link.rates) for link in table.links if link.rates}
     words = [outlier_words(one) for one in report.outliers]
     more = words[MOST_OUTLIERS:]
-
-    def draw() -> Spec:
-        from gpubench.report.charts import heat_map
-
-        return heat_map(table, rates, report.outliers, f"{name}, {place}: median rate of every pair of workers")
-
+    crossed = [one.names for one in report.outliers if one.what == "link"]
+    shown = f"{name}, {place}: median rate of every pair of workers"
+    draw = functools.partial(heat_map, list(table.nodes), rates, crossed, shown)
     parts = [SectionPart(lines=more, depth=1, medium=Medium.PRINTED)] if more else []
     if rates:
         parts.append(_rates_part(f"{name}, {place}", table, rates, report.outliers, in_full=in_full))

@@ -5,25 +5,25 @@ Figures over dates as the pages show them: a chart per workload, and a list of w
 
 import dataclasses
 import datetime as dt
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gpubench import __version__
 from gpubench.model.text import counted
-from gpubench.report import charts, labels
+from gpubench.report import labels
 from gpubench.report.answer import VerdictAnswer, answer
-from gpubench.report.charts import Edges
+from gpubench.report.charts.over_time import over_dates
 from gpubench.report.history import (
     changes_section,
+    cluster_size,
     compare_versions,
     coverage_section,
     group_key,
-    panel_key,
-    panel_words,
     searched_lines,
+    size_words,
     version_key,
-    why,
 )
 from gpubench.report.page import Page
 from gpubench.report.plots import effect_plot
@@ -39,8 +39,8 @@ from gpubench.report.sections import (
     TextTable,
     inline,
 )
-from gpubench.results.changes import Changed, Series
-from gpubench.results.coverage import OUTSIDE, Gap, ResultHistory, Span, spans
+from gpubench.results.changes import Series
+from gpubench.results.coverage import OUTSIDE, Gap, ResultHistory, spans
 from gpubench.results.curves import Curve
 from gpubench.results.figures import Figure
 from gpubench.results.results import Results
@@ -116,7 +116,8 @@ def _over_dates(sources: Sequence[ResultHistory], series: Sequence[Series]) -> t
     observed = [figure for one in sources for figure in one.figures]
     missing = [gap for one in sources for gap in one.missing]
     compared = compare_versions(observed)
-    versions = compared.section(sorted({one.variant for one in observed} | {one.variant for one in missing}))
+    variants = {one.variant for one in observed} | {one.variant for one in missing}
+    versions = compared.section(sorted(variants, key=version_key))
     return compared.sentence, [
         *([versions] if versions.parts else []),
         over_time_section(observed, missing, series),
@@ -161,31 +162,23 @@ def _span(observed: Sequence[Figure]) -> str:
 
 def over_time_section(observed: Sequence[Figure], missing: Sequence[Gap], series: Sequence[Series]) -> Section:
     """A chart per workload, and a list of what is missing."""
-    kinds = {
-        "failed": "failed",
-        "lost": "lost",
-        "skipped": "skipped, or still to come",
-        "unknown": "reason not recorded",
-    }
-    key = [part for kind, said in kinds.items() for part in (TextSpan("", f"swatch {kind}"), f" {said} ")]
     return Section(
         over_time(observed, missing, series) or [SectionPart(text=["No figure has a date and a version."])],
         title="Over time",
         anchor="over-time",
-        text=[TextSpan(_INTRODUCTION, "quiet"), [TextSpan("The lanes below show what is missing: ", "quiet"), *key]],
+        text=[TextSpan(_INTRODUCTION, "quiet")],
         medium=Medium.PAGE,
     )
 
 
 _INTRODUCTION = (
     "Higher is faster. Thin bars are 95 % intervals of each date’s figure. A triangle is a change point, the first "
-    "date of a new level: it points up if the speed rose, and down if it fell. A ring marks an unusual day. Choose a "
-    "version in the legend to see it alone."
+    "date of a new level: it points up if the speed rose, and down if it fell. A ring marks an unusual day."
 )
 
 
 def over_time(observed: Sequence[Figure], missing: Sequence[Gap], series: Sequence[Series]) -> list[SectionPart]:
-    """Every workload and its parameters, in the order in which they come; sizes of the cluster are panels of it.
+    """Every workload and its parameters, in the order in which they come; sizes of the cluster are facets of it.
 
     Args:
         missing: missing figures, except those before the first or after the last date of a version.
@@ -200,7 +193,7 @@ def over_time(observed: Sequence[Figure], missing: Sequence[Gap], series: Sequen
         groups[group_key(run.key)][2].append(run)
     names = labels.cell_names([dict(key) for key in groups])
     every: list[Figure | Gap] = [*observed, *missing]
-    variants = sorted({one.variant for one in every})
+    variants = sorted({one.variant for one in every}, key=version_key)
     return [
         _shown(f"over-time-{number}", name, found, variants)
         for number, (name, found) in enumerate(zip(names, groups.values(), strict=True))
@@ -214,25 +207,12 @@ def _shown(
     # Throughput only where it is one for all: two kinds of numbers in a picture would be compared.
     rated = bool(observed) and all(one.bytes and one.workers for one in observed)
     unit = "GB/s per worker" if rated else "seconds, axis reversed"
-    every: list[Figure | Gap] = [*observed, *missing]
-    dates = sorted({one.date for one in every})
-    edges = Edges(dates)
-    absent = spans(missing, dates)
-    figures = [_figure(one, rated=rated) for one in sorted(observed, key=lambda one: (one.variant, one.date))]
-    chart = charts.panels(
-        f"{name}: {unit} over dates",
-        names=_panel_names([panel_key(one.key, one.workers) for one in every]),
-        figures=figures,
-        missing=[_missing(one, edges) for one in absent],
-        changes=_changes(series, figures),
-        unusual=_unusual(series, figures),
-        reverse=not rated,
-        variants=variants,
-        edges=edges,
-    )
+    figures = _figures(observed, series, rated=rated)
+    draw = functools.partial(over_dates, figures, variants, f"{name}: {unit} over dates", reverse=not rated)
+    absent = spans(missing, sorted({one.date for one in observed} | {one.date for one in missing}))
     rows = [
         (
-            panel_words(panel_key(one.key, one.workers)),
+            size_words(cluster_size(one.key, one.workers)),
             one.variant,
             _days(one.dates),
             f"{one.missing} of {one.of}",
@@ -246,7 +226,7 @@ def _shown(
     return SectionPart(
         anchor=anchor,
         heading=f"{name}, {unit}",
-        charts=[Chart(anchor, f"over time {name}", lambda: chart)],
+        charts=[Chart(anchor, f"over time {name}", draw)] if figures else [],
         parts=[SectionPart(table=table, fold=fold)] if rows else [],
     )
 
@@ -257,11 +237,25 @@ _MISSING_COLUMNS = (
 )
 
 
-def _panel_names(found: Sequence[tuple[int, int]]) -> dict[str, str]:
-    """A heading by panel, the smallest cluster first."""
-    return {
-        panel_words(place): panel_words(place) if place[0] else "workers not recorded" for place in sorted(set(found))
-    }
+def _figures(observed: Sequence[Figure], series: Sequence[Series], *, rated: bool) -> list[dict[str, Any]]:
+    """Rows of the chart by size, the smallest first; change points and unusual days are marked."""
+    order = sorted(observed, key=lambda one: (cluster_size(one.key, one.workers), one.variant, one.date))
+    rows = [_figure(one, rated=rated) for one in order]
+    # A day may have several figures, of several sources: the last has the marks.
+    by_place = {_place(one.key, one.workers, one.variant, one.date): row for one, row in zip(order, rows, strict=True)}
+    for one in series:
+        workers = one.figures[0].workers
+        for change in one.changes:
+            word = "slower" if change.effect > 0 else "faster"
+            by_place[_place(one.key, workers, one.variant, change.at)]["change"] = word
+        for day, _ in one.unusual:
+            if row := by_place.get(_place(one.key, workers, one.variant, day)):
+                row["unusual"] = True
+    return rows
+
+
+def _place(key: Key, workers: int | None, variant: str, date: dt.date) -> tuple[object, ...]:
+    return cluster_size(key, workers), variant, date
 
 
 def _figure(one: Figure, *, rated: bool) -> dict[str, Any]:
@@ -271,66 +265,17 @@ def _figure(one: Figure, *, rated: bool) -> dict[str, Any]:
     # A source's own standard error is of some thirty repetitions: the normal's quantile is near enough.
     wide = float(-special.stdtrit(one.count - 1, 0.025)) if one.count > 1 else 1.96
     half = None if one.se is None else wide * one.se
+    place = cluster_size(one.key, one.workers)
     return {
-        "panel": panel_words(panel_key(one.key, one.workers)),
-        "date": charts.moment(one.date),
-        "day": str(one.date),
+        "size": size_words(place) if place[0] else "workers not recorded",
+        "date": str(one.date),
         "variant": one.variant,
         "value": labels.short(value),
-        "text": labels.seconds(math.exp(one.log_s)),
         "low": None if half is None else labels.short(value * math.exp(-half)),
         "high": None if half is None else labels.short(value * math.exp(half)),
-        "source": one.source,
+        "change": "",
+        "unusual": False,
     }
-
-
-def _missing(one: Span, edges: Edges) -> dict[str, Any]:
-    return {
-        "panel": panel_words(panel_key(one.key, one.workers)),
-        "variant": one.variant,
-        "start": edges.before(one.dates[0]),
-        "end": edges.after(one.dates[-1]),
-        "kind": one.kind,
-        "days": _days(one.dates),
-        "missing": f"{one.missing} of {one.of}",
-        "reason": one.reason,
-    }
-
-
-def _changes(series: Sequence[Series], figures: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A row per change point, at the first figure of the new level."""
-    values = {(row["panel"], row["variant"], row["day"]): row["value"] for row in figures}
-    found: list[dict[str, Any]] = []
-    for one in series:
-        panel = panel_words(panel_key(one.key, one.figures[0].workers))
-        for change in one.changes:
-            row = {
-                "panel": panel,
-                "date": charts.moment(change.at),
-                "variant": one.variant,
-                "value": values[panel, one.variant, str(change.at)],
-                "slower": change.effect > 0,
-                "said": f"{change.at}: time {labels.percent(change.effect)}, p {change.p:.2g}",
-                "why": _why(change),
-            }
-            found.append(row)
-    return found
-
-
-def _unusual(series: Sequence[Series], figures: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A row per unusual day, at its figure."""
-    values = {(row["panel"], row["variant"], row["day"]): row for row in figures}
-    return [
-        {name: values[place][name] for name in ("panel", "variant", "date", "value")}
-        | {"said": f"{day}: time {labels.percent(off)} compared with the median of its stretch"}
-        for one in series
-        for day, off in one.unusual
-        if (place := (panel_words(panel_key(one.key, one.figures[0].workers)), one.variant, str(day))) in values
-    ]
-
-
-def _why(change: Changed) -> str:
-    return f"before: {change.before}; {why(change)}"
 
 
 def _days(dates: Sequence[dt.date]) -> str:

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from gpubench.report import labels
+from gpubench.report.effect_range import effect_range
 from gpubench.report.scaling import percent
 from gpubench.results.curves import Curve
 from gpubench.stats.scaling import Interval, SpeedupAtSize, speedups
@@ -13,7 +14,7 @@ _LEAST_PLOT = 24
 _TEXT = 22
 """``+48.3 % [+39, +58]`` and its like."""
 _CLIP = 4.0
-"""Times the largest effect, or the ideal: the rest is cut."""
+"""Times the ideal: the rest is cut."""
 
 
 def effect_plot(verdicts: Sequence[Verdict], margin: float, width: int) -> Iterator[str]:
@@ -30,7 +31,7 @@ def effect_plot(verdicts: Sequence[Verdict], margin: float, width: int) -> Itera
     ]
     if not drawn:
         return
-    domain = _domain([effect for *_, effect in drawn], margin)
+    domain = effect_range(verdicts, margin)
     column, columns = _columns([name for _, name, _ in drawn], width)
     yield f"effect in %, slower to the right: o with its interval, : margin of {100 * margin:g} %"
     ends = [labels.percent(end) for end in domain]
@@ -74,15 +75,6 @@ def _pair(row: tuple[Verdict, str, Interval]) -> str:
 
 def _place(one: SpeedupAtSize) -> str:
     return f"  {one.at.nodes} x {one.at.workers_per_node}"
-
-
-def _domain(effects: Sequence[Interval], margin: float) -> tuple[float, float]:
-    """Space for effects and margins; one very wide interval mustn't compress the others."""
-    values = [one.value for one in effects]
-    bound = _CLIP * max(margin, *map(abs, values))
-    lows = [one.low for one in effects if one.low is not None]
-    highs = [one.high for one in effects if one.high is not None]
-    return max(-bound, min(-1.5 * margin, *values, *lows)), min(bound, max(1.5 * margin, *values, *highs))
 
 
 def _columns(names: Sequence[str], width: int) -> tuple[int, int]:

@@ -81,7 +81,7 @@ def provenance_section(inputs: JudgedCampaign) -> Section:
     """What differs between the variants, what ran, and where."""
     variants = [Heading(TextSpan(one.label), "text") for one in inputs.plan.variants]
     differ, nodes, noise = differing(inputs), hosts(inputs), runs(inputs)
-    few = [TextSpan(f"{len(noise.rows)} runs, evenly spaced over all.", "quiet")] if condense.needed(inputs) else []
+    few = [TextSpan(f"{len(noise.rows)} runs, evenly spaced over all.", "quiet")] if condense.many_runs(inputs) else []
 
     def facts(found: Sequence[Fact], caption: str) -> TextTable:
         return TextTable(["value", *variants], [one.row for one in found], caption)
@@ -134,7 +134,7 @@ def by_variant(inputs: JudgedCampaign) -> list[Fact]:
         return Fact(name, [value or "not recorded" for value in values])
 
     return [
-        fact("processes that reported", (str(processes[v.label].total()) for v in variants)),
+        fact("processes that reported", (str(len(processes[v.label])) for v in variants)),
         fact(
             "UCX loaded, as read in every process",
             (_counted(processes[v.label], "ucx", "loaded") for v in variants),
@@ -291,20 +291,8 @@ def _provenances(inputs: JudgedCampaign, label: str) -> list[Provenance]:
     return [inputs.provenance[name] for name in names if name in inputs.provenance]
 
 
-@dataclasses.dataclass(frozen=True)
-class _Processes:
-    """Processes of runs, each object once with its count: those of thousands of runs are a few objects."""
-
-    counted: Sequence[tuple[Provenance, int]]
-
-    def total(self) -> int:
-        return sum(count for _, count in self.counted)
-
-
-def _processes(found: Iterable[Provenance]) -> _Processes:
-    listed = list(entries(found, "processes"))
-    by_id = dict(zip(map(id, listed), listed, strict=True))
-    return _Processes([(by_id[name], count) for name, count in Counter(map(id, listed)).items()])
+def _processes(found: Iterable[Provenance]) -> list[Provenance]:
+    return list(entries(found, "processes"))
 
 
 def _nodes(found: Iterable[Provenance]) -> list[Provenance]:
@@ -317,15 +305,12 @@ def _at(value: Any, *path: str) -> Any:
     return value
 
 
-def _counted(processes: _Processes, *path: str, cut: int | None = None) -> str:
+def _counted(processes: Sequence[Provenance], *path: str, cut: int | None = None) -> str:
     """The value that all processes agree in, or every value with its count."""
-    counts: Counter[str] = Counter()
-    for one, count in processes.counted:
-        if value := _at(one, *path):
-            counts[str(value)[:cut]] += count
-    if len(counts) == 1 and counts.total() == processes.total():
+    counts = Counter(str(value)[:cut] for one in processes if (value := _at(one, *path)))
+    if len(counts) == 1 and counts.total() == len(processes):
         return next(iter(counts))
-    return ", ".join(f"{value} in {count} of {processes.total()} processes" for value, count in counts.most_common())
+    return ", ".join(f"{value} in {count} of {len(processes)} processes" for value, count in counts.most_common())
 
 
 def _listed(found: Iterable[Provenance], *path: str) -> str:
@@ -340,8 +325,8 @@ def _carriers(found: Sequence[Provenance]) -> str:
     return "not proved: UCX didn't say (1.18 and newer can)" if is_silent else chosen
 
 
-def _environment(processes: _Processes) -> str:
-    variables = [found for one, _ in processes.counted if isinstance(found := _at(one, "ucx", "env"), Mapping)]
+def _environment(processes: Sequence[Provenance]) -> str:
+    variables = [found for one in processes if isinstance(found := _at(one, "ucx", "env"), Mapping)]
     seen = {" ".join(f"{k}={v}" for k, v in sorted(one.items())) for one in variables}
     return " or ".join(sorted(words for words in seen if words))
 
@@ -356,8 +341,8 @@ def _registered(found: Sequence[Provenance]) -> str:
     return " | ".join(f"{statistics.median(column):.1f} s" for column in columns)
 
 
-def _versions(processes: _Processes) -> str:
-    pairs = {(_at(one, "versions", "dask"), _at(one, "versions", "distributed")) for one, _ in processes.counted}
+def _versions(processes: Sequence[Provenance]) -> str:
+    pairs = {(_at(one, "versions", "dask"), _at(one, "versions", "distributed")) for one in processes}
     return " or ".join(sorted(f"{dask}, {distributed}" for dask, distributed in pairs if dask or distributed))
 
 

@@ -1,11 +1,13 @@
 """Scaling: speed-up and efficiency of every workload and variant."""
 
 import dataclasses
+import functools
 import json
 from collections.abc import Sequence
 from typing import Any
 
 from gpubench.report import labels
+from gpubench.report.charts.curves import efficiency
 from gpubench.report.sections import (
     Chart,
     ColumnStyle,
@@ -14,7 +16,6 @@ from gpubench.report.sections import (
     RichText,
     Section,
     SectionPart,
-    Spec,
     TextSpan,
     TextTable,
 )
@@ -79,14 +80,8 @@ def scaling_section(
 def _workload_part(anchor: str, several: Sequence[Curve], name: str, inner: Sequence[SectionPart]) -> SectionPart:
     """One workload; on the page with a chart, if it has a rule of scaling."""
     first, variants = several[0], [one.variant for one in several]
-
-    def draw() -> Spec:
-        from gpubench.report import charts
-
-        found = charts.efficiency(several, variants, f"{name}: efficiency over worker threads, with 95 % intervals")
-        assert found is not None
-        return found
-
+    shown = f"{name}: efficiency over worker threads, with 95 % intervals"
+    draw = functools.partial(efficiency, several, variants, shown)
     drawn = is_scaled(several) and first.rule != "none"
     silent = "" if drawn else "; no chart: its time says nothing about scaling"
     return SectionPart(

@@ -101,20 +101,16 @@ class TextTable:
 
 @dataclasses.dataclass(frozen=True)
 class Chart:
-    """A picture of the page: ``name`` becomes its file's, ``draw`` makes its Vega-Lite spec when it is needed.
-
-    ``late`` ones are drawn beforehand only if the others leave room for them.
-    """
+    """A picture of the page: ``name`` becomes its file's, ``draw`` makes its Vega-Lite spec when it is needed."""
 
     anchor: str
     name: str
     draw: Callable[[], Spec]
     caption: RichText = ""
-    late: bool = False
 
     @functools.cached_property
     def spec(self) -> Spec:
-        """Drawn once."""
+        """Made once."""
         return self.draw()
 
 

@@ -1,6 +1,7 @@
 """Verdicts as a section, as the rich table of a wide terminal, and as ``verdicts.json``."""
 
 import dataclasses
+import functools
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpubench.model.text import counted
 from gpubench.report import labels
+from gpubench.report.charts.effects import forest
 from gpubench.report.inputs import Seconds
 from gpubench.report.sections import (
     Chart,
@@ -17,7 +19,6 @@ from gpubench.report.sections import (
     RichText,
     Section,
     SectionPart,
-    Spec,
     TextSpan,
     TextTable,
     plain,
@@ -133,14 +134,9 @@ def forest_part(verdicts: Sequence[Verdict], settings: VerdictSettings) -> list[
     """The chart of all effects, where there is one."""
     if all(one.effect is None for one in verdicts):
         return []
-
-    def draw() -> Spec:
-        from gpubench.report import charts
-
-        # There is little room for names.
-        names = [name.replace(" workers in all", " workers") for name in _names(verdicts)]
-        return charts.forest(verdicts, names, settings.margin)
-
+    # There is little room for names.
+    names = [name.replace(" workers in all", " workers") for name in _names(verdicts)]
+    draw = functools.partial(forest, verdicts, names, settings.margin)
     found = {one.verdict for one in verdicts}
     key = [part for word in labels.MARKS if word in found for part in (verdict_mark(word), " ")]
     margin = f"±{100 * settings.margin:g} %"

@@ -25,7 +25,7 @@ finally:
     with open("modules.json", "w") as out:
         json.dump(sorted(sys.modules), out)
 """
-STATISTICS = {"altair", "numpy", "polars", "scipy", "vl_convert"}
+STATISTICS = {"numpy", "polars", "scipy", "vl_convert"}
 FUNCTIONS = "scipy.special._ufuncs"
 """Where the statistics' functions stand; scipy's wrappers of other array libraries take nine times as long."""
 WRAPPERS = {"numpy.f2py", "numpy.testing", "scipy.special", "scipy._lib._array_api"}
@@ -70,7 +70,7 @@ def test_a_verdict_waits_for_no_chart_and_not_for_every_distribution_there_is(
 ) -> None:
     found = imported(tmp_path, *command, shutil.copytree(CAMPAIGN, tmp_path / "tiny"))
     assert {"polars", FUNCTIONS} <= found
-    assert found & {"altair", "jinja2", "scipy.optimize", "scipy.stats", "statsmodels", "vl_convert"} == set()
+    assert found & {"jinja2", "scipy.optimize", "scipy.stats", "statsmodels", "vl_convert"} == set()
     assert found & {"rich.console", "rich.table"} == set()  # a terminal's table, and this is none
     assert found & WRAPPERS == set()
 

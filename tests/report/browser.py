@@ -69,7 +69,7 @@ class Page:
                 return reply["result"]
 
     def open(self, url: str, *, width: int = 1280, height: int = 900, dark: bool = False, mobile: bool = False) -> None:
-        """Load ``url`` and wait until every chart is drawn or has failed."""
+        """Load ``url``."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
         features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.call("Emulation.setEmulatedMedia", features=features)
@@ -78,7 +78,6 @@ class Page:
         while self.evaluate("document.readyState") != "complete" or self.evaluate("location.href") != url:
             assert time.monotonic() < deadline, "the page did not load within 240 s"
             time.sleep(0.05)
-        self.evaluate("window.chartsDone && window.chartsDone.then(() => 1, () => 0)")
 
     def evaluate(self, script: str) -> Any:
         answer = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 import reports
 
 from gpubench.report import condense, runs
 from gpubench.report.inputs import JudgedCampaign
+from gpubench.report.sections import plain
 from gpubench.stats.data import CellRun
 from gpubench.store.accounting import Accounting, RunResult
 
@@ -72,18 +74,21 @@ def test_the_page_of_thousands_of_runs_stays_below_three_megabytes_and_says_what
 def test_every_run_that_went_wrong_is_listed_by_itself_among_thousands(
     small: JudgedCampaign, large: JudgedCampaign
 ) -> None:
-    def wrong(inputs: JudgedCampaign) -> set[tuple[str, int, str]]:
+    def wrong(inputs: JudgedCampaign) -> set[tuple[str, str, str]]:
         return {
-            (job["head"], row["block"], run["status"])
-            for job in runs.matrix(inputs)
-            for row in job["blocks"]
-            for run in row["runs"]
-            if run and (run["status"] != "ok" or run["partly"])
+            (heading, plain(row[0]), plain(cell))
+            for heading, rows in runs.jobs(inputs)
+            for row in rows
+            for cell in row[1:]
+            if "● ok" not in plain(cell) or "in part" in plain(cell)
         }
 
     assert wrong(small)
     assert wrong(large) == wrong(small)
-    assert sum(len(job["blocks"]) for job in runs.matrix(large)) < 100
+    rows = [row for _, of_job in runs.jobs(large) for row in of_job]
+    assert len(rows) < 100
+    counts = [re.search(r"(\d+) runs$", plain(row[1])) for row in rows]
+    assert sum(int(found[1]) if found else 1 for found in counts) == len({one.block.block for one in large.outcomes})
 
 
 def test_stretches_hold_every_block_once_and_their_means_are_those_of_the_runs_that_count(
@@ -102,7 +107,7 @@ def test_stretches_hold_every_block_once_and_their_means_are_those_of_the_runs_t
 
 
 def test_a_campaign_of_usual_size_lists_every_run(small: JudgedCampaign) -> None:
-    assert not condense.needed(small)
+    assert not condense.many_runs(small)
     assert b"too many to list" not in reports.page_html(small)
 
 

@@ -14,8 +14,8 @@ import reports
 from gpubench.cli.results.show import write_images
 from gpubench.errors import MissingToolError
 from gpubench.report.campaign_page import campaign_page
-from gpubench.report.charts import images
 from gpubench.report.inputs import JudgedCampaign
+from gpubench.report.pictures import images
 from gpubench.report.plots import effect_plot, efficiency_plot
 from gpubench.results.curves import curves
 from tests.conftest import run_gpubench

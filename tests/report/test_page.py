@@ -1,5 +1,4 @@
 import dataclasses
-import functools
 import json
 import re
 from html.parser import HTMLParser
@@ -9,12 +8,18 @@ import pytest
 import reports
 from campaign_builder import QUICK, Writer, begin, finish, make_plan, variant
 
-from gpubench.report import charts, labels, page, provenance, runs
+from gpubench.report import condense, labels, pictures, provenance
+from gpubench.report.campaign_page import campaign_page
+from gpubench.report.charts.effects import forest
+from gpubench.report.charts.samples import samples
 from gpubench.report.inputs import JudgedCampaign
-from gpubench.report.sections import plain
+from gpubench.report.samples import samples_section
+from gpubench.report.sections import Chart, Spec, plain
 from gpubench.report.verdicts import verdict_table, verdicts_json
 from gpubench.stats.verdict import Verdict
 from gpubench.store.campaign import Campaign
+
+SYMBOL = b'<path transform="translate('
 
 
 class Anchors(HTMLParser):
@@ -57,7 +62,7 @@ def test_one_file_that_fetches_nothing_and_whose_links_resolve(
     campaign, _, page = campaigns[name]
     anchors = parsed(page)
     assert anchors.fetching == []
-    assert len(page) < 1_200_000
+    assert len(page) < 1_000_000
     assert len(anchors.ids) == len(set(anchors.ids))
     ours = {"results.parquet", "verdicts.json", "report.md"}  # written beside the page by the front end
     for link in anchors.links:
@@ -299,31 +304,66 @@ def test_the_page_says_after_what_time_the_workers_were_there(
     assert 7.0 <= float(said.rpartition("| ")[2].removesuffix(" s")) < 7.0 + len(known)
 
 
-def test_a_large_campaign_stays_below_three_megabytes(
+def test_samples_are_drawn_up_to_a_number_and_means_of_every_block_above_it(
     campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
 ) -> None:
     _, inputs, _ = campaigns["story"]
-    per_run = runs.MOST_SAMPLES // len(inputs.results.runs)
+    per_run = condense.MOST_SAMPLES // len(inputs.results.runs)
 
     def with_samples(count: int) -> JudgedCampaign:
         wall_s = tuple(0.0123456789 * (1 + 0.001 * number) for number in range(count))
         runs = [dataclasses.replace(one, wall_s=wall_s) for one in inputs.results.runs]
         return dataclasses.replace(inputs, results=dataclasses.replace(inputs.results, runs=runs))
 
-    assert 1_500_000 < len(reports.page_html(with_samples(per_run))) < 3_000_000
-    names = [f"row {number}" for number in range(len(inputs.verdicts))]
-    assert runs.means_only(with_samples(per_run + 1))
-    first = runs.samples_section(with_samples(per_run + 1), names).parts[0]
-    assert len(json.dumps(first.charts[0].spec)) < 20_000
+    page = reports.page_html(with_samples(per_run))
+    assert 1_500_000 < len(page) < 5_000_000
+    assert page.count(SYMBOL) > per_run * len(inputs.results.runs)
+    assert b"too many samples" not in page
+    page = reports.page_html(with_samples(per_run + 1))
+    assert len(page) < 200_000
+    assert b"too many samples" in page
+    first = next(one for one in campaign_page(with_samples(per_run + 1)).charts() if one.name.startswith("samples"))
+    blocks = {one.block.block for one in inputs.outcomes}
+    assert len(first.spec["layer"][1]["data"]["values"]) == len(blocks) * len(inputs.plan.variants)
+
+
+def test_a_workload_of_which_no_run_counts_has_no_chart_of_means(
+    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
+) -> None:
+    _, inputs, _ = campaigns["story"]
+    many = tuple(0.001 for _ in range(1 + condense.MOST_SAMPLES // len(inputs.results.runs)))
+    cells = [
+        dataclasses.replace(one, wall_s=many, status="failed" if dict(one.key)["workload"] == "merge" else "ok")
+        for one in inputs.results.runs
+    ]
+    names = [str(one.key["workload"]) for one in inputs.verdicts]
+    results = dataclasses.replace(inputs.results, runs=cells)
+    parts = samples_section(dataclasses.replace(inputs, results=results), names).parts
+    assert [(part.heading, len(part.charts)) for part in parts if not part.charts] == [("merge", 0)]
+    (merge,) = (part for part in parts if part.heading == "merge")
+    assert merge.text[-1] == "No sample of this workload is of a run that counts."
 
 
 def test_a_straggler_makes_the_axis_logarithmic(campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]]) -> None:
     _, inputs, _ = campaigns["story"]
     cells = [one for one in inputs.results.runs if dict(one.key)["workload"] == "tasks"]
     variants = [one.label for one in inputs.plan.variants]
-    assert '"log"' not in json.dumps(charts.samples(cells, variants, "tasks", means_only=False))
+    assert '"log"' not in json.dumps(samples(cells, variants, "tasks"))
     cells[3] = dataclasses.replace(cells[3], wall_s=(*cells[3].wall_s[:-1], 9.0))
-    assert '"log"' in json.dumps(charts.samples(cells, variants, "tasks", means_only=False))
+    assert '"log"' in json.dumps(samples(cells, variants, "tasks"))
+
+
+def drawn(spec: Spec) -> str:
+    return pictures.svg(Chart("", "", lambda: spec))
+
+
+def marks(spec: Spec) -> int:
+    return drawn(spec).encode().count(SYMBOL)
+
+
+def across(forest: Spec) -> Spec:
+    x: Spec = forest["spec"]["layer"][0]["encoding"]["x"]
+    return x
 
 
 def test_one_hopeless_interval_does_not_hide_the_others(
@@ -331,12 +371,11 @@ def test_one_hopeless_interval_does_not_hide_the_others(
 ) -> None:
     _, inputs, _ = campaigns["story"]
     wide = [dataclasses.replace(inputs.verdicts[0], low_equivalence=-0.99, high_equivalence=80.0), *inputs.verdicts[1:]]
-    spec = charts.forest(wide, [f"row {number}" for number in range(10)], 0.03)
-    (low, high) = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
+    spec = forest(wide, [f"row {number}" for number in range(10)], 0.03)
+    (low, high) = across(spec)["scale"]["domain"]
     assert (low, high) == pytest.approx((-99.0, 193.0), abs=1)
-    ends = [layer for layer in spec["layer"] if str(layer["mark"].get("shape", "")).startswith("triangle-")]
-    assert [layer["mark"]["shape"] for layer in ends] == ["triangle-right"], "the end that is cut has a mark"
-    assert [row["cut"] for row in spec["datasets"]["rows"]] == [[1]] + [[]] * 9
+    usual = forest(inputs.verdicts, [f"row {number}" for number in range(10)], 0.03)
+    assert marks(spec) == marks(usual) + 1, "the end that is cut has a mark"
 
 
 def test_effects_stand_together_by_variant_on_an_axis_that_shows_the_margin(
@@ -344,16 +383,17 @@ def test_effects_stand_together_by_variant_on_an_axis_that_shows_the_margin(
 ) -> None:
     _, inputs, _ = campaigns["story"]
     names = labels.cell_names([one.key for one in inputs.verdicts])
-    spec = charts.forest(inputs.verdicts, names, 0.03)
-    order = spec["layer"][2]["encoding"]["y"]["sort"]
-    heads = [row for row in order if row.startswith(" · ")]
-    assert heads == [" · 1.19.0 vs 1.17.0", " · 1.19.0-proto1 vs 1.17.0"]
-    assert [row.rpartition(" · ")[2] for row in order] == ["1.19.0 vs 1.17.0"] * 6 + ["1.19.0-proto1 vs 1.17.0"] * 6
-    across = spec["layer"][0]["encoding"]["x"]
-    assert (across["scale"]["type"], across["scale"]["constant"]) == ("symlog", 3)
-    assert across["axis"]["values"] == [0, 3, 10, 30, -3]
-    alone = [one for one in inputs.verdicts if one.candidate == "1.19.0"]
-    assert len(charts.forest(alone, names[:5], 0.03)["layer"][2]["encoding"]["y"]["sort"]) == 5
+    spec = forest(inputs.verdicts, names, 0.03)
+    assert [row["pair"] for row in spec["data"]["values"]] == [labels.pair(one) for one in inputs.verdicts]
+    assert spec["facet"]["row"]["sort"] == ["1.19.0 vs 1.17.0", "1.19.0-proto1 vs 1.17.0"]
+    assert [row["first"] for row in spec["data"]["values"]].count(True) == 2
+    x = across(spec)
+    assert (x["scale"]["type"], x["scale"]["constant"]) == ("symlog", 3)
+    assert x["axis"]["values"] == [0, 3, 10, 30, -3]
+    svg = drawn(spec)
+    heads = [svg.index(f">{pair}<") for pair in spec["facet"]["row"]["sort"]]
+    assert heads == sorted(heads)
+    assert svg.count(">merge<") == 2
 
 
 def test_an_effect_without_an_interval_does_not_press_the_others_flat_and_is_told_at_the_edge(
@@ -363,10 +403,12 @@ def test_an_effect_without_an_interval_does_not_press_the_others_flat_and_is_tol
     shown = [one for one in inputs.verdicts if one.effect is not None]
     names = [f"row {number}" for number in range(len(shown))]
     alone = [dataclasses.replace(shown[0], effect=14.3, low=None, high=None, low_equivalence=None), *shown[1:]]
-    spec = charts.forest(alone, names, 0.03)
-    assert spec["layer"][0]["encoding"]["x"]["scale"]["domain"][1] < 200
-    told = [row["arrow"] for row in spec["datasets"]["rows"] if row["beyond"]]
-    assert told == ["+1430.0 % →"]
+    spec = forest(alone, names, 0.03)
+    assert across(spec)["scale"]["domain"][1] < 200
+    assert drawn(spec).count("+1430.0 %") == 1
+    usual = forest(shown, names, 0.03)
+    assert marks(spec) == marks(usual), "an arrow instead of the point"
+    assert not any(row["text"] in drawn(usual) for row in usual["data"]["values"])
 
 
 def test_a_bound_of_twenty_digits_is_not_printed_in_full(
@@ -434,33 +476,8 @@ def test_verdicts_against_another_baseline_name_it_everywhere(
     names = [f"row {number}" for number in range(len(both.verdicts))]
     candidates = [plain(row[2]) for row in verdict_table(both.verdicts).rows]
     assert (candidates[0], candidates[-1]) == ("1.19.0 vs 1.19.0-proto1", "1.19.0-proto1 vs 1.17.0")
-    shown = runs.samples_section(dataclasses.replace(inputs, verdicts=other), names[: len(other)]).parts[0]
+    shown = samples_section(dataclasses.replace(inputs, verdicts=other), names[: len(other)]).parts[0]
     assert shown.parts[0].table
     assert [" " in plain(run).replace(" ms", "").replace(" µs", "") for run in shown.parts[0].table.rows[0][1:]] == [
         *(True, True, False)
     ]
-
-
-def test_the_library_that_draws_is_kept_in_the_users_cache_and_made_anew_when_that_copy_was_damaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    made: list[str] = []
-    real = functools.cache(page.vl_convert.javascript_bundle)  # it says the same each time, after a second and a half
-
-    def counted(snippet: str) -> str:
-        made.append(snippet)
-        return str(real(snippet))
-
-    monkeypatch.setattr(page.vl_convert, "javascript_bundle", counted)
-    code = page.bundle.__wrapped__()
-    (kept,) = tmp_path.rglob("vega-*.js")
-    assert page.bundle.__wrapped__() == code
-    assert len(made) == 1
-    kept.write_text(kept.read_text().replace("function", "fiction", 1))
-    assert page.bundle.__wrapped__() == code
-    assert len(made) == 2
-    kept.unlink()
-    kept.mkdir()
-    assert page.bundle.__wrapped__() == code
-    assert len(made) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import math
 import random
@@ -21,6 +22,8 @@ from gpubench.report.history import (
 )
 from gpubench.report.other_pages import over_time, trend_page
 from gpubench.report.page import Page, html
+from gpubench.report.pictures import svg
+from gpubench.report.sections import Chart
 from gpubench.results.changes import find
 from gpubench.results.coverage import ResultHistory
 from gpubench.results.figures import Figure
@@ -77,8 +80,8 @@ def test_half_a_year_of_six_versions_at_five_sizes_is_drawn_without_a_script() -
         for date in dates[(minor - 9) * 3 :]
     ]
     page = html(page_of(observed), reports.TEMPLATES).decode()
-    assert page.count('<svg role="img"') == 4
-    assert "<noscript>" not in page
+    assert page.count("<svg xmlns=") == page.count('class="chart"') == 4
+    assert len(page) < 1_500_000
 
 
 def test_a_difference_is_the_mean_over_the_dates_that_both_versions_have_as_in_a_verdict() -> None:
@@ -99,20 +102,23 @@ def test_a_difference_is_the_mean_over_the_dates_that_both_versions_have_as_in_a
     assert alone.low == alone.effect == alone.high
 
 
-def test_versions_and_sizes_are_panels_in_the_order_of_their_numbers_and_up_is_slower() -> None:
+def test_versions_and_sizes_are_facets_in_the_order_of_their_numbers_and_up_is_slower() -> None:
     chart = next(one for one in page_of(history()).charts() if one.anchor == "versions-0")
     spec = chart.spec
     assert chart.name == "versions merge"
-    assert [panel["title"]["text"] for panel in spec["concat"]] == ["1.10.0", "1.12.0"]
-    across = spec["concat"][0]["layer"][1]["encoding"]["x"]
-    assert across["sort"] == ["8", "16", "128"]
-    rows = {(row["variant"], row["size"]): row for row in spec["datasets"]["versions"]}
+    assert spec["facet"]["sort"] == ["1.10.0", "1.12.0"]
+    _, interval, dot, _ = (layer["encoding"] for layer in spec["spec"]["layer"])
+    assert dot["x"]["sort"] == ["8", "16", "128"]
+    rows = {(row["variant"], row["size"]): row for row in spec["data"]["values"]}
     assert rows["1.12.0", "128"]["effect"] > 24
-    low, high = spec["concat"][0]["layer"][2]["encoding"]["y"]["scale"]["domain"]
-    assert low < 0 < rows["1.12.0", "128"]["high"] < high
+    assert (interval["y"]["field"], interval["y2"]["field"], dot["y"]["field"]) == ("low", "high", "effect")
+    assert "reverse" not in dot["y"].get("scale", {})
     # A single date far above neither stretches the picture nor vanishes from it.
     assert rows["1.10.0", "8"]["beyond"].startswith("+299.5")
-    assert high >= rows["1.10.0", "8"]["effect"] > rows["1.12.0", "128"]["high"]
+    assert 60 > rows["1.10.0", "8"]["effect"] > rows["1.12.0", "128"]["high"]
+    drawn = svg(chart)
+    assert drawn.index(">1.10.0<") < drawn.index(">1.12.0<")
+    assert "+299.5" in drawn
 
 
 def test_seconds_are_drawn_upside_down_so_that_up_is_faster_and_rates_are_not() -> None:
@@ -120,27 +126,47 @@ def test_seconds_are_drawn_upside_down_so_that_up_is_faster_and_rates_are_not() 
     rated = [Figure(one.key, one.variant, one.date, "c", one.log_s, 4, 0.01, one.workers, 10**9) for one in history()]
     (rates,) = over_time(rated, [], [])
 
-    def reversed_(chart: dict) -> set[bool]:  # type: ignore[type-arg]
-        panels = [panel.get("layer") or panel["vconcat"][0]["layer"] for panel in chart["concat"]]
-        return {y["scale"]["reverse"] for layers in panels for layer in layers if (y := layer["encoding"].get("y"))}
+    def reversed_(chart: Chart) -> set[bool]:
+        layers = chart.spec["spec"]["layer"]
+        return {y["scale"]["reverse"] for layer in layers if (y := layer["encoding"].get("y"))}
 
-    assert reversed_(seconds.charts[0].spec) == {True}
+    assert reversed_(seconds.charts[0]) == {True}
     assert seconds.heading.endswith(", seconds, axis reversed")
-    assert reversed_(rates.charts[0].spec) == {False}
+    assert reversed_(rates.charts[0]) == {False}
+    for part, is_down in ((seconds, True), (rates, False)):
+        label = r'<text text-anchor="end" transform="translate\([^,]+,([0-9.]+)\)"[^>]*>([0-9.]+)<'
+        (y0, first), (y1, second), *_ = re.findall(label, svg(part.charts[0]))
+        assert ((float(y1) - float(y0)) * (float(second) - float(first)) > 0) == is_down
 
 
-def test_unusual_days_are_marked_at_their_figures() -> None:
+def test_changes_and_unusual_days_are_marked_at_their_figures_and_wide_intervals_are_cut() -> None:
     observed = [one for one in history() if one.variant == "1.9.0"]
     at = next(number for number, one in enumerate(observed) if (one.date, one.workers) == (DATES[7], 16))
-    observed[at] = figure("1.9.0", DATES[7], 16, 1.5)
+    observed[at] = dataclasses.replace(figure("1.9.0", DATES[7], 16, 1.5), se=2.0)
+    slower = [
+        dataclasses.replace(one, log_s=one.log_s + 0.5)
+        for one in observed
+        if one.workers == 8 and one.date >= DATES[12]
+    ]
+    observed = [*(one for one in observed if one.workers == 16 or (one.workers == 8 and one.date < DATES[12])), *slower]
     series = find(observed, 1)
-    assert [day for one in series for day, _ in one.unusual] == [DATES[7]]
     (shown,) = over_time(observed, [], series)
-    datasets = shown.charts[0].spec["datasets"]
-    (mark,) = datasets["unusual"]
-    assert (mark["panel"], mark["variant"]) == ("16 workers", "1.9.0")
-    assert mark["value"] in {row["value"] for row in datasets["figures"] if row["panel"] == "16 workers"}
-    assert "time +5" in mark["said"]
+    rows = shown.charts[0].spec["data"]["values"]
+    (unusual,) = (row for row in rows if row["unusual"])
+    assert (unusual["size"], unusual["variant"], unusual["date"]) == ("16 workers", "1.9.0", str(DATES[7]))
+    changes = [(row["date"], row["change"]) for row in rows if row["change"] and row["size"] == "8 workers"]
+    assert changes == [(str(DATES[12]), "slower")]
+    values = [row["value"] for row in rows if row["size"] == "16 workers"]
+    room = 0.4 * (max(values) - min(values))
+    assert unusual["high"] == max(values) + room
+    assert unusual["low"] == min(values) - room
+
+
+def test_two_figures_of_a_day_are_both_drawn() -> None:
+    first = [one for one in history() if (one.variant, one.workers) == ("1.9.0", 8)]
+    second = [dataclasses.replace(one, source="d", log_s=one.log_s + 0.1) for one in first]
+    (shown,) = over_time([*first, *second], [], [])
+    assert len(shown.charts[0].spec["data"]["values"]) == 2 * len(DATES)
 
 
 def test_one_version_has_nothing_to_be_compared_with() -> None:

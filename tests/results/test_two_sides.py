@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -70,7 +71,8 @@ def test_every_size_of_every_workload_gets_a_verdict_that_says_what_it_cannot_ta
     assert merge["sizes"][1]["efficiency"]["value"] == pytest.approx(1 / 1.2, rel=0.03)
     page = (tmp_path / "sides.html").read_text()
     assert "unpaired: no block is shared" in page
-    assert page.count("<svg") >= 2
+    charts = dict(re.findall(r'id="chart-([^"]+)".*?(<svg.*?</svg>)', page, re.S))
+    assert [name.partition("-")[0] for name in charts] == ["forest", "scaling"]
 
 
 def test_compare_of_two_directories_ends_with_the_verdicts_exit_code(gpubench: Run, tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ from gpubench.store.campaign import Campaign
 
 if TYPE_CHECKING:
     from gpubench.importers.directory import ImportedResults
-    from gpubench.report.charts import Format
     from gpubench.report.page import Page
+    from gpubench.report.pictures import Format
 
 PIPED_WIDTH = 80
 
@@ -176,7 +176,7 @@ def write_images(page: Page, directories: dict[Format, Path | None]) -> None:
     """
     for form, directory in directories.items():
         if directory is not None:
-            from gpubench.report.charts import images
+            from gpubench.report.pictures import images
 
             names = []
             for name, content in images(page.charts(), resources.texts("templates"), form):

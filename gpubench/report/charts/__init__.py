@@ -1,0 +1,1 @@
+"""Charts of reports: functions of data that return Vega-Lite specs."""

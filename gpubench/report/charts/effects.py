@@ -1,0 +1,85 @@
+"""The chart of all effects with their intervals (a forest plot)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpubench.report import labels
+from gpubench.report.charts.style import WIDTH, category, data, dressed, layer
+from gpubench.report.effect_range import effect_range
+from gpubench.report.sections import Spec
+from gpubench.stats.verdict import Verdict
+
+_SHAPES = ("triangle-up", "triangle-down", "circle", "diamond", "cross")
+"""Of the verdicts, as their marks in ``labels.MARKS``."""
+_WIDTH, _ROW = WIDTH - 220, 25
+_SIGNED = "(datum.value > 0 ? '+' : '') + format(datum.value, '~r')"
+
+
+def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> Spec:
+    """Effects with their intervals over the band of ±margin, in percent, slower to the right; a facet per pair.
+
+    The axis is almost even within the margin and logarithmic beyond, so that the margin stays visible beside a workload
+    that is ten times noisier. What lies beyond the picture has an arrow at its edge.
+    """
+    band = 100 * margin
+    least, most = bounds = [round(100 * end, 3) for end in effect_range(verdicts, margin)]
+    rows = _rows(verdicts, names)
+    pairs = list(dict.fromkeys(row["pair"] for row in rows))
+    scale = {"type": "symlog", "constant": band, "domain": bounds, "clamp": True, "nice": False, "padding": 8}
+    axis = {"values": _ticks(bounds, band), "labelExpr": _SIGNED, "labelOverlap": "greedy", "grid": True}
+    title = "change of the time in %, slower →"
+
+    def x(**channel: Any) -> Spec:
+        return {"type": "quantitative", "scale": scale, "axis": axis, "title": title, **channel}
+
+    row = {
+        "y": category("name", axis={"labelLimit": 200, "labelPadding": 8, "ticks": False, "domain": False}),
+        "color": category("verdict", legend=None, scale=_scale([f"var(--{word})" for word in labels.MARKS])),
+    }
+    interval = {**row, "x": x(field="low"), "x2": {"field": "high"}}
+    point = {**row, "x": x(field="effect"), "shape": category("verdict", legend=None, scale=_scale(_SHAPES))}
+    layers = [
+        layer("rect", {"x": x(datum=-band), "x2": {"datum": band}}, where="datum.first", color="var(--band)"),
+        layer("rule", {"x": x(datum=0)}, where="datum.first", color="var(--ink)"),
+        layer("rule", interval, where="isValid(datum.low)", strokeWidth=2.5),
+        layer("point", point, where=f"inrange(datum.effect, {bounds})", size=90),
+    ]
+    left = (least, "left", f"datum.effect < {least}", f"datum.low < {least}")
+    right = (most, "right", f"datum.effect > {most}", f"datum.high > {most}")
+    for edge, side, beyond, cut in (left, right):
+        end = {**row, "x": x(datum=edge)}
+        where = f"{beyond} || isValid(datum.low) && {cut}"
+        layers.append(layer("point", end, where=where, size=60, shape=f"triangle-{side}"))
+        text = {**end, "text": {"field": "text"}}
+        inward = 12 if side == "left" else -12
+        layers.append(layer("text", text, where=beyond, align=side, dx=inward, fontSize=11))
+    inner = {"width": _WIDTH, "height": {"step": _ROW}, "layer": layers}
+    facet = {"row": category("pair", sort=pairs)}
+    faceted = {**data(rows), "facet": facet, "spec": inner, "spacing": 8, "resolve": {"scale": {"y": "independent"}}}
+    return dressed(faceted, "Effects with their intervals")
+
+
+def _scale(values: Sequence[str]) -> Spec:
+    return {"domain": list(labels.MARKS), "range": list(values)}
+
+
+def _rows(verdicts: Sequence[Verdict], names: Sequence[str]) -> list[dict[str, Any]]:
+    """A row per verdict that has an effect, in percent; ``first`` of its pair."""
+    rows: list[dict[str, Any]] = []
+    for verdict, name in zip(verdicts, names, strict=True):
+        if verdict.effect is not None:
+            low, high = (None if end is None else round(100 * end, 3) for end in verdict.shown)
+            row: dict[str, Any] = {"name": name, "pair": labels.pair(verdict), "verdict": verdict.verdict}
+            row |= {"low": low, "high": high}
+            is_first = row["pair"] not in {other["pair"] for other in rows}
+            row |= {"effect": round(100 * verdict.effect, 3), "first": is_first}
+            rows.append(row | {"text": f"{labels.effect(verdict)} {labels.interval(verdict)}".strip()})
+    return rows
+
+
+def _ticks(bounds: Sequence[float], band: float) -> list[float]:
+    """Zero, the margin, and round numbers beyond it, in percent."""
+    beyond = [step * 10**power for power in range(4) for step in (1, 3)]
+    sizes = [band, *(size for size in beyond if size > 1.6 * band)]
+    ticks = [0, *sizes, *(-size for size in [*sizes, 60, 90])]
+    return [tick for tick in ticks if bounds[0] <= tick <= bounds[1]]

@@ -1,0 +1,132 @@
+"""Samples in order of time, and the means of the runs, as a section."""
+
+import functools
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+
+from gpubench.report import condense, labels
+from gpubench.report.charts.samples import samples
+from gpubench.report.inputs import JudgedCampaign
+from gpubench.report.sections import (
+    Chart,
+    ColumnStyle,
+    Heading,
+    Medium,
+    RichText,
+    Section,
+    SectionPart,
+    TextSpan,
+    TextTable,
+)
+from gpubench.report.verdicts import anchor
+from gpubench.spec.records import SAMPLES_FILE
+from gpubench.stats.data import CellRun
+from gpubench.stats.verdict import Verdict
+
+_INTRODUCTION = (
+    "Each point is one timed repetition, each bar the mean of its run: the number that enters a verdict. Warm-ups are "
+    "left out. A slope across blocks is drift of the machine; runs of one block stand side by side. Pale points and "
+    "dashed bars belong to runs that are not used."
+)
+
+
+def samples_section(inputs: JudgedCampaign, names: Sequence[str]) -> Section:
+    """A chart and run means of each workload at each size, in the order of the verdicts, which link to them."""
+    text: list[RichText] = [TextSpan(_INTRODUCTION, "quiet")]
+    if notes := list(condense.notes(inputs)):
+        note = TextSpan(f"{' '.join(notes)} Every sample: ", "note")
+        text.append([note, TextSpan("results.parquet", link="results.parquet")])
+    groups: dict[str, list[tuple[Verdict, str]]] = {}
+    for one, name in zip(inputs.verdicts, names, strict=True):
+        groups.setdefault(anchor(one), []).append((one, name))
+    parts = [_part(at, found[0][1], [one for one, _ in found], inputs) for at, found in groups.items()]
+    return Section(parts, title="Samples, in order of time", anchor="samples", text=text, medium=Medium.PAGE)
+
+
+def _part(at: str, name: str, verdicts: Sequence[Verdict], inputs: JudgedCampaign) -> SectionPart:
+    first, variants = verdicts[0], [one.label for one in inputs.plan.variants]
+    cells = [cell for cell in inputs.results.runs if cell.key == tuple(first.key.items())]
+    params = json.loads(str(first.key["params"])).items()
+    text: list[RichText] = [
+        TextSpan(", ".join(f"{key} = {value}" for key, value in params if value not in ("", [])), "quiet")
+    ]
+    pooled = condense.many_samples(inputs)
+    timed = [cell for cell in cells if cell.wall_s and (cell.status == "ok" or not pooled)]
+    charts = []
+    if timed:
+        title = f"{name}: samples of every run in order of time"
+        draw = functools.partial(samples, timed, variants, title, pooled=pooled)
+        charts.append(Chart(at, f"samples {name}", draw))
+    else:
+        text.append(f"No sample of this workload {'is of a run that counts' if pooled else 'was taken'}.")
+    if condense.many_runs(inputs):
+        rows = _pooled_means(cells, variants, first.baseline)
+    else:
+        rows = _means(cells, variants, first.baseline, inputs.directories)
+    table = TextTable(
+        [Heading("block", ColumnStyle.NUMBER), *(Heading(TextSpan(label), ColumnStyle.NUMBER) for label in variants)],
+        rows,
+        f"Mean of every run of {name}, and its ratio to the baseline of the same block",
+    )
+    fold = "Run means per block, other estimates, raw files"
+    beside = SectionPart(lines=[*map(_beside, verdicts)], table=table, fold=fold, style="beside")
+    return SectionPart(anchor=at, heading=name, text=text, charts=charts, parts=[beside])
+
+
+def _beside(one: Verdict) -> str:
+    """The other estimates of a verdict, in a line."""
+    said = [f"mean {labels.effect(one)} {labels.interval(one)}".rstrip()]
+    said += [f"95 % by itself {labels.between(one.low, one.high)}"] if one.shown != (one.low, one.high) else []
+    said += [f"median {labels.percent(one.median_effect)}"] if one.median_effect is not None else []
+    said += [f"geometric mean {labels.percent(one.geomean_effect)}"] if one.geomean_effect is not None else []
+    of_p = {"p": one.p, "p after Holm": one.p_holm}
+    said += [f"{name} {p:.2g}" for name, p in of_p.items() if p is not None]
+    said += [one.straggler_note] if one.straggler_note else []
+    return f"{labels.pair(one)}: {'; '.join([*said, one.reason])}"
+
+
+def _means(
+    cells: Sequence[CellRun], variants: Sequence[str], baseline: str, directories: Mapping[str, str]
+) -> list[list[RichText]]:
+    by_block: dict[int, dict[str, CellRun]] = {}
+    for cell in cells:
+        by_block.setdefault(cell.block or 0, {})[cell.variant] = cell
+    return [
+        [str(block), *(_mean(runs.get(label), runs.get(baseline), directories) for label in variants)]
+        for block, runs in sorted(by_block.items())
+    ]
+
+
+def _pooled_means(cells: Sequence[CellRun], variants: Sequence[str], baseline: str) -> list[list[RichText]]:
+    ordered = sorted(cells, key=lambda cell: cell.block or 0)
+    return [
+        [name, *(_pooled(runs[label], runs[baseline]) for label in variants)]
+        for name, runs in condense.stretches(ordered, variants)
+    ]
+
+
+def _pooled(cells: Sequence[CellRun], baseline: Sequence[CellRun]) -> RichText:
+    mean, other = condense.mean(cells), condense.mean(baseline)
+    if mean is None:
+        return "none ok"
+    return [labels.seconds(mean), *(_ratio(mean, other) if other and cells is not baseline else ())]
+
+
+def _mean(cell: CellRun | None, baseline: CellRun | None, directories: Mapping[str, str]) -> RichText:
+    """A run's number and its ratio to the baseline's of the same block; a run that is not used shows its status."""
+    if cell is None:
+        return ""
+    if not cell.wall_s or cell.run not in directories:
+        return cell.status
+    mean = statistics.fmean(cell.wall_s)
+    link = f"runs/{directories[cell.run]}/{SAMPLES_FILE}"
+    if cell.status != "ok":
+        return TextSpan(f"{labels.seconds(mean)} ({cell.status}, not used)", link=link)
+    comparable = baseline is not None and baseline is not cell and baseline.status == "ok"
+    ratio = _ratio(mean, statistics.fmean(baseline.wall_s)) if baseline and comparable else ()
+    return [TextSpan(labels.seconds(mean), link=link), *ratio]
+
+
+def _ratio(mean: float, baseline: float) -> list[TextSpan]:
+    return [TextSpan(f" {labels.percent(mean / baseline - 1)}", "quiet")]
