@@ -19,7 +19,7 @@ from typing import Any, cast
 import typer.main
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
-from gpubench.cli.app import application
+from gpubench.cli.application import application
 from gpubench.model import site, suite
 from gpubench.model.base import Settings
 from gpubench.plan.adapter_combinations import VALID

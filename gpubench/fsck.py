@@ -71,10 +71,11 @@ def _plan(campaign: Campaign) -> Iterator[Finding]:
         if wrong:
             what = f"{len(wrong)} run ids aren't the hash of their row, the first: {wrong[0]}"
             yield Finding(str(campaign.directory / name), what, RESTORE)
-    for workload in plan.workloads:
-        if workload.params_id != workload.spec.params_id:
-            what = f"{workload.params_id} isn't the hash of workload {workload.name} and its parameters"
-            yield Finding(str(campaign.directory / PLAN_FILE), what, RESTORE)
+    known = {workload.params_id for workload in plan.workloads}
+    strange = sorted({params_id for _, _, run in campaign.rows() for params_id in run.workloads} - known)
+    if strange:
+        what = f"{strange[0]} isn't the hash of any workload of the plan and its parameters"
+        yield Finding(str(campaign.directory / PLAN_FILE), what, RESTORE)
 
 
 def _hash_of_row(plan: Plan, job: PlannedJob, block: PlannedBlock, run: PlannedRun) -> str:

@@ -20,7 +20,8 @@ from typing import IO
 
 from typer.testing import CliRunner
 
-from gpubench.cli.app import command, main
+from gpubench.cli.app import main
+from gpubench.cli.application import command
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD)
 

@@ -25,11 +25,13 @@ from gpubench import __version__
 from gpubench.merge.family import cells, family
 from gpubench.merge.table import merge_directory
 from gpubench.model.image import Variant
-from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun, PlannedWorkload
+from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.site import Layout, Site
 from gpubench.node.run import take_result
 from gpubench.plan.block_design import plan_block
-from gpubench.plan.make import Request, make_plan
+from gpubench.plan.make import make_plan
+from gpubench.plan.request import Request
+from gpubench.plan.scope import plan_scope
 from gpubench.spec import RunRecord, WorkloadSpec
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import RUN_RECORD, workload_record
@@ -82,32 +84,30 @@ def _plan(campaigns: Campaigns, which: int, seed: int) -> Plan:
     """One campaign's plan, with who runs first in each block as it was simulated."""
     count, blocks, _, reps = campaigns.times.shape[1:]
     workloads = [WorkloadSpec("tasks", "dask", {"count": 100 + cell}, reps, 1, 60.0) for cell in range(count)]
-    plan = make_plan(
-        Request(
-            campaign=f"calibration-{which}",
-            created_at=_START.isoformat(),
-            gpubench=__version__,
-            site=Site(
-                name="simulated",
-                scheduler="local",
-                launcher="fork",
-                runtime="venv",
-                interface="lo",
-                layout=Layout(workers=1),
-            ),
-            suite="simulated",
-            workloads=workloads,
-            variants=[Variant(label=label, ucx=label) for label in _VARIANTS],
-            images={},
-            nodes=[2],
-            blocks=blocks,
-            seed=seed,
-            protocol="tcp",
-            device="cpu",
-            machine_cores=2,
-            machine_memory=2**33,
-        )
+    site = Site(
+        name="simulated",
+        scheduler="local",
+        launcher="fork",
+        runtime="venv",
+        device="cpu",
+        interface="lo",
+        layout=Layout(workers=1),
     )
+    request = Request(
+        gpubench=__version__,
+        site=site,
+        suite="simulated",
+        workloads=workloads,
+        variants=[Variant(label=label, ucx=label) for label in _VARIANTS],
+        nodes=[2],
+        blocks=blocks,
+        seed=seed,
+        protocol="tcp",
+        margin=site.defaults.margin,
+        machine_cores=2,
+        machine_memory=2**33,
+    )
+    plan = make_plan(request, plan_scope(request), campaign=f"calibration-{which}", created_at=_START.isoformat())
     rng = random.Random(f"{seed}:{which}")
     first = dict(enumerate(campaigns.first[which].tolist(), start=1))
 
@@ -154,15 +154,14 @@ class _Writer:
             if killed:
                 break
             word = "skipped" if skipped else "failed" if became == _FAILED else "ok"
-            spec = WorkloadSpec(**planned.model_dump(exclude={"params_id"}))
-            ended.append(to_plain(workload_record(spec, word, "" if word == "ok" else "simulated")))
+            ended.append(to_plain(workload_record(planned, word, "" if word == "ok" else "simulated")))
         self.clock += dt.timedelta(seconds=1)
         if not killed:
             record = self._record(job, block, run, attempt_of(path), started)
             take_result(record, {"workloads": ended, "transport": ["tcp"], "warnings": [], "error": ""})
             finish(path, record)
 
-    def _take(self, path: Path, planned: PlannedWorkload, times: Sequence[float]) -> None:
+    def _take(self, path: Path, planned: WorkloadSpec, times: Sequence[float]) -> None:
         """A warm-up, which must not count, and timed samples."""
         for number, wall_s in enumerate([10.0, *times]):
             append_sample(

@@ -17,12 +17,11 @@ from gpubench.model.plan import (
     PlannedJob,
     PlannedRun,
     PlannedVariant,
-    PlannedWorkload,
     TimeModel,
 )
 from gpubench.model.site import Layout, Site
 from gpubench.spec import RunRecord, WorkloadRecord, WorkloadSpec
-from gpubench.spec.plain import content_id, to_plain
+from gpubench.spec.plain import content_id
 from gpubench.spec.records import LINKS_FILE, LOGS_FILE, PROVENANCE_FILE, RUN_FILE, RUN_RECORD
 from gpubench.store.campaign import Campaign
 from gpubench.writer.run_dir import append_links, append_sample, finish, write_provenance
@@ -52,11 +51,10 @@ def generate(directory: Path, runs: int, samples: int, seed: int) -> None:
 
 
 def _plan(blocks: int, reps: int) -> Plan:
-    specs = [
+    workloads = [
         WorkloadSpec(name=name, backend="dask", params={"size": 1000}, reps=reps, warmup=1, timeout_s=60.0)
         for name in WORKLOADS
     ]
-    workloads = [PlannedWorkload(**to_plain(spec), params_id=spec.params_id) for spec in specs]
     ids = [one.params_id for one in workloads]
     of_two = blocks // 4
     jobs = [
@@ -199,7 +197,7 @@ def _write(
             WorkloadRecord(
                 workload=one.name,
                 backend=one.backend,
-                params=one.params,
+                params=dict(one.params),
                 params_id=one.params_id,
                 reps=one.reps,
                 warmup=one.warmup,

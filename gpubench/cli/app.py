@@ -1,30 +1,15 @@
-"""The commands, and the one place where errors become one line and an exit code."""
+"""The one place where errors become one line and an exit code."""
 
 import errno
-import functools
-import importlib
 import io
 import os
 import signal
 import sys
-from typing import Annotated, Any
 
-import typer
-
-from gpubench import __version__
+from gpubench.cli.application import PARTS, command
 from gpubench.cli.say import print_error
 from gpubench.errors import GpubenchError, InterruptedByUserError, MissingToolError
 
-PARTS = {
-    "campaign.commands": ("bench", "plan", "submit", "status", "logs", "cancel"),
-    "workloads.commands": ("measure", "suites"),
-    "clusters.commands": ("cluster",),
-    "results.commands": ("compare", "report", "trend", "diff", "results"),
-    "images.commands": ("images",),
-    "sites.commands": ("sites",),
-    "node_command": ("run",),
-}
-"""The commands that each module registers, in the order in which --help lists them."""
 _UNPRINTABLE = {
     errno.ENOSPC: "free some space there",
     errno.EDQUOT: "free some space there",
@@ -34,49 +19,6 @@ _UNPRINTABLE = {
 """Faults of a disk: what helps where the standard output can't be written. Most files have words of their own."""
 READER_GONE = 128 + signal.SIGPIPE
 """The shell's exit code for a program that wrote to a pipe after its reader had ended."""
-
-
-def _print_version(asked: bool) -> None:
-    if asked:
-        typer.echo(__version__)
-        raise typer.Exit
-
-
-def options(
-    _version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
-    ] = False,
-) -> None:
-    """Options that come before a command."""
-
-
-def application(word: str | None = None) -> typer.Typer:
-    """The command line; with ``word`` (a command's or a group's name) only that one is made, which is faster."""
-    app = typer.Typer(
-        name="gpubench",
-        help="Did this version of UCX make distributed data science slower on this machine, and may I believe the "
-        "answer?",
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    app.callback()(options)
-    for module, names in PARTS.items():
-        if word is None or word in names:
-            importlib.import_module(f"gpubench.cli.{module}").register(app)
-    if word is not None:
-        app.registered_commands = [
-            one for one in app.registered_commands if one.callback and word in (one.name, one.callback.__name__)
-        ]
-        app.registered_groups = [one for one in app.registered_groups if one.name == word]
-    return app
-
-
-@functools.cache
-def command(word: str | None = None) -> Any:
-    """The command line of ``application``, put together once: that takes longer than most commands."""
-    return typer.main.get_command(application(word))
 
 
 def main() -> None:

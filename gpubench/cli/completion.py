@@ -66,7 +66,7 @@ def suites_and_workloads(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 runtimes = _names_in("gpubench.runtimes", "RUNTIMES")
-protocols = _names_in("gpubench.plan.make", "PROTOCOLS")
+protocols = _names_in("gpubench.plan.request", "PROTOCOLS")
 
 
 @_completer

@@ -9,7 +9,8 @@ import polars as pl
 
 from gpubench.merge.samples import AT
 from gpubench.merge.table import Merged
-from gpubench.model.plan import Comparison, Place, Plan, PlannedWorkload
+from gpubench.model.plan import Comparison, Place, Plan
+from gpubench.spec import WorkloadSpec
 from gpubench.spec.plain import canonical
 from gpubench.stats.data import CellRun, ComparisonInput, Key, Status
 from gpubench.store.accounting import RunResult
@@ -42,7 +43,7 @@ def cells(plan: Plan, outcomes: Iterable[RunResult], merged: Merged) -> list[Cel
     }
     timed, date = _timed(merged), day_of(plan)
 
-    def cell(outcome: RunResult, workload: PlannedWorkload) -> CellRun:
+    def cell(outcome: RunResult, workload: WorkloadSpec) -> CellRun:
         of_workload = workload.name, workload.backend, params[workload.params_id]
         found = timed.get((outcome.run.run, outcome.attempt, *of_workload))
         status, reason = _ending(outcome, workload, found)
@@ -78,7 +79,7 @@ def day_of(plan: Plan) -> dt.date:
     return dt.datetime.fromisoformat(plan.created_at).date()
 
 
-def _key(plan: Plan, workload: PlannedWorkload, params: str, place: Place) -> Key:
+def _key(plan: Plan, workload: WorkloadSpec, params: str, place: Place) -> Key:
     return (
         ("workload", workload.name),
         ("backend", workload.backend),
@@ -120,7 +121,7 @@ def _comparison(
     )
 
 
-def _ending(outcome: RunResult, workload: PlannedWorkload, found: _Timed | None) -> tuple[str, str]:
+def _ending(outcome: RunResult, workload: WorkloadSpec, found: _Timed | None) -> tuple[str, str]:
     if outcome.status != "ok" or outcome.record is None:
         return outcome.status, outcome.reason
     record = None

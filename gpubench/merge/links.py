@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gpubench.model.plan import Place, Plan, PlannedWorkload
+from gpubench.model.plan import Place, Plan
+from gpubench.spec import WorkloadSpec
 from gpubench.stats.links import LinkRates
 from gpubench.store.accounting import RunResult
 
@@ -23,7 +24,7 @@ class LinkTable:
     ``directories`` the names of the runs' directories, in the order of the blocks.
     """
 
-    workload: PlannedWorkload
+    workload: WorkloadSpec
     variant: str
     place: Place
     runs: int
@@ -77,7 +78,7 @@ class _RunLinks(NamedTuple):
     rows: Sequence[Row]
 
 
-def _table(workload: PlannedWorkload, variant: str, place: Place, runs: Sequence[_RunLinks]) -> LinkTable:
+def _table(workload: WorkloadSpec, variant: str, place: Place, runs: Sequence[_RunLinks]) -> LinkTable:
     nodes: dict[str, str] = {}
     rates: dict[tuple[str, str], list[float]] = {}
     moved: dict[tuple[str, str], float] = {}

@@ -1,12 +1,12 @@
 """The plan: what will be run, on which nodes, in which order, and what can be concluded. Written once, never edited."""
 
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator
+from typing import Literal
 
 import pydantic
 
 from gpubench.model.base import PathPart, Record, Settings
-from gpubench.model.image import Image
+from gpubench.model.image import Image, Variant
 from gpubench.model.site import Site
 from gpubench.spec import WorkloadSpec
 
@@ -14,30 +14,10 @@ PLAN = "gpubench/plan/1"
 PLAN_ADDITION = "gpubench/plan-addition/1"
 
 
-class PlannedVariant(Settings):
+class PlannedVariant(Variant):
     """A variant with its image; ``image`` is None while it isn't built (scripts render, submit refuses)."""
 
-    label: str
-    ucx: str
-    env: dict[str, str]
     image: Image | None
-
-
-class PlannedWorkload(Settings):
-    """A workload with complete, plain parameters (bytes, seconds, counts)."""
-
-    name: str
-    backend: str
-    params: dict[str, Any]
-    params_id: str
-    reps: int
-    warmup: int
-    timeout_s: float
-
-    @property
-    def spec(self) -> WorkloadSpec:
-        """As the node half takes it."""
-        return WorkloadSpec(**self.model_dump(exclude={"params_id"}))
 
 
 class PlannedRun(Settings):
@@ -92,6 +72,11 @@ class PlannedJob(Settings):
     def place(self) -> Place:
         """Where its runs take place."""
         return self.nodes, self.workers_per_node
+
+
+def numbers_of_blocks(jobs: Iterable[PlannedJob]) -> dict[str, list[int]]:
+    """Of all their blocks, by job."""
+    return {job.job: [block.block for block in job.blocks] for job in jobs}
 
 
 class Comparison(Settings):
@@ -164,7 +149,7 @@ class Plan(Record):
     seed: int
     site: Site
     suite: str
-    workloads: list[PlannedWorkload]
+    workloads: list[WorkloadSpec]
     variants: list[PlannedVariant]
     protocol: str
     device: str

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from gpubench.model.plan import Place, Plan, PlanAddition, PlannedBlock, PlannedJob
 from gpubench.model.text import counted
 from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB
-from gpubench.plan.block_design import SAFETY, campaign_orders, new_job, plan_block, reps_in_turns
-from gpubench.plan.budget import limit_of_more
+from gpubench.plan.block_design import campaign_orders, new_job, plan_block, reps_in_turns
+from gpubench.plan.job_limits import blocks_of_a_job, limit_of_more
 
 ENDED = ("ok", "failed")
 
@@ -112,8 +112,7 @@ def plan_more(plan: Plan, count: int, created_at: str) -> PlanAddition:
     """
     appended = _Appended(plan)
     labels = [variant.label for variant in plan.variants]
-    most = max(1, int(plan.site.limits.job // (plan.time.block_s * SAFETY)))
-    per_job = min(most, BLOCKS_PER_JOB.get(plan.site.launcher, most))
+    per_job = blocks_of_a_job(plan.site, plan.time.block_s)
     for place in plan.places:
         have = _blocks_at(plan, place)
         first = next(block for job in plan.jobs if job.place == place for block in job.blocks)

@@ -1,13 +1,10 @@
 """The experimental design: jobs, blocks and runs, which variant runs when, and whose repetitions come when. Pure."""
 
 import dataclasses
-import itertools
 import random
 from collections.abc import Iterable, Mapping, Sequence
 
-from gpubench.errors import PlanRefusedError
 from gpubench.model.plan import Place, Plan, PlannedBlock, PlannedJob, PlannedRun, PlannedTurn
-from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.spec.plain import content_id
 from gpubench.spec.turns import INTERLEAVED
@@ -92,71 +89,6 @@ class ClusterShape:
     workloads: Sequence[str]
 
 
-def plan_jobs(
-    campaign: str,
-    *,
-    shapes: Sequence[ClusterShape],
-    blocks: int,
-    variants: Sequence[str],
-    seed: int,
-    block_s: float,
-    limit_s: float,
-    per_job: int | None = None,
-    reps: Mapping[str, int] | None = None,
-) -> list[PlannedJob]:
-    """One place after the other; as many blocks to a job as its time limit surely holds.
-
-    Args:
-        blocks: per place.
-        block_s: seconds of one block, from the time model.
-        limit_s: seconds of one job.
-        per_job: blocks of one job; None: as many as surely fit.
-        reps: timed repetitions by ``params_id`` where blocks are interleaved; None: they aren't.
-
-    Raises:
-        PlanRefusedError: not even one block surely fits into a job.
-    """
-    rng = random.Random(seed)  # noqa: S311 - a shuffle that anybody can repeat
-    fitting = int(limit_s // (block_s * SAFETY))
-    if fitting < 1:
-        raise PlanRefusedError(
-            f"a block may take {format_seconds(block_s * SAFETY)}, a job at most {format_seconds(limit_s)}",
-            then=(
-                "raise limits.job of the site (--set limits.job=..., as far as its queue allows), "
-                "or take fewer variants, workloads or --reps"
-            ),
-        )
-    per_job = min(fitting, per_job or fitting)
-    jobs: list[PlannedJob] = []
-    numbers = itertools.count(1)
-    places = [shape.place for shape in shapes]
-    for shape in shapes:
-        planned = [
-            plan_block(
-                campaign,
-                number=next(numbers),
-                place=shape.place,
-                order=[variants[at] for at in order],
-                workloads=shape.workloads,
-                rng=rng,
-                reps=reps,
-            )
-            for order in campaign_orders(seed, shape.place, len(variants), blocks)
-        ]
-        jobs += [
-            new_job(
-                len(jobs) + 1 + start // per_job,
-                shape.place,
-                places,
-                memory_limit=shape.memory_limit,
-                limit_s=limit_s,
-                blocks=planned[start : start + per_job],
-            )
-            for start in range(0, blocks, per_job)
-        ]
-    return jobs
-
-
 def new_job(
     number: int, place: Place, places: Iterable[Place], *, memory_limit: int, limit_s: float, blocks: list[PlannedBlock]
 ) -> PlannedJob:
@@ -183,7 +115,7 @@ def plan_block(
     """One block: the variants in this order, each with the workloads in one shuffled order.
 
     All runs of a block share that order, so that what depends on a workload's place cancels in the paired difference.
-    ``reps`` as for ``plan_jobs``.
+    ``reps`` are timed repetitions by ``params_id`` where blocks are interleaved; None: they aren't.
     """
     shuffled = rng.sample(list(workloads), len(workloads))
     runs = [

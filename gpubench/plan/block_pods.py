@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gpubench.errors import PlanRefusedError
-from gpubench.model.plan import PlannedWorkload
 from gpubench.model.site import Site
 from gpubench.spec import WorkloadSpec
 
@@ -14,7 +13,7 @@ NEEDED = ("parsl", "kubernetes")
 """Packages of an image."""
 
 
-def starts_pods(workloads: Iterable[WorkloadSpec | PlannedWorkload]) -> bool:
+def starts_pods(workloads: Iterable[WorkloadSpec]) -> bool:
     """Whether one of them has parsl start its blocks as pods."""
     return any(item.backend == "parsl" and item.params.get("parsl_provider") == PROVIDER for item in workloads)
 

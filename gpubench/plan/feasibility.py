@@ -3,26 +3,22 @@
 A request that doesn't fit is refused with the arithmetic before node-hours are spent. Pure.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpubench.errors import PlanRefusedError
 from gpubench.model.quantities import format_bytes, spell_bytes
 from gpubench.model.site import Site
 from gpubench.model.text import counted, visible
 from gpubench.plan.block_design import ClusterShape, interleaved
+from gpubench.plan.request import Request
 from gpubench.spec.run import needed_on
 from gpubench.spec.turns import INTERLEAVED
 from gpubench.workloads.catalogue import Shape, Workload
-
-if TYPE_CHECKING:
-    from gpubench.plan.make import Request
 
 MOST_NODES = 65_536
 """Maximum of nodes: no cluster under one of the schedulers has more."""

@@ -9,8 +9,8 @@ from gpubench.model.site import Site
 from gpubench.plan.adapter_combinations import BRINGS_FILES, check_combination
 from gpubench.plan.check_result import CheckResult
 from gpubench.plan.feasibility import check_counts, interface_fault
-from gpubench.plan.make import PROTOCOLS
 from gpubench.plan.placement import check_placement, check_steps_of
+from gpubench.plan.request import PROTOCOLS
 
 _GROUPS = frozenset(
     ("all", "sm", "shm", "mm", "ib", *("rc", "rc_v", "rc_x", "ud", "ud_v", "ud_x", "dc", "dc_x"), "cuda", "rocm")

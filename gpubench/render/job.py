@@ -7,7 +7,7 @@ from typing import Any
 
 from gpubench.launchers import LAUNCHERS
 from gpubench.model.image import Image, Variant
-from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun, PlannedVariant
+from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.plan.block_design import SAFETY
@@ -35,11 +35,6 @@ NODE_VARIABLES = (
 
 GPUS = ("CUDA_MPS_PIPE_DIRECTORY", "CUDA_VISIBLE_DEVICES")
 """The GPUs that the scheduler gave to the job, and the service that shares them."""
-
-
-def render_jobs(plan: Plan, jobs: list[PlannedJob], templates: Mapping[str, str], node_pyz: bytes) -> dict[str, bytes]:
-    """Every file of ``jobs``, by path below the campaign; arguments as those of ``rendered``."""
-    return {path: data for files in rendered(plan, jobs, templates, node_pyz) for path, data in files.items()}
 
 
 def rendered(
@@ -101,7 +96,7 @@ def run_spec(plan: Plan, job: PlannedJob, block: PlannedBlock, run: PlannedRun, 
         threads_per_worker=plan.threads_per_worker,
         memory_limit=job.memory_limit,
         env={**image.env, **site.env, **plan.workarounds(job.nodes), **variant.env, **pods},
-        workloads=[workloads[params_id].spec for params_id in run.workloads],
+        workloads=[workloads[params_id] for params_id in run.workloads],
         deadlines=Deadlines(start_s=site.limits.start, stop_s=site.limits.stop, silence_s=site.limits.silence),
         block_s=plan.time.block_s,
         node_half=node_half,
@@ -111,7 +106,7 @@ def run_spec(plan: Plan, job: PlannedJob, block: PlannedBlock, run: PlannedRun, 
     )
 
 
-def in_any_run_spec(site: Site, image: Image, variant: PlannedVariant | Variant) -> dict[str, Any]:
+def in_any_run_spec(site: Site, image: Image, variant: Variant) -> dict[str, Any]:
     """What the specs of campaigns' runs and of standing clusters say alike of site, image and variant."""
     return {
         "schema": RUN_SPEC,

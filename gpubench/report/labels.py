@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gpubench.model.plan import PlannedWorkload
 from gpubench.model.quantities import format_bytes
 from gpubench.model.text import counted
+from gpubench.spec import WorkloadSpec
 from gpubench.spec.plain import canonical
 from gpubench.stats.verdict import Verdict
 from gpubench.workloads.catalogue import CATALOGUE
@@ -126,7 +126,7 @@ _FIELDS = {
 _NAMED_BY_THE_WORKLOAD = ("workload", "params", "params_id")
 
 
-def workload_key(workload: PlannedWorkload) -> Key:
+def workload_key(workload: WorkloadSpec) -> Key:
     """The parts of a cell's key that say what was measured."""
     return {"workload": workload.name, "backend": workload.backend, "params": canonical(workload.params).decode()}
 

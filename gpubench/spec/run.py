@@ -1,6 +1,7 @@
 """The run spec: everything that a node needs to know about one run, as one JSON file."""
 
 import dataclasses
+import functools
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from gpubench.spec.plain import SpecError, content_id, from_plain, parse_object, to_json
@@ -46,7 +47,7 @@ class WorkloadSpec:
     warmup: int
     timeout_s: float
 
-    @property
+    @functools.cached_property
     def params_id(self) -> str:
         """Hash of what makes two samples comparable: name, backend and parameters."""
         return content_id({"workload": self.name, "backend": self.backend, "params": dict(self.params)})

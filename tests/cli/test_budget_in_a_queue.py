@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.campaign import lifecycle, preflight, running
-from gpubench.cli.campaign.running import Budget, submit_jobs
+from gpubench.cli.campaign import lifecycle, submission
+from gpubench.cli.campaign.budget import Budget
+from gpubench.cli.campaign.submission import submit_jobs
 from gpubench.errors import SchedulerError
-from gpubench.model.plan import Plan
+from gpubench.model.plan import Plan, numbers_of_blocks
 from gpubench.schedulers.batch import BUDGET
 from tests.store.campaign_builder import begin, make_plan
 
@@ -31,8 +32,8 @@ class Queue:
 @pytest.fixture
 def queue(monkeypatch: pytest.MonkeyPatch) -> Queue:
     queue = Queue()
-    monkeypatch.setattr(running, "BATCH", {"local": queue})
-    monkeypatch.setattr(preflight, "require_sound_images", lambda _: None)
+    monkeypatch.setattr(submission, "BATCH", {"local": queue})
+    monkeypatch.setattr(submission, "require_sound_images", lambda _: None)
     return queue
 
 
@@ -40,22 +41,25 @@ def two_sizes() -> Plan:
     return make_plan(blocks=4, nodes=(1, 2))
 
 
+ALL = numbers_of_blocks(two_sizes().jobs)
+
+
 @pytest.mark.parametrize(
     ("blocks", "expected"),
     [
-        (None, {"n1-1": "300", "n2-1": "300"}),
+        (ALL, {"n1-1": "300", "n2-1": "300"}),
         ({"n2-1": [0, 2]}, {"n2-1": "150"}),
     ],
 )
 def test_each_job_has_its_part_by_its_blocks(
-    queue: Queue, tmp_path: Path, blocks: dict[str, list[int]] | None, expected: dict[str, str]
+    queue: Queue, tmp_path: Path, blocks: dict[str, list[int]], expected: dict[str, str]
 ) -> None:
     assert submit_jobs(begin(tmp_path / "c", two_sizes()), blocks, Budget(600)) == []
     assert queue.budgets == expected
 
 
 def test_without_a_budget_of_the_user_s_a_job_has_its_time_limit_alone(queue: Queue, tmp_path: Path) -> None:
-    assert submit_jobs(begin(tmp_path / "c", two_sizes()), None) == []
+    assert submit_jobs(begin(tmp_path / "c", two_sizes()), ALL) == []
     assert queue.budgets == {"n1-1": None, "n2-1": None}
 
 
@@ -70,7 +74,7 @@ def test_no_more_jobs_are_submitted_than_the_queue_takes_and_the_resume_command_
     queue: Queue, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     campaign = begin(tmp_path / "c", limited(1))
-    assert submit_jobs(campaign, None) == ["n2-1"]
+    assert submit_jobs(campaign, ALL) == ["n2-1"]
     assert list(queue.budgets) == ["n1-1"]
     said = capsys.readouterr().out.splitlines()[-1]
     assert said.startswith(
@@ -86,7 +90,7 @@ def test_jobs_that_the_queue_takes_later_are_submitted_when_those_before_have_en
 ) -> None:
     watched: list[list[str]] = []
     monkeypatch.setattr(lifecycle, "watch_jobs", lambda _campaign: watched.append([*queue.budgets]))
-    lifecycle.run_all(begin(tmp_path / "c", limited(1)), None)
+    lifecycle.run_all(begin(tmp_path / "c", limited(1)), ALL)
     assert watched == [["n1-1"], ["n1-1", "n2-1"]]
 
 
@@ -104,6 +108,6 @@ def test_a_job_that_is_refused_after_others_says_how_to_go_on(
 
     monkeypatch.setattr(queue, "submit", limited_submit)
     with pytest.raises(SchedulerError, match="per-user limit") as caught:
-        submit_jobs(begin(tmp_path / "c", two_sizes()), None)
+        submit_jobs(begin(tmp_path / "c", two_sizes()), ALL)
     assert caught.value.then.startswith(resume_hint)
     assert caught.value.then.endswith(f"gpubench submit --campaign {tmp_path}/c" if taken else "see")

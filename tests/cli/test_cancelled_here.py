@@ -7,16 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.campaign import preflight
-from gpubench.cli.campaign.running import cancel_jobs, job_states, run_jobs
+from gpubench.cli.campaign import local_jobs
+from gpubench.cli.campaign.ending import cancel_jobs
+from gpubench.cli.campaign.local_jobs import run_jobs
+from gpubench.cli.campaign.states import job_states
 from gpubench.errors import InterruptedByUserError
+from gpubench.model.plan import numbers_of_blocks
 from tests.cli.campaigns import until
 from tests.store.campaign_builder import begin, make_plan
 
 
 def test_no_job_follows_one_that_was_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(preflight, "planned_images", lambda _campaign: [])
+    monkeypatch.setattr(local_jobs, "planned_images", lambda _campaign: [])
     campaign = begin(tmp_path / "c", make_plan(blocks=1, nodes=(1, 2)))
     first, second = (campaign.job_dir(job.job) for job in campaign.jobs)
     for directory, script in ((first, "trap 'kill $!; exit 130' TERM\nsleep 60 &\nwait\n"), (second, "touch began\n")):
@@ -31,7 +34,7 @@ def test_no_job_follows_one_that_was_cancelled(tmp_path: Path, monkeypatch: pyte
     cancelling.start()
     try:
         with pytest.raises(InterruptedByUserError, match=f"job {first.name} was ended by a signal"):
-            run_jobs(campaign, quiet=True)
+            run_jobs(campaign, numbers_of_blocks(campaign.jobs), quiet=True)
     finally:
         cancelling.join()
     assert not (second / "began").exists()

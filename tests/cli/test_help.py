@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import typer.main
 
-from gpubench.cli.app import PARTS, application
+from gpubench.cli.application import PARTS, application
 
 COLUMNS = 78  # of 80, as click counts them
 

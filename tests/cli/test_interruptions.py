@@ -32,15 +32,15 @@ pytestmark = pytest.mark.system
 
 STOPPED = """
 import sys
-from gpubench.cli import app
-made = app.application()
+from gpubench.cli import app, application
+made = application.application()
 @made.command()
 def stop():
     try:
         raise KeyboardInterrupt
     finally:
         {clean_up}
-app.application = lambda word: made
+application.application = lambda word: made
 sys.argv = ["gpubench", "stop"]
 app.main()
 """

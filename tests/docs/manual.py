@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 from typer.exceptions import TyperException
 
-from gpubench.cli import app
+from gpubench.cli import application
 from gpubench.cli.sites.profiles import load_site, load_suite
 from gpubench.cli.workloads.catalogue import find_own, own_workloads
 from gpubench.errors import GpubenchError
@@ -118,7 +118,7 @@ def _made(words: tuple[str, ...]) -> list[str]:
 
 def parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """The command's path and the values of its options, by the real command line; raises ValueError."""
-    command, path, left = app.command(), [], list(words)
+    command, path, left = application.command(), [], list(words)
     if left and left[0] in {"--help", "-h", *(name for option in command.params for name in option.opts)}:
         return "", {}  # of gpubench itself, not of a command
     while hasattr(command, "commands"):

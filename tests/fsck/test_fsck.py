@@ -105,10 +105,7 @@ def test_an_edited_plan_is_told_by_its_own_ids(campaign: Path) -> None:
 def test_a_workload_that_the_plan_lost_is_no_bug_but_findings(campaign: Path) -> None:
     plan = json.loads((campaign / "plan.json").read_text())
     edit(campaign / "plan.json", workloads=plan["workloads"][:1])
-    assert [Path(one).name for one in found(campaign)] == ["run.json"] * 4
-    plan["workloads"][0]["params_id"] = "0" * 12
-    edit(campaign / "plan.json", workloads=plan["workloads"])
-    assert "plan.json" in found(campaign)
+    assert sorted(Path(one).name for one in found(campaign)) == ["plan.json", *["run.json"] * 4]
 
 
 def test_another_node_half_contradicts_every_run(campaign: Path) -> None:

@@ -19,7 +19,6 @@ import pytest
 import yaml
 
 from gpubench import resources
-from gpubench.render.job import render_jobs
 from gpubench.schedulers import kubernetes
 from gpubench.spec import RunSpec
 from gpubench.workloads import tasks_parsl
@@ -30,6 +29,7 @@ from tests.kubernetes.test_real_api_server import job_dir, less
 from tests.plan.test_block_pods import parsl
 from tests.render.test_object_files import EVERYTHING
 from tests.render.test_rights_for_block_pods import RIGHTS, with_pods
+from tests.rendering import render_jobs
 from tests.slurm.hosts import until
 
 pytestmark = [

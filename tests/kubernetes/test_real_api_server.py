@@ -13,11 +13,11 @@ import yaml
 from gpubench import resources
 from gpubench.errors import SchedulerError
 from gpubench.render.cluster import render_cluster_job
-from gpubench.render.job import render_jobs
 from gpubench.schedulers import kubernetes
 from tests.kubernetes.real import ApiServer
 from tests.render.test_cluster_jobs import FURTHER, on_kubernetes
 from tests.render.test_object_files import EVERYTHING, planned
+from tests.rendering import render_jobs
 from tests.slurm.hosts import until
 
 pytestmark = pytest.mark.system

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.cli.campaign import running as campaigns_running
+from gpubench.cli.campaign import watching
 from gpubench.schedulers import submitted
 from tests.cli.campaigns import campaign_in, cluster_processes, nothing_left, records, running, until, write_suite
 from tests.conftest import own_queue, run_gpubench
@@ -132,7 +132,7 @@ def test_a_campaign_runs_with_scheduler_and_client_where_the_profile_wants_them(
 def test_a_scheduler_command_that_fails_now_and_then_ends_no_watching(
     login: Login, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(campaigns_running, "ASK_S", 0.2)
+    monkeypatch.setattr(watching, "ASK_S", 0.2)
     campaign = login.submit()
     login.break_bjobs(1, 2, 4)
     said = login.run("status", "--watch", campaign)
@@ -141,7 +141,7 @@ def test_a_scheduler_command_that_fails_now_and_then_ends_no_watching(
 
 
 def test_a_scheduler_that_no_longer_answers_ends_the_watching(login: Login, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(campaigns_running, "ASK_S", 0.0)
+    monkeypatch.setattr(watching, "ASK_S", 0.0)
     campaign = login.submit()
     login.break_bjobs(-1)
     said = login.run("status", "--watch", campaign, code=7)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from gpubench.model.image import Image, Variant, parse_variants
 from gpubench.model.plan import Plan
 from gpubench.model.site import Site
-from gpubench.plan.make import Request, make_plan
+from gpubench.plan.make import make_plan
+from gpubench.plan.request import Request
+from gpubench.plan.scope import plan_scope
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.plain import content_id
 
@@ -62,27 +65,37 @@ def variants(words: str) -> list[Variant]:
 
 
 def request(words: str = "old=1.17.0 new=1.19.0", **changes: Any) -> Request:
-    """A request for these variants; every field can be replaced."""
-    chosen = variants(words)
+    """A request for these variants; every field can be replaced, and the site's device."""
+    profile = changes.pop("site", None) or site()
+    if "device" in changes:
+        profile = profile.model_copy(update={"device": changes.pop("device")})
     base = Request(
-        campaign="bench-q-1",
-        created_at="2026-11-20T12:00:00+00:00",
         gpubench="0.1",
-        site=site(),
+        site=profile,
         suite="mine",
         workloads=[workload(), workload("message", 5, size=1024, round_trips=2)],
-        variants=chosen,
-        images={variant.ucx: image(variant.ucx) for variant in chosen},
+        variants=variants(words),
         nodes=[1],
         blocks=6,
         seed=7,
         protocol="ucx",
-        device="cpu",
+        margin=profile.defaults.margin,
         machine_cores=8,
         machine_memory=16 * GIB,
     )
     return dataclasses.replace(base, **changes)
 
 
-def plan(words: str = "old=1.17.0 new=1.19.0", **changes: Any) -> Plan:
-    return make_plan(request(words, **changes))
+def plan(
+    words: str = "old=1.17.0 new=1.19.0",
+    *,
+    campaign: str = "bench-q-1",
+    created_at: str = "2026-11-20T12:00:00+00:00",
+    images: Mapping[str, Image | None] | None = None,
+    **changes: Any,
+) -> Plan:
+    """The plan of a request for these variants, with an image for each unless others are given."""
+    made = request(words, **changes)
+    if images is None:
+        images = {variant.ucx: image(variant.ucx) for variant in variants(words)}
+    return make_plan(made, plan_scope(made), campaign=campaign, created_at=created_at, images=images)

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from gpubench.plan.additions import plan_more, plan_repair
-from gpubench.plan.make import History
+from gpubench.plan.request import History
 from tests.plan.requests_by_hand import plan, site, workload
 
 NOW = "2026-11-20T13:00:00+00:00"

@@ -1,4 +1,3 @@
-import dataclasses
 import re
 
 import pytest
@@ -8,10 +7,10 @@ from hypothesis import strategies as st
 from gpubench.errors import PlanRefusedError
 from gpubench.model.plan import Plan
 from gpubench.model.site import Site
-from gpubench.plan.make import History, make_plan
+from gpubench.plan.request import History
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.waiting import ASLEEP
-from tests.plan.requests_by_hand import GIB, SITE, image, plan, request, site, workload
+from tests.plan.requests_by_hand import GIB, SITE, image, plan, site, workload
 
 
 def run_ids(made: Plan) -> list[str]:
@@ -251,7 +250,7 @@ def test_the_same_thing_twice_is_called_a_against_a(words: str, labels: str | No
 
 def test_two_names_of_one_image_are_the_same_thing_too() -> None:
     both = {"1.22.0": image("1.22.0"), "v1.22.0": image("1.22.0")}
-    made = make_plan(dataclasses.replace(request("a=1.22.0 b=v1.22.0"), images=both))
+    made = plan("a=1.22.0 b=v1.22.0", images=both)
     assert any("A against A: a and b" in note for note in made.notes)
 
 

@@ -6,7 +6,7 @@ import statistics
 import pytest
 from requests_by_hand import plan, workload
 
-from gpubench.plan.make import History
+from gpubench.plan.request import History
 from gpubench.stats.data import CellRun, ComparisonInput
 from gpubench.stats.power import blocks_needed, detectable_effect, power_of_test, sigma_from_parts
 

@@ -17,7 +17,7 @@ from gpubench.plan.budget import (
     fill_budget,
     least_whole_sets,
 )
-from gpubench.plan.make import History
+from gpubench.plan.request import History
 from tests.conftest import examples
 from tests.plan.requests_by_hand import plan
 
@@ -123,7 +123,7 @@ def test_repetitions_that_do_not_count(variants: int, together: bool, marked: fl
 
 def test_the_plan_says_where_its_repetitions_come_from() -> None:
     history = History("first", 21.5, 1, source="what the first pass took")
-    made = plan(history=history, first_pass="first", repetitions=["repetitions by a first pass of 20s: tasks 7"])
+    made = plan(history=history, tried=first(), repetitions=["repetitions by a first pass of 20s: tasks 7"])
     assert made.first_pass == "first"
     assert made.notes[0] == "repetitions by a first pass of 20s: tasks 7"
     assert (made.time.run_s, made.time.source) == (21.5, "what the first pass took")

@@ -13,8 +13,8 @@ import pytest
 
 from gpubench import resources
 from gpubench.model.plan import Plan
-from gpubench.render.job import render_jobs
 from tests.plan.requests_by_hand import image, plan, site
+from tests.rendering import render_jobs
 
 # What a call does is in a file `do/<variant>`: shell, sourced after the call is written down.
 PYTHON = """#!/usr/bin/env bash

@@ -19,14 +19,14 @@ from gpubench.errors import PlanRefusedError
 from gpubench.model.plan import Plan
 from gpubench.model.quantities import parse_bytes
 from gpubench.model.site import Node, Site
-from gpubench.render.job import render_jobs
 from gpubench.render.objects import MOST_FILES, object_name, quantity
 from gpubench.spec import RunSpec
 from tests.plan.requests_by_hand import image, plan
+from tests.rendering import render_jobs
 
 TEMPLATES = resources.job_templates()
 RELEASES = ("1.30", "1.33", "1.37")
-VARIANTS = "a=1.17.0 b=1.19.0 c=1.17.0,UCX_TLS=sm"
+VARIANTS = "a=1.17.0 b=1.19.0 c=1.17.0,UCX_TLS=sm,cuda"
 
 
 def planned(*settings: str, **changes: Any) -> Plan:
@@ -54,7 +54,14 @@ EVERYTHING = (
     *("kubernetes.claim=results", "kubernetes.claim_folder=a/b", 'kubernetes.node_selector={pool="no"}'),
     *('kubernetes.tolerations=[{key="gpu", operator="Exists"}]', 'kubernetes.image_pull_secrets=["one"]'),
     *('kubernetes.labels={"team"="12"}', 'kubernetes.capabilities=["IPC_LOCK"]', "kubernetes.run_as_user=0"),
-    *("node.gpus=8", "device=gpu", "layout.workers=8", "kubernetes.context=x", "kubernetes.host_network=true"),
+    *(
+        "node.gpus=8",
+        "device=gpu",
+        "env.UCX_TLS=all",
+        "layout.workers=8",
+        "kubernetes.context=x",
+        "kubernetes.host_network=true",
+    ),
     *("kubernetes.runtime_class=nvidia", "kubernetes.priority_class=high", "kubernetes.service_account=bench"),
     *('kubernetes.annotations={"k8s.v1.cni.cncf.io/networks"="ib0"}', 'kubernetes.resources={"rdma/hca"=1}'),
 )

@@ -25,9 +25,9 @@ from gpubench.model.site import (
     Site,
     Toleration,
 )
-from gpubench.render.job import render_jobs
 from gpubench.spec import RunSpec
 from tests.plan.requests_by_hand import image, plan, site
+from tests.rendering import render_jobs
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 TEMPLATES = resources.job_templates()

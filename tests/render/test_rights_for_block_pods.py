@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from gpubench.model.plan import Plan
-from gpubench.render.job import render_jobs
 from gpubench.spec import RunSpec
 from tests.plan.test_block_pods import parsl
 from tests.render.test_object_files import EVERYTHING, RELEASES, TEMPLATES, objects, planned, pod_of
+from tests.rendering import render_jobs
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "block-pods"
 RIGHTS = ["ServiceAccount", "Role", "RoleBinding"]

@@ -20,12 +20,12 @@ from gpubench.model.image import Image, Variant
 from gpubench.model.known_issue import KnownIssue
 from gpubench.model.plan import Plan
 from gpubench.model.site import ContainerSettings, Paths, Setup
-from gpubench.plan.make import make_plan
-from gpubench.render.job import place_of, render_jobs
+from gpubench.render.job import place_of
 from gpubench.runtimes import RUNTIMES, Expanded
 from gpubench.spec import RunSpec
 from tests.conftest import examples
-from tests.plan.requests_by_hand import image, request, site
+from tests.plan.requests_by_hand import image, plan, site
+from tests.rendering import render_jobs
 
 TEMPLATES = resources.job_templates()
 RUNS = ["one", "two", "three", "four"]
@@ -89,15 +89,13 @@ class Written:
             Variant(label=name, ucx=name, env={"OF_VARIANT": value, **(left_out if name == RUNS[-1] else {})})
             for name, value in zip(RUNS, self.values, strict=True)
         ]
-        return make_plan(
-            request(
-                site=where,
-                variants=variants,
-                images=images,
-                nodes=[2],
-                blocks=1,
-                known_issues=[KnownIssue.model_validate(issue)],
-            )
+        return plan(
+            site=where,
+            variants=variants,
+            images=images,
+            nodes=[2],
+            blocks=1,
+            known_issues=[KnownIssue.model_validate(issue)],
         )
 
 

@@ -17,10 +17,11 @@ from gpubench.plan.adapter_combinations import VALID
 from gpubench.plan.resource_sets import ResourceSetStep, parse
 from gpubench.render.check import render_check, render_clean
 from gpubench.render.context import PYTHON
-from gpubench.render.job import job_file, render_jobs
+from gpubench.render.job import job_file
 from gpubench.runtimes import RUNTIMES
 from gpubench.spec import RunSpec
 from tests.plan.requests_by_hand import image, plan
+from tests.rendering import render_jobs
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "draco"
 TEMPLATES = resources.job_templates()

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.campaign import running
+from gpubench.cli.campaign import watching
 from gpubench.errors import MissingToolError, SchedulerError
 from gpubench.schedulers import batch, local, submitted
 from gpubench.schedulers.lsf import Lsf
@@ -217,7 +217,7 @@ def test_a_runaway_job_is_unknown_until_its_script_or_its_user_says_that_it_has_
     gpubench: Run, tmp_path: Path, clients: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The controller forgot it, the database says RUNNING: aws-parallelcluster#3671; sacctmgr(1), RunawayJobs."""
-    monkeypatch.setattr(running, "ASK_S", 0.0)
+    monkeypatch.setattr(watching, "ASK_S", 0.0)
     campaign = Campaign(gpubench, tmp_path, "slurm")
     clients.answer(sacct=RUNAWAY)
     campaign("submit")

@@ -16,9 +16,10 @@ import pytest
 
 from gpubench import resources
 from gpubench.errors import DataError, MissingToolError, SchedulerError
-from gpubench.render.job import job_file, render_jobs
+from gpubench.render.job import job_file
 from gpubench.schedulers import SCHEDULERS, local
 from tests.plan.requests_by_hand import image, plan
+from tests.rendering import render_jobs
 
 FRONT_END = """
 import os, sys

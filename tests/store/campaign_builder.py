@@ -17,13 +17,12 @@ from gpubench.model.plan import (
     PlannedJob,
     PlannedRun,
     PlannedVariant,
-    PlannedWorkload,
     TimeModel,
 )
 from gpubench.model.site import Layout, Site
 from gpubench.spec import RunRecord, WorkloadRecord, WorkloadSpec
 from gpubench.spec.columns import Sample
-from gpubench.spec.plain import content_id, to_plain
+from gpubench.spec.plain import content_id
 from gpubench.spec.records import RUN_RECORD
 from gpubench.store.campaign import Campaign
 from gpubench.writer import run_dir
@@ -40,12 +39,11 @@ QUICK: tuple[tuple[str, dict[str, Any], int, float], ...] = (
 )
 """Workloads with parameters, repetitions and typical seconds."""
 
-Effect = Callable[[str, PlannedWorkload], float]
+Effect = Callable[[str, WorkloadSpec], float]
 
 
-def workload(name: str, params: Mapping[str, Any], reps: int, warmup: int = 1) -> PlannedWorkload:
-    spec = WorkloadSpec(name=name, backend="dask", params=params, reps=reps, warmup=warmup, timeout_s=60.0)
-    return PlannedWorkload(**to_plain(spec), params_id=spec.params_id)
+def workload(name: str, params: Mapping[str, Any], reps: int, warmup: int = 1) -> WorkloadSpec:
+    return WorkloadSpec(name=name, backend="dask", params=params, reps=reps, warmup=warmup, timeout_s=60.0)
 
 
 def variant(label: str, ucx: str = "", env: Mapping[str, str] | None = None) -> PlannedVariant:
@@ -146,7 +144,7 @@ def make_plan(
     )
 
 
-def no_effect(_variant: str, _workload: PlannedWorkload) -> float:
+def no_effect(_variant: str, _workload: WorkloadSpec) -> float:
     return 1.0
 
 
@@ -197,7 +195,7 @@ class Writer:
             run_dir.finish(directory, dataclasses.replace(made, **overrides))
         return directory
 
-    def _lines(self, planned: PlannedWorkload, label: str, random_: random.Random, *, short: bool) -> list[Sample]:
+    def _lines(self, planned: WorkloadSpec, label: str, random_: random.Random, *, short: bool) -> list[Sample]:
         lines = []
         typical = (
             self.seconds.get(planned.params_id, 0.1) * self.effect(label, planned) * random_.lognormvariate(0, 0.01)

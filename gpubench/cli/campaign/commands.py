@@ -9,6 +9,7 @@ import typer
 from gpubench.cli import completion, options
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.options import with_options
+from gpubench.cli.say import say, say_text
 from gpubench.errors import UsageError
 
 
@@ -80,9 +81,9 @@ def plan(
     refuses them. With --images too, the images are found or built, and `gpubench submit DIR` runs the campaign.
     """
     from gpubench import resources
-    from gpubench.cli.campaign.planning import parse_request, plan_campaign, render_campaign, write_scripts
+    from gpubench.cli.campaign.planning import plan_campaign, prepare_request, render_campaign, write_scripts
+    from gpubench.cli.campaign.requests import parse_request
     from gpubench.cli.results.open_target import only_one
-    from gpubench.cli.say import say
     from gpubench.render.job import job_file
     from gpubench.store.campaign import PLAN_FILE, Campaign
 
@@ -97,23 +98,24 @@ def plan(
     if as_json:
         raise UsageError(f"--json prints a plan, and --out writes it: {out / PLAN_FILE}", then="leave --json out")
     if images:
-        opened = plan_campaign(parse_request(asked), out=out)
+        request, built = prepare_request(parse_request(asked), asked, out=out)
+        opened = plan_campaign(request, asked, built, out=out)
     elif asked == CampaignOptions() and (out.is_file() or (out / PLAN_FILE).exists()):
         opened = Campaign.open(out)
         write_scripts(opened)
     else:
-        opened = render_campaign(parse_request(asked), out)
+        opened = render_campaign(parse_request(asked), asked, out)
     for job in opened.jobs:
         say(str(opened.job_dir(job.job) / job_file(opened.plan.site.scheduler, resources.job_templates())))
 
 
 def _show_plan(campaign: Path | None, asked: CampaignOptions, *, as_json: bool = False) -> None:
-    from gpubench.cli.campaign.display import plan_lines
-    from gpubench.cli.campaign.planning import foreseen_campaign, parse_request
+    from gpubench.cli.campaign.plan_lines import plan_lines
+    from gpubench.cli.campaign.planning import foreseen_campaign
+    from gpubench.cli.campaign.requests import parse_request
     from gpubench.cli.results.open_target import chosen_campaign
-    from gpubench.cli.say import say, say_text
 
-    opened = chosen_campaign(campaign, None) if campaign else foreseen_campaign(parse_request(asked))
+    opened = chosen_campaign(campaign, None) if campaign else foreseen_campaign(parse_request(asked), asked)
     if as_json:
         say_text(opened.plan.dump())
         return
@@ -153,12 +155,10 @@ def submit(
         if campaign is not None or here:
             raise UsageError("--campaign excludes CAMPAIGN and --here", then="leave CAMPAIGN and --here out")
         lifecycle.submit_what_is_missing(go_on)
-    elif campaign:
-        lifecycle.submit(campaign_to_change(campaign, None), here=here)
-    elif here and asked == CampaignOptions(outputs=asked.outputs):
-        lifecycle.submit(campaign_to_change(None, asked.outputs), here=True)
+    elif campaign or (here and asked == CampaignOptions(outputs=asked.outputs)):
+        lifecycle.submit(asked, campaign_to_change(campaign, None if campaign else asked.outputs), here=here)
     else:
-        lifecycle.plan_and_submit(asked, here=here)
+        lifecycle.submit(asked, here=here)
 
 
 def status(
@@ -170,14 +170,16 @@ def status(
 ) -> None:
     """Status of every job and run, with reasons. Ok, failed, skipped, lost or pending; exit 4 if incomplete."""
     from gpubench.cli.campaign.display import job_lines, require_complete, status_lines
-    from gpubench.cli.campaign.running import account_now, job_states, poll, watch_jobs
+    from gpubench.cli.campaign.states import account_now, job_states, poll
     from gpubench.cli.results.open_target import chosen_campaign
-    from gpubench.cli.say import say
 
     opened = chosen_campaign(campaign, outputs)
     if watch and opened.pack is not None:
         raise UsageError(f"--watch: {campaign} is a pack, nothing in it changes", then="leave --watch out")
     if watch:
+        # Late: its bars take a fifth of the time of a status.
+        from gpubench.cli.campaign.watching import watch_jobs
+
         states = watch_jobs(opened)
     else:
         poll(opened)
@@ -197,15 +199,14 @@ def cancel(
 
     Exits 7 if a job can't be ended, or if its scheduler can't say whether it has ended.
     """
-    from gpubench.cli.campaign import lifecycle
-    from gpubench.cli.campaign.running import cancel_jobs
+    from gpubench.cli.campaign.ending import cancel_jobs, declare_job_ended
     from gpubench.cli.results.open_target import campaign_to_change
 
     opened = campaign_to_change(campaign, outputs)
     if ended is None:
         cancel_jobs(opened)
     else:
-        lifecycle.declare_job_ended(opened, ended)
+        declare_job_ended(opened, ended)
 
 
 def logs(
@@ -214,7 +215,7 @@ def logs(
     run: Annotated[str | None, typer.Option(help="Only this run; default: every run that failed.")] = None,
 ) -> None:
     """Where logs are, and how the logs of failed runs end. With the last lines of every process of such runs."""
-    from gpubench.cli.campaign.display import show_logs
+    from gpubench.cli.campaign.logs import show_logs
     from gpubench.cli.results.open_target import chosen_campaign
 
     show_logs(chosen_campaign(campaign, outputs), run)

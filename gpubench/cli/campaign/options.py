@@ -6,7 +6,7 @@ import dataclasses
 import datetime as dt
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
@@ -104,74 +104,37 @@ class CampaignOptions:
             parse_variants(words if self.variants is None else self.variants.split()), self.packages or []
         )
 
-    def chosen_nodes(self, default: list[int]) -> list[int]:
-        """The node counts, ascending and once each; raises UsageError."""
-        return default if self.nodes is None else _counts("--nodes", self.nodes)
-
-    def chosen_workers(self, default: int) -> list[int]:
-        """The counts of workers per node, ascending and once each; raises UsageError."""
-        return [default] if self.workers is None else _counts("--workers", self.workers)
-
-    def chosen_blocks(self) -> int | None:
-        """The number of blocks, None if not given; raises UsageError."""
-        if self.more_blocks():
-            raise UsageError(f"--blocks {self.blocks} needs a campaign", then="name it: gpubench bench --campaign DIR")
-        return None if self.blocks is None else _blocks(self.blocks)
+    def chosen(self, name: str, default: Any = None) -> Any:
+        """What the option of that name says, ``default`` if it was not given; raises UsageError."""
+        value = getattr(self, name)
+        if value is None:
+            return default
+        return PARSERS[name](f"--{name}", value) if name in PARSERS else value
 
     def more_blocks(self) -> int:
         """How many blocks are added to a campaign, 0 if not given; raises UsageError."""
-        return _blocks(self.blocks[1:]) if self.blocks and self.blocks.startswith("+") else 0
+        return _count_of_blocks("--blocks", self.blocks[1:]) if self.blocks and self.blocks.startswith("+") else 0
 
     def chosen_settings(self) -> list[str]:
         """``--set`` and the options that are short for it."""
         short = [("runtime", self.runtime), ("layout.arrangement", self.arrangement), ("image.base", self.base)]
         return [*(self.settings or []), *(f'{key}="{value}"' for key, value in short if value)]
 
-    def chosen_date(self) -> str:
-        """``YYYYMMDD``, empty where none was given; raises UsageError."""
-        date = self.date or ""
-        try:
-            if date and (len(date) != 8 or not dt.datetime.strptime(date, "%Y%m%d")):
-                raise ValueError
-        except ValueError:
-            raise UsageError(f"--date '{date}' is no date", then="write it like 20261107") from None
-        return date
-
-    def chosen_budget(self) -> float | None:
-        """Seconds, None where no budget was given; raises UsageError."""
-        from gpubench.model.quantities import parse_seconds
-
-        return None if self.budget is None else quantity("--budget", self.budget, parse_seconds)
-
-    def chosen_summary(self) -> Summary:
-        """How a run is summarised; raises UsageError."""
-        word = self.summary or "mean"
-        if word not in get_args(Summary):
-            raise UsageError(f"--summary '{word}' is none of {', '.join(get_args(Summary))}")
-        return cast("Summary", word)
-
-    def check(self) -> None:
-        """Raise UsageError for any value that can't be read."""
-        self.chosen_blocks()
-        self.chosen_budget()
-        self.chosen_date()
-        self.chosen_margin()
-        self.chosen_summary()
-
-    def chosen_margin(self) -> float | None:
-        """A fraction, None where no margin was given; raises UsageError."""
-        from gpubench.model.quantities import parse_fraction
-
-        return None if self.margin is None else quantity("--margin", self.margin, parse_fraction)
-
 
 _COUNT = re.compile(r"0*[1-9][0-9]{0,9}")
 
 
-def _blocks(text: str) -> int:
+def _count_of_blocks(option: str, text: str) -> int:
     if not (_COUNT.fullmatch(text) and int(text) <= MOST_BLOCKS):
-        raise UsageError(f"--blocks '{shortened(text, 60)}' is no count from 1 to {MOST_BLOCKS}")
+        raise UsageError(f"{option} '{shortened(text, 60)}' is no count from 1 to {MOST_BLOCKS}")
     return int(text)
+
+
+def _blocks(option: str, text: str) -> int:
+    if text.startswith("+"):
+        count = _count_of_blocks(option, text[1:])
+        raise UsageError(f"{option} +{count} needs a campaign", then="name it: gpubench bench --campaign DIR")
+    return _count_of_blocks(option, text)
 
 
 def _words(text: str) -> list[str]:
@@ -193,3 +156,42 @@ def quantity(option: str, text: str, parse: Callable[[str], float]) -> float:
         return parse(text)
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from None
+
+
+def _date(option: str, text: str) -> str:
+    try:
+        if text and (len(text) != 8 or not dt.datetime.strptime(text, "%Y%m%d")):
+            raise ValueError
+    except ValueError:
+        raise UsageError(f"{option} '{text}' is no date", then="write it like 20261107") from None
+    return text
+
+
+def _summary(option: str, word: str) -> str:
+    if word not in get_args(Summary):
+        raise UsageError(f"{option} '{word}' is none of {', '.join(get_args(Summary))}")
+    return word
+
+
+def _seconds(option: str, text: str) -> float:
+    from gpubench.model.quantities import parse_seconds
+
+    return quantity(option, text, parse_seconds)
+
+
+def _fraction(option: str, text: str) -> float:
+    from gpubench.model.quantities import parse_fraction
+
+    return quantity(option, text, parse_fraction)
+
+
+PARSERS: dict[str, Callable[[str, str], Any]] = {
+    "blocks": _blocks,
+    "budget": _seconds,
+    "date": _date,
+    "margin": _fraction,
+    "nodes": _counts,
+    "summary": _summary,
+    "workers": _counts,
+}
+"""By option: what makes its value of the text; gets the option's name and the text, raises UsageError."""

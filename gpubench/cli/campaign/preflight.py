@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import socket
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gpubench.cli.images.obtain import make_ready, not_imported
@@ -126,7 +127,7 @@ def prepare(campaign: Campaign) -> None:
     """
     site = campaign.plan.site
     if site.scheduler in BATCH and not can_submit(site):
-        build, load = unbuilt(campaign)
+        build, load = unbuilt(site, [variant.ucx for variant in campaign.plan.variants if variant.image is None])
         elsewhere = f"on a machine with Docker: {build}; " if build and load else ""
         command, scripts = BATCH[site.scheduler].SUBMIT, campaign.directory / "jobs"
         raise MissingToolError(
@@ -142,24 +143,28 @@ def prepare(campaign: Campaign) -> None:
 
 def planned_images(campaign: Campaign) -> list[Image]:
     """The image of every variant; raises PlanRefusedError where one isn't built."""
-    missing = [variant.label for variant in campaign.plan.variants if variant.image is None]
+    variants = campaign.plan.variants
+    require_built(campaign.plan.site, {variant.label: variant.ucx for variant in variants if variant.image is None})
+    return [variant.image for variant in variants if variant.image]
+
+
+def require_built(site: Site, missing: Mapping[str, str]) -> None:
+    """Raise PlanRefusedError if images are missing: UCX specs by the labels of their variants."""
     if missing:
         raise PlanRefusedError(
             f"no image yet for variant {', '.join(missing)}",
-            then=f"make what is missing, and plan again: {' && '.join(filter(None, unbuilt(campaign)))}",
+            then=f"make what is missing, and plan again: {' && '.join(filter(None, unbuilt(site, missing.values())))}",
         )
-    return [variant.image for variant in campaign.plan.variants if variant.image]
 
 
-def unbuilt(campaign: Campaign) -> tuple[str, str]:
-    """The commands that build the images which the plan lacks, and that import them; empty where none is needed."""
-    specs = dict.fromkeys(variant.ucx for variant in campaign.plan.variants if variant.image is None)
-    site = campaign.plan.site
+def unbuilt(site: Site, missing: Iterable[str]) -> tuple[str, str]:
+    """The commands that build the images which are missing, and that import them; empty where none is needed."""
+    specs = list(dict.fromkeys(missing))
     built = not_imported(site, specs)
-    missing = [spec for spec in specs if spec not in built]
+    wanted = [spec for spec in specs if spec not in built]
     imported = bool(specs) and RUNTIMES[site.runtime].KIND == "squashfs"
     build, import_ = (
         words(["gpubench", "images", command, "--site", to_type(site.name), "--ucx", " ".join(some)])
-        for command, some in (("build", missing), ("import", specs))
+        for command, some in (("build", wanted), ("import", specs))
     )
-    return build if missing else "", import_ if imported else ""
+    return build if wanted else "", import_ if imported else ""

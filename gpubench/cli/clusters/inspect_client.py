@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import resources
-from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.campaign.running import LOOK_S, end_process, interrupts
+from gpubench.cli.campaign.interrupts import LOOK_S, end_process, interrupts
 from gpubench.cli.images.obtain import kind_of, obtain_images
 from gpubench.errors import DataError, InterruptedByUserError, MissingToolError, PlanRefusedError, UsageError
 from gpubench.files import write_atomically
@@ -53,7 +52,7 @@ def image_python(site: Site, spec: str) -> tuple[Path, dict[str, str]]:
     kind = kind_of(site)
     if kind not in WITH_PYTHON:
         raise UsageError(f"the Python of an image of kind {kind} can't be started by its path", then="--python PYTHON")
-    image = obtain_images(site, [spec], CampaignOptions())[spec]
+    image = obtain_images(site, [spec])[spec]
     if image is None:
         raise PlanRefusedError(f"no image yet for {spec}", then=f"gpubench images build {spec}, or --python PYTHON")
     return Path(image[0].python), dict(image[0].env)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from gpubench import __version__, resources
 from gpubench.cli.campaign.options import quantity
-from gpubench.cli.campaign.planning import node_memory
 from gpubench.cli.campaign.preflight import image_place, require_account, resolve, shared_paths
+from gpubench.cli.campaign.requests import node_memory
 from gpubench.cli.clusters.commands import ClusterOptions
 from gpubench.cli.clusters.jobs import job_state, submit_job, sweep, wait_for
 from gpubench.cli.images.obtain import make_ready, obtain_images
@@ -152,7 +152,7 @@ def _record(asked: ClusterOptions, site: Site) -> ClusterRecord:
     if in_pods(site):
         check_claimed(site, outputs.resolve(), os.getuid())
     image, site = _image(asked, site, variant, directory)
-    planned = PlannedVariant(label=variant.label, ucx=variant.ucx, env=variant.env, image=image)
+    planned = PlannedVariant(**dict(variant), image=image)
     return ClusterRecord(
         name=name,
         identity=content_id({"directory": str(directory), "salt": secrets.token_hex(8)}),
@@ -203,7 +203,9 @@ def _image(asked: ClusterOptions, site: Site, variant: Variant, directory: Path)
 
     With the profile that its processes run under: how they can wait depends on the image.
     """
-    found = obtain_images(site, [variant.ucx], asked.as_asked)[variant.ucx]
+    found = obtain_images(site, [variant.ucx], date=asked.as_asked.chosen("date", ""), base=asked.base or "")[
+        variant.ucx
+    ]
     if found is None:
         raise PlanRefusedError(
             f"no image yet for {variant.ucx}",

@@ -14,9 +14,8 @@ import rich.progress
 import rich.table
 
 from gpubench import __version__, resources
-from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.images.lock import add_rows, read_lock
-from gpubench.cli.images.obtain import kind_of, locked_rows, obtain_images
+from gpubench.cli.images.lock import add_rows, locked_rows, read_lock
+from gpubench.cli.images.obtain import kind_of, obtain_images
 from gpubench.cli.say import say, warn
 from gpubench.cli.terminal import Terminal
 from gpubench.errors import GpubenchError, MissingToolError, PlanRefusedError, SchedulerError, UsageError
@@ -70,7 +69,7 @@ def _build_venvs(request: BuildRequest) -> None:
         )
     if request.date:
         raise UsageError("--date chooses among images in images.lock.toml; images of kind venv have no date")
-    found = obtain_images(request.site, request.specs, CampaignOptions())
+    found = obtain_images(request.site, request.specs)
     for spec, entry in found.items():
         if entry:
             say(f"{spec}: {entry[0].id} {entry[0].python}")

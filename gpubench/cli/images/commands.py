@@ -75,7 +75,7 @@ def build(
         build.BuildRequest(
             site=_container_site(asked),
             specs=_required(specs, ucx),
-            date=asked.chosen_date(),
+            date=asked.chosen("date", ""),
             stack=stack,
             push=push,
             out=out,
@@ -95,7 +95,7 @@ def push(
     from gpubench.cli.images import build
 
     asked = CampaignOptions(site=site, date=date, settings=settings)
-    build.push(_site(asked), _words(specs, ucx), asked.chosen_date())
+    build.push(_site(asked), _words(specs, ucx), asked.chosen("date", ""))
 
 
 def import_(
@@ -110,10 +110,10 @@ def import_(
 
     A file is named after the digest of its image. Imports at the same time and killed imports leave no torn file.
     """
-    from gpubench.cli.images import obtain
+    from gpubench.cli.images.importing import import_images
 
     asked = CampaignOptions(site=site, date=date, settings=settings)
-    obtain.import_images(_site(asked), _words(specs, ucx), asked.chosen_date(), out)
+    import_images(_site(asked), _words(specs, ucx), asked.chosen("date", ""), out)
 
 
 def list_(
@@ -138,7 +138,7 @@ def list_(
         if as_json:
             raise UsageError("--json lists images", then="leave SPEC or --json out")
         asked = CampaignOptions(site=site or "local", date=date, settings=settings)
-        list_images.show_image(_site(asked), spec, asked)
+        list_images.show_image(_site(asked), spec, asked.chosen("date", ""))
     elif date or settings:
         raise UsageError("--date and --set are for one image", then="name its version")
     else:

@@ -7,9 +7,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.images.lock import read_lock
-from gpubench.cli.images.obtain import kind_of, locked_rows
+from gpubench.cli.images.lock import locked_rows, read_lock
+from gpubench.cli.images.obtain import kind_of
 from gpubench.cli.say import say, say_text
 from gpubench.cli.sites.profiles import load_site, site_names, to_type
 from gpubench.cli.terminal import Terminal
@@ -44,11 +43,11 @@ def list_images(site: str | None, *, as_json: bool) -> None:
     Terminal(width=WIDTH).print(_table(entries))
 
 
-def show_image(site: Site, spec: str, asked: CampaignOptions) -> None:
+def show_image(site: Site, spec: str, date: str) -> None:
     """The lock row, the manifest, and every package."""
     document: Mapping[str, Any]
-    if read_lock().find(kind="docker", spec=spec, site=site.name, date=asked.chosen_date()):
-        (row,) = locked_rows(site, [spec], asked.chosen_date())
+    if read_lock().find(kind="docker", spec=spec, site=site.name, date=date):
+        (row,) = locked_rows(site, [spec], date)
         found = manifests.manifest_of(images_root(site.paths.images), row)
         if found is None:
             raise UsageError(

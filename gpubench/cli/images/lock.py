@@ -1,9 +1,10 @@
 """``images.lock.toml`` in the current directory, read and written whole; ``gpubench images lock`` makes it again."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gpubench.cli.say import say, warn
+from gpubench.cli.sites.profiles import to_type
 from gpubench.errors import DataError, MissingToolError, UsageError
 from gpubench.files import locked, write_atomically
 from gpubench.images import manifests
@@ -11,6 +12,7 @@ from gpubench.images.kinds.base import images_root
 from gpubench.images.manifests import BUILD_ID_LABEL, BUILD_MANIFEST, SITE_LABEL, from_labels, plain
 from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
 from gpubench.model.site import Site
+from gpubench.render.environment import words
 
 
 def read_lock() -> ImagesLock:
@@ -32,6 +34,21 @@ def add_rows(rows: Iterable[LockRow]) -> None:
     if new:
         with locked(Path.cwd()):
             write_atomically(Path.cwd() / LOCK_FILE, read_lock().with_rows(new).dump())
+
+
+def locked_rows(site: Site, specs: Sequence[str], date: str) -> list[LockRow]:
+    """The row of every spec, of all where none is named; raises UsageError for one that isn't locked."""
+    lock = read_lock()
+    names = list(specs) or sorted({row.spec for row in lock.rows_of(site.name) if row.kind == "docker"})
+    rows = {spec: lock.find(kind="docker", spec=spec, site=site.name, date=date) for spec in names}
+    for spec, row in rows.items():
+        if row is None:
+            on = f" of {date}" if date else ""
+            raise UsageError(
+                f"images.lock.toml has no image {spec}{on} for site {site.name}",
+                then=f"build it: {words(['gpubench', 'images', 'build', '--site', to_type(site.name), '--ucx', spec])}",
+            )
+    return [row for row in rows.values() if row]
 
 
 def lock(site: Site, *, from_registry: bool) -> None:

@@ -207,9 +207,9 @@ def _show_answer(answer: VerdictAnswer, form: Form) -> None:
 
 def _question(kind: str, asked: QuestionOptions) -> Question:
     words = CampaignOptions(margin=asked.margin, summary=asked.summary)
-    summary = None if asked.summary is None else words.chosen_summary()
+    summary = None if asked.summary is None else words.chosen("summary")
     allow = tuple(asked.allow or ())
-    question = Question(words.chosen_margin(), asked.baseline, asked.candidate, allow, summary)
+    question = Question(words.chosen("margin"), asked.baseline, asked.candidate, allow, summary)
     for name, why in CANNOT[kind].items():
         if getattr(question, name) != getattr(Question(), name):
             raise UsageError(f"--{name}: {why}", then="leave it out")

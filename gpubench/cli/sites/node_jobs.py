@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gpubench import __version__, resources
-from gpubench.cli.campaign.options import CampaignOptions
+from gpubench.cli.campaign.interrupts import interrupts
 from gpubench.cli.campaign.preflight import require_account, resolve, shared_paths
-from gpubench.cli.campaign.running import interrupts
 from gpubench.cli.images.obtain import obtain_images
 from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import expanded, load_site
@@ -178,7 +177,7 @@ def check_live(name: str, settings: Sequence[str], *, nodes: int, ucx: str | Non
 
 
 def _image(site: Site, ucx: str) -> Image:
-    found = obtain_images(site, [ucx], CampaignOptions(), build=False)[ucx]
+    found = obtain_images(site, [ucx], build=False)[ucx]
     if found is None:
         raise PlanRefusedError(f"UCX {ucx} has no image for site {site.name}", then="build it, or leave --ucx out")
     return found[0]

@@ -14,9 +14,10 @@ from typing import Any
 
 from gpubench.cli.campaign import lifecycle
 from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.campaign.planning import CampaignRequest, build_request, memory_of_a_worker, plan_campaign
+from gpubench.cli.campaign.planning import plan_campaign, prepare_request
 from gpubench.cli.campaign.preflight import prepare
-from gpubench.cli.campaign.running import account_now
+from gpubench.cli.campaign.requests import build_request, memory_of_a_worker
+from gpubench.cli.campaign.states import account_now
 from gpubench.cli.say import say, say_text
 from gpubench.cli.sites.gpus import gpu_memories
 from gpubench.cli.sites.profiles import default_variant, load_site, toml_or_text
@@ -28,11 +29,13 @@ from gpubench.files import reading
 from gpubench.model.base import nearest
 from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.parameters import sizes_spelled
+from gpubench.model.plan import numbers_of_blocks
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.model.suite import Suite, SuiteEntry
 from gpubench.model.text import counted
 from gpubench.plan.feasibility import SHARES, size_preset
+from gpubench.plan.request import Request
 from gpubench.spec import WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import SpecError, parse_lines
 from gpubench.spec.records import LINKS_FILE, SAMPLES_FILE
@@ -69,10 +72,12 @@ def measure(asked: MeasureOptions) -> None:
         settings=settings,
         outputs=asked.outputs,
     )
-    general.check()
+    general.chosen("date")
     planned = resolved(asked, parameters, site, own)
-    request = build_request(general, site, directory_word(planned.name), [planned], [default_variant(site, asked.ucx)])
-    request = dataclasses.replace(request, nodes=[asked.nodes], own=[own] if own else [])
+    variants = [default_variant(site, asked.ucx)]
+    request = build_request(
+        general, site, directory_word(planned.name), [planned], variants, nodes=[asked.nodes], own=[own] if own else []
+    )
     shape = Shape(asked.nodes, request.workers[0], site.layout.threads)
     memory = memory_of_a_worker(request)
     request = dataclasses.replace(
@@ -81,17 +86,18 @@ def measure(asked: MeasureOptions) -> None:
     with progress_to_stderr(asked.as_json):
         for line in size_lines(workload, request.workloads[0], shape, memory, asked.size):
             say(line)
-        result = _run(request, held=workload.held(request.workloads[0].params, shape), memory=memory)
+        result = _run(request, general, held=workload.held(request.workloads[0].params, shape), memory=memory)
     show(result, as_json=asked.as_json)
 
 
-def _run(request: CampaignRequest, *, held: int, memory: int) -> dict[str, Any]:
-    campaign = plan_campaign(request)
+def _run(request: Request, options: CampaignOptions, *, held: int, memory: int) -> dict[str, Any]:
+    request, images = prepare_request(request, options)
+    campaign = plan_campaign(request, options, images)
     say(f"campaign {campaign.directory}")
     for note in campaign.plan.notes:
         say(f"  {note}")
     prepare(campaign)
-    lifecycle.run_all(campaign, None)
+    lifecycle.run_all(campaign, numbers_of_blocks(campaign.jobs))
     return of_campaign(campaign, held=held, memory=memory)
 
 
@@ -261,7 +267,7 @@ def of_campaign(campaign: Campaign, *, held: int, memory: int) -> dict[str, Any]
     variant = plan.variants[0]
     record = outcome.record
     return result(
-        planned.spec,
+        planned,
         next(iter(record.workloads), None) if record else None,
         outcome.directory,
         status=outcome.status,

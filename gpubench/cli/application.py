@@ -1,0 +1,63 @@
+"""The commands, and the options that come before them; a command's module is imported when the command is called."""
+
+import functools
+import importlib
+from typing import Annotated, Any
+
+import typer
+
+from gpubench import __version__
+
+PARTS = {
+    "campaign.commands": ("bench", "plan", "submit", "status", "logs", "cancel"),
+    "workloads.commands": ("measure", "suites"),
+    "clusters.commands": ("cluster",),
+    "results.commands": ("compare", "report", "trend", "diff", "results"),
+    "images.commands": ("images",),
+    "sites.commands": ("sites",),
+    "node_command": ("run",),
+}
+"""The commands that each module registers, in the order in which --help lists them."""
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def options(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Options that come before a command."""
+
+
+def application(word: str | None = None) -> typer.Typer:
+    """The command line; with ``word`` (a command's or a group's name) only that one is made, which is faster."""
+    app = typer.Typer(
+        name="gpubench",
+        help="Did this version of UCX make distributed data science slower on this machine, and may I believe the "
+        "answer?",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(options)
+    for module, names in PARTS.items():
+        if word is None or word in names:
+            importlib.import_module(f"gpubench.cli.{module}").register(app)
+    if word is not None:
+        app.registered_commands = [
+            one for one in app.registered_commands if one.callback and word in (one.name, one.callback.__name__)
+        ]
+        app.registered_groups = [one for one in app.registered_groups if one.name == word]
+    return app
+
+
+@functools.cache
+def command(word: str | None = None) -> Any:
+    """The command line of ``application``, put together once: that takes longer than most commands."""
+    return typer.main.get_command(application(word))

@@ -1,0 +1,109 @@
+"""Run the jobs of a campaign on the nodes that this shell holds."""
+
+import os
+import subprocess
+
+from gpubench.cli.campaign.display import continue_command, missing_words
+from gpubench.cli.campaign.interrupts import LOOK_S, end_process, interrupts
+from gpubench.cli.campaign.preflight import require_sound_images
+from gpubench.cli.progress import Progress, progress_for
+from gpubench.cli.say import say
+from gpubench.errors import InterruptedByUserError, MissingToolError, UsageError
+from gpubench.model.plan import PlannedJob
+from gpubench.polling import poll_until
+from gpubench.schedulers import BATCH, Allocation, QueuedScheduler
+from gpubench.schedulers import submitted as jobs_known
+from gpubench.schedulers.batch import inherited
+from gpubench.store.campaign import Campaign
+
+STOP_S = 120.0
+"""Seconds from the signal to the end of a script: supervisors first end their processes and write a record."""
+
+
+def run_here(campaign: Campaign) -> None:
+    """Run the jobs of the campaign that fit into this allocation, one after the other, to their end.
+
+    Raises:
+        UsageError: the site has no allocations, this shell is in none, or it is too small for every job.
+        PlanRefusedError: a variant has no image yet.
+        InterruptedByUserError: Ctrl-C or a signal; the job has ended by then, and what was finished is kept.
+    """
+    scheduler, held = _allocation(campaign)
+    require_sound_images(campaign)
+    for job in campaign.jobs:
+        if job.nodes > held.nodes:
+            say(
+                f"job {job.job}: not run here, it needs {job.nodes} nodes and allocation {held.job_id} has {held.nodes}"
+            )
+    fitting = [job for job in campaign.jobs if job.nodes <= held.nodes]
+    if not fitting:
+        raise UsageError(
+            f"every job of {campaign.directory} needs more nodes than allocation {held.job_id} has ({held.nodes})",
+            then=f"get more: {_allocate(campaign, scheduler)}",
+        )
+    with interrupts() as interrupted, progress_for(campaign) as progress:
+        for job in fitting:
+            _run_script(campaign, job, held, interrupted, progress)
+
+
+def _allocation(campaign: Campaign) -> tuple[QueuedScheduler, Allocation]:
+    site = campaign.plan.site
+    scheduler = BATCH.get(site.scheduler)
+    if scheduler is None:
+        raise UsageError(
+            f"site {site.name} runs its jobs on this machine, without an allocation", then="leave --here out"
+        )
+    held = scheduler.current_allocation(os.environ)
+    if held is None:
+        raise UsageError(
+            "--here runs inside an allocation, and this shell is in none",
+            then=f"get an allocation, and run the command in it: {_allocate(campaign, scheduler)}",
+        )
+    return scheduler, held
+
+
+def _allocate(campaign: Campaign, scheduler: QueuedScheduler) -> str:
+    nodes = min(job.nodes for job in campaign.jobs)
+    return f"{scheduler.ALLOCATE.format(nodes=nodes)} gpubench submit --here {campaign.directory}"
+
+
+def _run_script(
+    campaign: Campaign, job: PlannedJob, held: Allocation, interrupted: list[str], progress: Progress
+) -> None:
+    directory = campaign.job_dir(job.job)
+    progress.log(f"job {job.job}: on {job.nodes} nodes of allocation {held.job_id}")
+    (directory / held.exit_code_file).unlink(missing_ok=True)
+    scheduler = campaign.plan.site.scheduler
+    jobs_known.write(directory, scheduler, job.job, held.job_id, cluster=held.cluster, here=True)
+    environ = {
+        **inherited(os.environ, [block.block for block in job.blocks]),
+        **dict.fromkeys(held.count_variables, str(job.nodes)),
+    }
+    try:
+        with (directory / held.log).open("ab") as log:
+            process = subprocess.Popen(
+                ["bash", "job.sh"],
+                cwd=directory,
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for us: the script is told in a way that lets it write its records
+            )
+    except OSError as error:
+        raise MissingToolError(f"can't start {directory / 'job.sh'}: {error.strerror}") from None
+
+    def ended() -> bool:
+        progress.look()
+        return process.poll() is not None or bool(interrupted)
+
+    try:
+        poll_until(ended, interval_s=LOOK_S)
+    finally:
+        end_process(process, STOP_S)
+    progress.look()
+    if interrupted:
+        raise InterruptedByUserError(
+            f"interrupted by {interrupted[0]}; {missing_words(campaign)}",
+            then=f"to run what is missing: {continue_command(campaign)}",
+        )

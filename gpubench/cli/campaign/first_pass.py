@@ -1,0 +1,212 @@
+"""A run of the baseline with a few repetitions, before ``bench`` plans: how often to repeat, and what fits."""
+
+import dataclasses
+import datetime as dt
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpubench.cli.campaign.local_jobs import run_jobs
+from gpubench.cli.campaign.options import CampaignOptions
+from gpubench.cli.campaign.planning import Images, plan_campaign
+from gpubench.cli.campaign.preflight import prepare
+from gpubench.cli.campaign.requests import outputs_of
+from gpubench.cli.campaign.states import account_now
+from gpubench.cli.say import say
+from gpubench.errors import InterruptedByUserError
+from gpubench.model.plan import numbers_of_blocks
+from gpubench.model.quantities import format_seconds
+from gpubench.model.text import counted
+from gpubench.plan.block_design import interleaved, warmup_repetitions
+from gpubench.plan.budget import (
+    LEAST_BLOCKS,
+    LEAST_REPS,
+    LEAST_SCATTER,
+    MOST_BLOCKS,
+    FirstPass,
+    PilotWorkload,
+    fill_budget,
+)
+from gpubench.plan.detectable import DEFAULT_POWER
+from gpubench.plan.feasibility import SEQUENTIAL
+from gpubench.plan.request import Request
+from gpubench.spec.plain import parse_lines
+from gpubench.spec.records import SAMPLES_FILE
+from gpubench.store.accounting import RunResult
+from gpubench.store.rundirs import record_seconds
+
+FOLDER = "first-passes"
+"""Folder below the outputs for first passes, which aren't campaigns of their own."""
+REPS = 4
+TURN_S = 0.05
+"""Of an interleaved run, to take a turn and give it back: in eight blocks of one campaign, on two cores, the changes of
+turn took about 0.5 s a block more than a first pass takes between its workloads."""
+
+FILLED = 0.92
+"""Part of the budget that is planned, because candidates may be slower than the baseline."""
+
+
+def with_repetitions(request: Request, options: CampaignOptions, images: Images) -> Request:
+    """``request``, as ``prepare_request`` gives it, with the blocks and repetitions that fill the budget.
+
+    Blocks are chosen where ``--blocks`` isn't given. A first pass that fails says nothing of the versions: the
+    repetitions are the suite's own then, and the plan says why.
+    """
+    baseline, budget_s = request.variants[0], request.budget_s or 0.0
+    say(f"first pass of {baseline.label}: {REPS} repetitions of each workload, to choose how many fill the budget")
+    outcome = _run(request, options, images)
+    together = interleaved(request.site)
+    rows = _timed_rows(outcome)
+    tried = _tried(request, rows, together=together)
+    if not tried:
+        why = f"the first pass ended {outcome.status}{f': {outcome.reason}' if outcome.reason else ' without samples'}"
+        return dataclasses.replace(request, repetitions=[f"repetitions are those of suite {request.suite}: {why}"])
+    seconds = record_seconds(outcome.record) if outcome.record else 0.0
+    first = FirstPass(
+        outcome.record.campaign if outcome.record else "",
+        seconds,
+        _fixed_s(request, rows, tried, seconds, together=together),
+        tried,
+    )
+    left_s, fixed_blocks = max(budget_s - seconds, 0.0), options.chosen("blocks")
+    blocks, reps = fill_budget(
+        first, budget_s=FILLED * left_s, blocks=fixed_blocks or MOST_BLOCKS, variants=len(request.variants)
+    )
+    request = dataclasses.replace(
+        request,
+        tried=first,
+        workloads=[dataclasses.replace(item, reps=reps.get(item.params_id, item.reps)) for item in request.workloads],
+        blocks=fixed_blocks or blocks,
+        budget_s=left_s,
+    )
+    return dataclasses.replace(request, repetitions=_words(first, request))
+
+
+def _run(request: Request, options: CampaignOptions, images: Images) -> RunResult:
+    """One run of the first variant, in a campaign that is kept below the outputs."""
+    layout, baseline = request.site.layout.model_copy(update={"arrangement": SEQUENTIAL}), request.variants[0]
+    alone = dataclasses.replace(
+        request,
+        site=request.site.model_copy(update={"layout": layout}),
+        workloads=[dataclasses.replace(item, reps=REPS) for item in request.workloads],
+        variants=[baseline],
+        blocks=1,
+        budget_s=None,
+        budget_firm=False,
+        power=None,
+        not_interleaved="",
+    )
+    beside = dataclasses.replace(options, outputs=outputs_of(options, request.site) / FOLDER)
+    campaign = plan_campaign(alone, beside, {baseline.ucx: images[baseline.ucx]})
+    prepare(campaign)
+    try:
+        run_jobs(campaign, numbers_of_blocks(campaign.jobs), quiet=True)
+    except InterruptedByUserError as stopped:
+        raise InterruptedByUserError(
+            f"{stopped} in the first pass", then="the campaign hadn't begun: start it again"
+        ) from None
+    (outcome,) = account_now(campaign).outcomes
+    return outcome
+
+
+def _timed_rows(outcome: RunResult) -> list[dict[str, Any]]:
+    """All samples of the run in the order in which they began, with warm-ups; none if the run isn't ok."""
+    if outcome.status != "ok" or outcome.directory is None:
+        return []
+    return parse_lines((outcome.directory / SAMPLES_FILE).read_text(encoding="utf-8"))
+
+
+def _tried(request: Request, rows: Sequence[Mapping[str, Any]], *, together: bool) -> dict[str, PilotWorkload]:
+    """What the timed repetitions of each workload say, by ``params_id``."""
+    tried = {}
+    for item in request.workloads:
+        own = [row for row in rows if row["params_id"] == item.params_id and not row["warmup"]]
+        if len(own) < REPS:  # it failed, or this image can't measure it
+            continue
+        seconds = [float(row["wall_s"]) for row in own]
+        tried[item.params_id] = PilotWorkload(
+            # No less than what was timed, whatever the machine's clock did meanwhile.
+            cost_s=max((_at(own[-1]) - _at(own[0])) / (REPS - 1), statistics.fmean(seconds)),
+            scatter=statistics.stdev(seconds) / statistics.fmean(seconds),
+            marked=warmup_repetitions(item.warmup, variants=len(request.variants), together=together),
+            limit_s=item.timeout_s,
+        )
+    return tried
+
+
+def _fixed_s(
+    request: Request,
+    rows: Sequence[Mapping[str, Any]],
+    tried: Mapping[str, PilotWorkload],
+    seconds: float,
+    *,
+    together: bool,
+) -> float:
+    """Seconds of a run of the campaign outside its repetitions.
+
+    Clusters of an interleaved block start and end at the same time. On two cores, two of them took as long as one. We
+    assume that as many variants as there are cores share the seconds of one start and one end.
+    """
+    repeated_s = sum(
+        (REPS + item.warmup) * tried[item.params_id].cost_s for item in request.workloads if item.params_id in tried
+    )
+    alone_s = max(seconds - repeated_s, 0.0)
+    if not together:
+        return alone_s
+    inside_s = _at(rows[-1]) + float(rows[-1]["wall_s"]) - _at(rows[0])
+    ends_s = min(max(seconds - inside_s, 0.0), alone_s)
+    variants = len(request.variants)
+    turns = len(tried) * warmup_repetitions(1, variants=variants, together=True) + 2
+    return alone_s - ends_s + ends_s / min(variants, max(request.machine_cores, 1)) + TURN_S * turns
+
+
+def _at(row: Mapping[str, Any]) -> float:
+    """When the repetition began, in seconds of the epoch."""
+    return dt.datetime.fromisoformat(row["started_at"]).timestamp()
+
+
+def _words(first: FirstPass, request: Request) -> list[str]:
+    """``merge 4 x 0.98s (scatter 9 %), ...``, and where that comes from; what the blocks find with that scatter."""
+    # Late: the page's libraries take half a second, and the first run shall begin before.
+    from gpubench.report.labels import cell_names
+
+    names = cell_names([{"workload": item.name, "params": json.dumps(item.params)} for item in request.workloads])
+    measured = [
+        (name, item.reps, first.tried[item.params_id])
+        for name, item in zip(names, request.workloads, strict=True)
+        if item.params_id in first.tried
+    ]
+    each = [
+        f"{name} {reps} x {pilot.cost_s:.2g}s (scatter {100 * pilot.scatter:.0f} %)" for name, reps, pilot in measured
+    ]
+    full = [name for name, reps, pilot in measured if reps == pilot.most > LEAST_REPS]
+    most = f"; {', '.join(full)}: as often as a run may" if full else ""
+    chosen = (
+        f"repetitions by a first pass of {format_seconds(first.seconds)}, to fill the budget: {', '.join(each)}{most}"
+    )
+    return [chosen, *_finds(request, measured)]
+
+
+BETWEEN_RUNS = 0.008
+"""Standard deviation between runs of one version, which one run can't show: the middle one of ASSUMED_RESTARTS."""
+
+
+def _finds(request: Request, measured: Sequence[tuple[str, int, PilotWorkload]]) -> list[str]:
+    """A line: the difference that the blocks detect in each workload, if it scatters as in the first pass."""
+    # Late: as above.
+    from gpubench.stats.power import detectable_effect, sigma_from_parts
+
+    family = len(request.workloads) * (len(request.variants) - 1)
+    if not family or request.blocks < LEAST_BLOCKS:
+        return []
+    power = request.power or DEFAULT_POWER
+    each = []
+    for name, reps, pilot in measured:
+        sigma = sigma_from_parts(BETWEEN_RUNS, max(pilot.scatter, LEAST_SCATTER), reps)
+        each.append(f"{100 * detectable_effect(sigma, request.blocks, family, power):.2g} % in {name}")
+    return [
+        f"{counted(request.blocks, 'block')} find differences of about {', '.join(each)}, or more, with "
+        f"{100 * power:g} % power, if repetitions scatter as in the first pass, and runs of one version by "
+        f"{100 * BETWEEN_RUNS:g} %"
+    ]

@@ -1,0 +1,87 @@
+"""Run the jobs of a site without a queue, on this machine."""
+
+import os
+from collections.abc import Mapping, Sequence
+
+from gpubench.cli.campaign.budget import Budget
+from gpubench.cli.campaign.interrupts import LOOK_S, interrupts
+from gpubench.cli.campaign.preflight import planned_images
+from gpubench.cli.images.obtain import make_ready
+from gpubench.cli.progress import Progress, progress_for
+from gpubench.errors import InterruptedByUserError
+from gpubench.model.plan import PlannedJob
+from gpubench.polling import poll_until
+from gpubench.schedulers import LOCAL
+from gpubench.schedulers.batch import STOPPED, inherited
+from gpubench.schedulers.local import Job
+from gpubench.store.campaign import Campaign
+
+
+def run_jobs(
+    campaign: Campaign,
+    blocks: Mapping[str, Sequence[int]],
+    *,
+    budget: Budget | None = None,
+    quiet: bool = False,
+) -> None:
+    """Run jobs of the campaign on this machine, one after the other, to their end.
+
+    Args:
+        blocks: the blocks to run, by job.
+        budget: no block is begun that would end beyond it.
+
+    Raises:
+        PlanRefusedError: a variant has no image yet.
+        SchedulerError: a job was refused.
+        InterruptedByUserError: Ctrl-C or a signal, to us or to a job (``gpubench cancel``); the job has ended by then,
+            and what was finished is kept.
+    """
+    for image in planned_images(campaign):
+        make_ready(image)
+    jobs = [job for job in campaign.jobs if job.job in blocks]
+    with interrupts() as interrupted, progress_for(campaign, quiet=quiet) as progress:
+        for job in jobs:
+            _run_job(campaign, job, blocks[job.job], interrupted=interrupted, progress=progress, budget=budget)
+
+
+def _run_job(
+    campaign: Campaign,
+    job: PlannedJob,
+    blocks: Sequence[int],
+    *,
+    interrupted: list[str],
+    progress: Progress,
+    budget: Budget | None,
+) -> None:
+    scheduler = LOCAL[campaign.plan.site.scheduler]
+    directory = campaign.job_dir(job.job)
+
+    def waiting(holder: str) -> None:
+        _stop_if(interrupted, None)
+        progress.waiting(holder)
+
+    def ended() -> bool:
+        _stop_if(interrupted, running)
+        progress.look()
+        return running.ended()
+
+    with scheduler.acquire_machine(directory, waiting) as lock:
+        left = budget.left() if budget else None
+        running = scheduler.submit(directory, inherited(os.environ, blocks, left), lock)
+        try:
+            poll_until(ended, interval_s=LOOK_S)
+        finally:
+            code = running.close()
+        progress.look()
+        _stop_if(interrupted, None)
+        if code == STOPPED:  # by gpubench cancel or by hand: the jobs behind it aren't wanted either
+            raise InterruptedByUserError(f"job {job.job} was ended by a signal")
+
+
+def _stop_if(interrupted: list[str], running: Job | None) -> None:
+    if not interrupted:
+        return
+    if running is not None:
+        running.cancel()
+        running.close()
+    raise InterruptedByUserError(f"interrupted by {interrupted[0]}")

@@ -1,0 +1,84 @@
+"""The duration and the noise of an earlier campaign that had the shape of the planned one."""
+
+import dataclasses
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpubench.errors import GpubenchError
+from gpubench.model.plan import Plan
+from gpubench.plan.request import History, Request
+from gpubench.stats.data import ComparisonInput
+from gpubench.store.accounting import account
+from gpubench.store.campaign import PLAN_FILE, Campaign
+from gpubench.store.rundirs import record_seconds
+
+LOOK_BACK = 5
+"""How many of the newest campaigns are examined: the machine may have changed since older ones."""
+ALIKE = 1.5
+"""Repetitions of an earlier campaign's runs over those that are planned, at most, where the one foretells the other."""
+
+
+def with_history(request: Request, outputs: Path) -> Request:
+    """The request with the newest campaign of its shape below ``outputs``; the seconds are the first pass's, if any."""
+    history = _newest(outputs, request.site.name, _shape(request))
+    if first := request.tried:
+        reps = {item.params_id: item.reps for item in request.workloads}
+        earlier = _as_often(history.pilot if history else (), reps)
+        history = History(first.campaign, first.run_s(reps), 1, earlier, source="what the first pass took")
+    return dataclasses.replace(request, history=history)
+
+
+def _as_often(pilot: Sequence[ComparisonInput], reps: Mapping[str, int]) -> list[ComparisonInput]:
+    """The comparisons whose runs had about as many repetitions: runs with fewer repetitions scatter more."""
+    kept = []
+    for one in pilot:
+        planned, counts = reps.get(str(one.key["params_id"]), 0), [len(run.wall_s) for run in one.runs if run.wall_s]
+        if planned and counts and 1 / ALIKE <= planned / statistics.median(counts) <= ALIKE:
+            kept.append(one)
+    return kept
+
+
+def _newest(outputs: Path, site: str, shape: dict[str, Any]) -> History | None:
+    """The newest campaign of this shape with ``ok`` runs; None where there is none."""
+    plans = sorted(outputs.glob(f"*/{PLAN_FILE}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in plans[:LOOK_BACK]:
+        try:
+            campaign = Campaign.open(path.parent)
+        except GpubenchError:  # a damaged campaign is no history; whoever opens it by name is told
+            continue
+        if campaign.plan.site.name == site and _shape(campaign.plan) == shape:
+            durations = [
+                record_seconds(one.record) for one in account(campaign).outcomes if one.status == "ok" and one.record
+            ]
+            if durations:
+                return History(campaign.plan.campaign, statistics.median(durations), len(durations), _pilot(campaign))
+    return None
+
+
+def _shape(of: Request | Plan) -> dict[str, Any]:
+    """What runs must have in common for the durations of one to predict those of the other."""
+    if isinstance(of, Plan):
+        workers, tried = sorted({workers for _, workers in of.places}), bool(of.first_pass)
+    else:
+        workers, tried = [*of.workers], of.tried is not None
+    return {
+        "protocol": of.protocol,
+        "runtime": of.site.runtime,
+        "arrangement": of.site.layout.arrangement,
+        "waiting": of.site.layout.waiting,
+        "device": of.device,
+        "workers_per_node": workers,
+        # Where a first pass chose the repetitions, runs take as long with other numbers of them.
+        "workloads": sorted((item.params_id, 0 if tried else item.reps, item.warmup) for item in of.workloads),
+    }
+
+
+def _pilot(campaign: Campaign) -> list[ComparisonInput]:
+    # Late: polars takes half a second, and most plans have no campaign of their shape before them.
+    from gpubench.merge.family import cells, family
+    from gpubench.merge.table import merge_directory
+
+    merged = merge_directory(campaign.runs_dir)
+    return family(campaign.plan, cells(campaign.plan, account(campaign).outcomes, merged))

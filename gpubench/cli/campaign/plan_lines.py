@@ -1,0 +1,130 @@
+"""A plan as lines for people."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+
+from gpubench.cli.images.obtain import not_imported
+from gpubench.model.image import ImageSpec
+from gpubench.model.plan import Plan
+from gpubench.model.quantities import format_seconds
+from gpubench.model.site import Site
+from gpubench.model.text import counted
+from gpubench.plan.budget import node_hours
+from gpubench.plan.detectable import predict_for_plan
+from gpubench.plan.known_issues import issue_lines
+from gpubench.store.campaign import PLAN_FILE, Campaign
+
+
+def plan_lines(campaign: Campaign) -> Iterator[str]:
+    """What will be run, and how long it will take."""
+    plan = campaign.plan
+    runs = list(campaign.rows())
+    blocks = len({block.block for _, block, _ in runs})
+    if caution := _undecidable(plan):
+        yield caution
+    written = (campaign.directory / PLAN_FILE).exists()
+    yield f"campaign {campaign.place}" if written else f"plan of {plan.campaign}: nothing is written or run"
+    built = not_imported(plan.site, [variant.ucx for variant in plan.variants if variant.image is None])
+    for variant in plan.variants:
+        absent = "built, not imported yet" if variant.ucx in built else "not built"
+        version = variant.image.ucx_version if variant.image else absent
+        spec = ImageSpec.parse(variant.ucx)
+        stack = "".join(f" {name}=={pinned}" for name, pinned in spec.packages.items())
+        stack = (f" stack={spec.stack}" if spec.stack else "") + stack
+        settings = stack + "".join(f" {key}={value}" for key, value in variant.env.items())
+        role = "  (baseline)" if variant.label == plan.baseline else ""
+        yield f"  {variant.label}: UCX {version}{settings}{role}"
+    nodes, workers = (", ".join(map(str, sorted(set(counts)))) for counts in zip(*plan.places, strict=True))
+    yield (
+        f"  {counted(blocks, 'block')} x {counted(len(plan.variants), 'variant')} = {counted(len(runs), 'run')} "
+        f"of suite {plan.suite} on site {plan.site.name}, nodes {nodes}, workers per node {workers}, "
+        f"{counted(len(plan.comparisons), 'comparison')}, "
+        f"seed {plan.seed}"
+    )
+    yield f"  about {format_seconds(plan.time.total_s)}: {format_seconds(plan.time.run_s)} a run ({plan.time.source})"
+    sweep = len({workers_per_node for _, workers_per_node in plan.places}) > 1
+    for cost in node_hours(plan):
+        layout = f" x {counted(cost.workers_per_node, 'worker')}" if sweep else ""
+        yield (
+            f"    {counted(cost.nodes, 'node')}{layout}: {counted(cost.jobs, 'job')}, {counted(cost.runs, 'run')}, "
+            f"about {format_seconds(cost.seconds)} = {cost.node_hours:.2g} node-hours"
+        )
+    if plan.site.batch.jobs_per_user:
+        yield f"  {queue_limit(plan.site)}: bench submits one after the other, submit has to be called again"
+    for line in issue_lines(plan.known_issues):
+        yield f"  {line}"
+    for note in plan.notes:
+        yield f"  {note}"
+    if plan.protocol == "ucx":  # whose listeners can't be bound to an address
+        yield f"  scheduler, workers and clients listen on {plan.listeners}"
+    yield from _finds(plan)
+
+
+def queue_limit(site: Site) -> str:
+    """What the queue allows a user, in words."""
+    return f"queue {site.batch.queue} takes {counted(site.batch.jobs_per_user, 'job')} of a user at a time"
+
+
+def _finds(plan: Plan) -> Iterator[str]:
+    """The differences that the planned blocks can detect, by the noise of an earlier campaign or by assumed noise."""
+    blocks = _blocks(plan)
+    if not plan.foreseen:
+        if plan.first_pass:  # a note of the plan says it, with the scatter of the first pass
+            return
+        _, assumed = predict_for_plan(plan, plan.comparisons, blocks)
+        yield from (f"  {line}" for line in assumed if line not in plan.notes)
+        return
+    these = counted(blocks, "block")
+    yield f"  what {these} can find, with {100 * plan.power:g} % power and the noise of an earlier campaign like this:"
+    for one, name in zip(plan.foreseen, _foreseen_names(plan), strict=True):
+        upper = f"(up to {_percent(one.detectable_upper)} %, since that noise is uncertain)"
+        least = f"{_percent(one.detectable)} % or more {upper}"
+        ways = [
+            f"{what} would take {_price(plan, needed)}"
+            for needed, what in (
+                (one.blocks_for_margin, f"{100 * plan.margin:g} %"),
+                (one.blocks_for_equivalence, "'equivalent'"),
+            )
+            if needed is None or needed > blocks
+        ]
+        yield f"    {name}: differences of {'; '.join([least, *ways])}"
+
+
+def _percent(ratio: float) -> str:
+    """Two significant digits, never as a power of ten."""
+    return f"{float(f'{100 * ratio:.2g}'):.7g}"
+
+
+def _blocks(plan: Plan) -> int:
+    """Blocks at each place."""
+    at = Counter(job.place for job in plan.jobs for _ in job.blocks)
+    return max(at.values())
+
+
+def _price(plan: Plan, blocks: int | None) -> str:
+    if blocks is None:
+        return "over 200 blocks"
+    return f"{counted(blocks, 'block')} (about {format_seconds(blocks * plan.time.block_s * len(plan.places))})"
+
+
+def _foreseen_names(plan: Plan) -> list[str]:
+    # Late: it brings scipy, which a plan without a forecast need not wait for.
+    from gpubench.report.labels import cell_names
+
+    params = {item.params_id: json.dumps(item.params) for item in plan.workloads}
+    cell = {"workload", "nodes", "workers_per_node"}
+    return cell_names([one.model_dump(include=cell) | {"params": params[one.params_id]} for one in plan.foreseen])
+
+
+def _undecidable(plan: Plan) -> str:
+    """The first line of a plan that can decide no workload at its margin; empty for any other plan."""
+    blocks = _blocks(plan)
+    ways = [need for one in plan.foreseen for need in (one.blocks_for_margin, one.blocks_for_equivalence)]
+    if not ways or any(need is not None and need <= blocks for need in ways):
+        return ""
+    least = min(one.detectable for one in plan.foreseen)
+    return (
+        f"caution: with this noise, the plan can decide no workload at the margin of {100 * plan.margin:g} %; "
+        f"it detects only differences of {_percent(least)} % or more"
+    )

@@ -1,0 +1,64 @@
+"""Watch the jobs of a campaign until they have ended."""
+
+import time
+
+from gpubench.cli.campaign.interrupts import interrupts
+from gpubench.cli.campaign.states import job_states, poll
+from gpubench.cli.progress import progress_for
+from gpubench.errors import InterruptedByUserError, SchedulerError
+from gpubench.schedulers import JobState
+from gpubench.store.campaign import Campaign
+
+ASK_S = 5.0
+"""Seconds between two queries of a scheduler that others use, too."""
+MOST_FAILURES = 12
+"""So many consecutive queries may fail (one minute): a controller may be restarted in this time."""
+
+
+def watch_jobs(campaign: Campaign) -> dict[str, JobState]:
+    """The state of every job, after waiting until none of the campaign waits or runs.
+
+    Ctrl-C ends the watching, not the jobs. A scheduler that fails to answer is asked again.
+
+    Raises:
+        InterruptedByUserError: Ctrl-C or a signal.
+        MissingToolError: the scheduler isn't on this machine.
+        SchedulerError: it failed to answer ``MOST_FAILURES`` times in a row.
+    """
+    with interrupts() as interrupted, progress_for(campaign, joining=True) as progress:
+        told: dict[str, str] = {}
+        asked, failures = 0.0, 0
+        while True:
+            progress.look()
+            if interrupted:
+                raise InterruptedByUserError(
+                    f"stopped watching by {interrupted[0]}; the jobs continue",
+                    then=f"gpubench status {campaign.directory}",
+                )
+            if time.monotonic() - asked > ASK_S:
+                try:
+                    poll(campaign)
+                    states = job_states(campaign)
+                    doubts = [f"job {job}: {state.doubt}" for job, state in states.items() if state.doubt]
+                    ended = not any(state.alive for state in states.values())
+                    if ended and doubts and failures + 1 < MOST_FAILURES:
+                        raise SchedulerError(doubts[0])
+                    if ended:
+                        poll(campaign)
+                except SchedulerError as error:
+                    failures += 1
+                    if failures == MOST_FAILURES:
+                        raise
+                    if failures == 1:
+                        progress.log(f"{error.what}; trying again every {ASK_S:g} s")
+                else:
+                    failures = 0
+                    for job, state in states.items():
+                        if told.get(job) != state.standing:
+                            told[job] = state.standing
+                            progress.log(f"job {job} ({state.job_id}): {state.standing}")
+                    if ended:
+                        progress.look()
+                        return states
+                asked = time.monotonic()
+            time.sleep(0.5)

@@ -1,0 +1,84 @@
+"""``gpubench images import``: the script that imports locked images into squashfs files, and where it runs."""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpubench import __version__, resources
+from gpubench.cli.images.lock import locked_rows
+from gpubench.cli.say import say
+from gpubench.cli.sites.profiles import to_type
+from gpubench.errors import (
+    DataError,
+    GpubenchError,
+    InterruptedByUserError,
+    MissingToolError,
+    SchedulerError,
+    UsageError,
+)
+from gpubench.files import write_atomically
+from gpubench.images.kinds.base import ImagePaths
+from gpubench.model.images_lock import LockRow
+from gpubench.model.site import Site
+from gpubench.model.text import counted
+from gpubench.render.environment import words
+from gpubench.render.importing import PROGRAMS, ImportItem, render_import
+from gpubench.runtimes import RUNTIMES
+
+SCRIPT = "import.sh"
+_CAUSES: dict[int, type[GpubenchError]] = {
+    error.exit_code: error for error in (DataError, MissingToolError, SchedulerError, InterruptedByUserError)
+}
+
+
+def import_images(site: Site, specs: Sequence[str], date: str, out: Path | None) -> None:
+    """Write ``import.sh`` for the locked images; unless ``out`` only wants the script, run it as the profile says.
+
+    Raises:
+        UsageError: an image that isn't locked, or was never pushed.
+        MissingToolError: no enroot or Apptainer where it runs, or the disk is full.
+        SchedulerError: the registry refused or failed.
+    """
+    rows = locked_rows(site, specs, date)
+    if not rows:
+        raise UsageError(f"images.lock.toml has no image for site {site.name}", then="gpubench images build --push")
+    items = [_item(row) for row in rows]
+    folder = ImagePaths.of(site).squashfs
+    own = RUNTIMES[site.runtime].PROGRAM
+    program = site.imports.program or (own if own in PROGRAMS else "enroot")
+    templates = resources.texts("templates", "importing/**/*.j2")
+    script = render_import(items, str(folder), templates, program=program, gpubench=__version__)
+    path = (out or Path(site.paths.outputs) / "images" / site.name) / SCRIPT
+    write_atomically(path, script)
+    words = [*site.imports.launch, "bash", str(path.resolve())]
+    if out:
+        say(f"{path} imports {counted(len(items), 'image')} into {folder}")
+        return
+    try:
+        code = subprocess.run(words, check=False).returncode
+    except OSError as error:
+        raise MissingToolError(
+            f"can't start {words[0]}: {error.strerror}; the script is {path}",
+            then=f"run it on a machine with {program}: bash {path}",
+        ) from None
+    if code:
+        raise _CAUSES.get(code, SchedulerError)(
+            f"{path} ended with exit code {code}; its last lines say why", then="run it again: finished files are kept"
+        )
+
+
+def _item(row: LockRow) -> ImportItem:
+    if not row.registry:
+        raise UsageError(
+            f"image {row.spec} of {row.date} is in the local engine only",
+            then=f"push it: {words(['gpubench', 'images', 'push', row.spec, '--site', to_type(row.site)])}",
+        )
+    return ImportItem(
+        spec=row.spec,
+        registry=row.registry.removeprefix("https://"),
+        tag=row.tag,
+        date=row.date,
+        digest=row.digest,
+        build_id=row.build_id,
+        architecture=row.architecture,
+    )

@@ -1,0 +1,81 @@
+"""The differences that the planned blocks can detect, from the noise of an earlier campaign or from assumed noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from gpubench.model.plan import Comparison, Place, Plan, PowerPrediction
+from gpubench.model.text import counted
+from gpubench.plan.request import Request
+from gpubench.stats.data import ComparisonInput
+from gpubench.stats.settings import Margin, Summary
+
+if TYPE_CHECKING:
+    from gpubench.stats.power import Sigma
+
+DEFAULT_POWER = 0.9
+ASSUMED_RESTARTS = (0.004, 0.008, 0.015)
+"""Standard deviations between runs of one version: a quiet, a usual and a restless machine."""
+ASSUMED_ITERATION = 0.01
+
+
+def predict_for_plan(
+    of: Request | Plan, comparisons: Sequence[Comparison], blocks: int, pilot: Sequence[ComparisonInput] = ()
+) -> tuple[list[PowerPrediction], list[str]]:
+    """What ``blocks`` detect, per workload and place of the pilot; without a pilot a note, if a power was given."""
+    # One block or two carry no verdict, whatever they show.
+    if blocks < 3 or not comparisons or (not pilot and of.power is None):
+        return [], []
+    if not pilot:
+        reps = min(one.reps for one in of.workloads)
+        return [], [_assumed(reps, len(comparisons), blocks, of.margin, of.power or DEFAULT_POWER)]
+    # Late: scipy takes more than a second, which a mistyped word needn't wait for.
+    from gpubench.stats.power import predict  # noqa: PLC0415
+
+    noisiest = _noisiest(pilot, of.summary)
+    found = []
+    for cell, name in {(one.params_id, one.place): one.workload for one in comparisons}.items():
+        if cell in noisiest:
+            at = {"params_id": cell[0], "nodes": cell[1][0], "workers_per_node": cell[1][1]}
+            figures = predict(
+                noisiest[cell],
+                blocks=blocks,
+                family=len(comparisons),
+                margin=of.margin,
+                power=of.power or DEFAULT_POWER,
+            )
+            found.append(PowerPrediction.model_validate({"workload": name, **at, **figures}))
+    return found, []
+
+
+def _noisiest(pilot: Sequence[ComparisonInput], summary: Summary) -> dict[tuple[str, Place], Sigma]:
+    """Of each workload and place the σ_d of its noisiest comparison."""
+    from gpubench.stats.power import pilot_sigmas  # noqa: PLC0415
+
+    noisiest: dict[tuple[str, Place], Sigma] = {}
+    for one, sigma in zip(pilot, pilot_sigmas(pilot, summary), strict=True):
+        nodes, workers = (int(str(one.key[name])) for name in ("nodes", "workers_per_node"))
+        cell = (str(one.key["params_id"]), (nodes, workers))
+        if sigma is not None and (cell not in noisiest or sigma.upper > noisiest[cell].upper):
+            noisiest[cell] = sigma
+    return noisiest
+
+
+def _assumed(reps: int, family: int, blocks: int, margin: float, power: float) -> str:
+    from gpubench.stats.power import blocks_needed, detectable_effect, sigma_from_parts  # noqa: PLC0415
+
+    sigmas = [sigma_from_parts(restart, ASSUMED_ITERATION, reps) for restart in ASSUMED_RESTARTS]
+    finds = _either(f"{100 * detectable_effect(sigma, blocks, family, power):.1f}" for sigma in sigmas)
+    takes = _either(str(blocks_needed(margin, sigma, family, power) or "over 200") for sigma in sigmas)
+    return (
+        f"the noise here is not known: no earlier campaign of this shape. If runs of one version scatter by "
+        f"{_either(f'{100 * restart:g}' for restart in ASSUMED_RESTARTS)} % and samples by "
+        f"{100 * ASSUMED_ITERATION:g} %, {blocks} blocks find {finds} %, and {Margin(margin).percent} takes {takes} "
+        f"blocks, each with {100 * power:g} % power among {counted(family, 'comparison')}"
+    )
+
+
+def _either(words: Iterable[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} or {last}"

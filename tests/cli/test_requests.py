@@ -1,0 +1,41 @@
+"""What options make of a request: an option that has the name of a field decides it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpubench.cli.campaign.options import CampaignOptions
+from gpubench.cli.campaign.requests import DECIDED, parse_request
+
+GIVEN: dict[str, tuple[Any, Any]] = {
+    "blocks": ("7", 7),
+    "margin": ("4%", 0.04),
+    "nodes": ("2, 1", [1, 2]),
+    "power": (0.8, 0.8),
+    "protocol": ("tcp", "tcp"),
+    "seed": (5, 5),
+    "summary": ("median", "median"),
+    "workers": ("1 3", [1, 3]),
+}
+"""What is typed, and what the request has."""
+PROFILE = {"blocks": 5, "margin": 0.1, "nodes": [1, 2, 4], "power": None, "protocol": "ucx", "summary": "mean"}
+"""Of site local-slurm; the margin is that of its suite."""
+
+
+def test_all_options_that_decide_a_field_are_listed_here() -> None:
+    assert sorted(GIVEN) == sorted(DECIDED)
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_an_option_decides_the_field_of_its_name_and_no_other(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    typed, value = GIVEN[name]
+    request = parse_request(CampaignOptions(site="local-slurm", **{name: typed}))
+    assert getattr(request, name) == value
+    others = PROFILE.keys() - {name}
+    assert {other: getattr(request, other) for other in others} == {other: PROFILE[other] for other in others}
