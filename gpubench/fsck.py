@@ -13,10 +13,10 @@ from typing import Any
 from gpubench.errors import DataError, GpubenchError
 from gpubench.importers.directory import NOTE, open_imported
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
+from gpubench.node.spec import RunRecord
+from gpubench.node.spec.plain import content_id, parse_json
+from gpubench.node.spec.records import HASHED_FILES, LOGS_FILE, RUN_FILE, SAMPLES_FILE
 from gpubench.plan.block_design import run_id
-from gpubench.spec import RunRecord
-from gpubench.spec.plain import content_id, parse_json
-from gpubench.spec.records import HASHED_FILES, LOGS_FILE, RUN_FILE, SAMPLES_FILE
 from gpubench.store.campaign import PLAN_FILE, Campaign
 from gpubench.store.rundirs import RunDirectory, read_record, run_directories
 

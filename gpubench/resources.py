@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-from gpubench.render.planned import PACKAGES
-
 PACKAGE = Path(__file__).resolve().parent
 
 
@@ -37,9 +35,7 @@ def job_templates() -> dict[str, str]:
 
 def node_half() -> dict[str, bytes]:
     """The source files of the node half, by path below the package's parent."""
-    paths = [PACKAGE / "__init__.py"]
-    for package in PACKAGES:
-        paths += sorted((PACKAGE / package).glob("**/*.py"))
+    paths = [PACKAGE / "__init__.py", *sorted((PACKAGE / "node").glob("**/*.py"))]
     return {f"gpubench/{path.relative_to(PACKAGE)}": path.read_bytes() for path in paths}
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from gpubench import resources
-from gpubench.render.planned import PACKAGES
 
 ROOT = resources.PACKAGE.parent
 NODE_HALF = sorted(resources.node_half())
@@ -32,29 +31,29 @@ LIBRARIES: dict[str, set[str]] = {
     "gpubench/node/inspect_cluster.py": {"distributed", "numpy"},
     "gpubench/node/roles.py": {"distributed", "numba"},
     "gpubench/node/worker_registry.py": {"distributed"},
-    "gpubench/workloads/arrays.py": {"dask", "distributed", "numpy"},
-    "gpubench/workloads/bindings.py": {"distributed", "distributed_ucxx", "ucp", "ucxx"},
-    "gpubench/workloads/copy.py": {"numpy"},
-    "gpubench/workloads/dask_compat.py": {"dask", "distributed"},
-    "gpubench/workloads/device.py": {"cudf", "cupy", "dask", "dask_cudf", "numpy", "pandas", "rmm"},
-    "gpubench/workloads/frames.py": {"dask", "distributed"},
-    "gpubench/workloads/link.py": {"distributed"},
-    "gpubench/workloads/explicit_comms.py": {"dask", "dask_cuda"},
-    "gpubench/workloads/merge.py": {"distributed"},
-    "gpubench/workloads/message.py": {"distributed", "numpy"},
-    "gpubench/workloads/lazy.py": {"distributed"},
-    "gpubench/workloads/own.py": {"dask", "distributed"},
-    "gpubench/workloads/parquet_files.py": {"numpy", "pyarrow"},
-    "gpubench/workloads/parsl_pods.py": {"kubernetes"},
-    "gpubench/workloads/tasks.py": {"distributed"},
-    "gpubench/workloads/tasks_parsl.py": {"parsl"},
-    "gpubench/workloads/weak.py": {"dask", "distributed", "numpy"},
+    "gpubench/node/workloads/arrays.py": {"dask", "distributed", "numpy"},
+    "gpubench/node/workloads/bindings.py": {"distributed", "distributed_ucxx", "ucp", "ucxx"},
+    "gpubench/node/workloads/copy.py": {"numpy"},
+    "gpubench/node/workloads/dask_compat.py": {"dask", "distributed"},
+    "gpubench/node/workloads/device.py": {"cudf", "cupy", "dask", "dask_cudf", "numpy", "pandas", "rmm"},
+    "gpubench/node/workloads/frames.py": {"dask", "distributed"},
+    "gpubench/node/workloads/link.py": {"distributed"},
+    "gpubench/node/workloads/explicit_comms.py": {"dask", "dask_cuda"},
+    "gpubench/node/workloads/merge.py": {"distributed"},
+    "gpubench/node/workloads/message.py": {"distributed", "numpy"},
+    "gpubench/node/workloads/lazy.py": {"distributed"},
+    "gpubench/node/workloads/own.py": {"dask", "distributed"},
+    "gpubench/node/workloads/parquet_files.py": {"numpy", "pyarrow"},
+    "gpubench/node/workloads/parsl_pods.py": {"kubernetes"},
+    "gpubench/node/workloads/tasks.py": {"distributed"},
+    "gpubench/node/workloads/tasks_parsl.py": {"parsl"},
+    "gpubench/node/workloads/weak.py": {"dask", "distributed", "numpy"},
 }
 IN_EVERY_IMAGE = {"dask", "distributed", "numpy", "pandas"}
 IMPORTS_BY_NAME = {
-    "gpubench/workloads/families.py",
-    "gpubench/workloads/own.py",
-    "gpubench/workloads/task_clients.py",
+    "gpubench/node/workloads/families.py",
+    "gpubench/node/workloads/own.py",
+    "gpubench/node/workloads/task_clients.py",
 }
 
 
@@ -69,7 +68,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names if (node.module or "") in _PACKAGES)
 
 
-_PACKAGES = {"gpubench", *(f"gpubench.{package}" for package in PACKAGES)}
+_PACKAGES = {"gpubench", "gpubench.node", *(f"gpubench.node.{package}" for package in ("spec", "workloads", "writer"))}
 
 
 def tree(name: str) -> ast.Module:
@@ -82,7 +81,7 @@ def test_the_node_half_imports_the_standard_library_itself_and_what_its_image_su
     libraries = {module.partition(".")[0] for module in found} - STANDARD - {"gpubench"}
     assert libraries == LIBRARIES.get(name, set())
     own = {module.split(".")[1] for module in found if module.startswith("gpubench.")}
-    assert own <= {*PACKAGES, "__version__"}
+    assert own <= {"node", "__version__"}
 
 
 def test_no_file_of_the_list_is_gone() -> None:
@@ -91,7 +90,9 @@ def test_no_file_of_the_list_is_gone() -> None:
 
 def test_a_library_that_an_image_may_lack_is_imported_in_one_file_of_a_package_only() -> None:
     optional = [
-        (file.split("/")[1], library) for file, libraries in LIBRARIES.items() for library in libraries - IN_EVERY_IMAGE
+        (str(Path(file).parent), library)
+        for file, libraries in LIBRARIES.items()
+        for library in libraries - IN_EVERY_IMAGE
     ]
     assert len(optional) == len(set(optional))
 
@@ -101,7 +102,7 @@ def test_optional_libraries_of_shared_files_are_imported_inside_functions() -> N
         "gpubench/node/client.py",
         "gpubench/node/gpu.py",
         "gpubench/node/roles.py",
-        "gpubench/workloads/device.py",
+        "gpubench/node/workloads/device.py",
     ):
         top = ast.Module([node for node in tree(name).body if isinstance(node, ast.Import | ast.ImportFrom)], [])
         assert not {module.partition(".")[0] for module in imported(top)} & LIBRARIES[name], name
@@ -121,9 +122,10 @@ def test_the_tool_imports_of_the_node_half_only_the_spec_and_the_catalogue() -> 
         if name in NODE_HALF:
             continue
         for module in imported(ast.parse(path.read_text(encoding="utf-8"))):
-            parts = module.split(".")
-            if parts[0] == "gpubench" and len(parts) > 1 and parts[1] in PACKAGES:
-                assert parts[1] == "spec" or module.startswith("gpubench.workloads.catalogue"), f"{name}: {module}"
+            if module.startswith("gpubench.node"):
+                assert module.startswith(("gpubench.node.spec", "gpubench.node.workloads.catalogue")), (
+                    f"{name}: {module}"
+                )
 
 
 def lint(directory: Path) -> tuple[int, str]:
@@ -142,9 +144,9 @@ def test_a_breach_of_any_contract_is_found(tmp_path: Path) -> None:
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     breaches = {
         "gpubench/model/base.py": "import gpubench.plan",
-        "gpubench/writer/atomic.py": "import gpubench.node.rank",
-        "gpubench/files.py": "import gpubench.writer.atomic",
-        "gpubench/spec/plain.py": "import gpubench.errors",
+        "gpubench/node/writer/atomic.py": "import gpubench.node.rank",
+        "gpubench/files.py": "import gpubench.node.writer.atomic",
+        "gpubench/node/spec/plain.py": "import gpubench.errors",
         "gpubench/plan/block_design.py": "import socket",
     }
     for name, line in breaches.items():

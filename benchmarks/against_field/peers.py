@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.against_dask_cuda.by_hand import environment
-from gpubench.workloads.link import is_listening
+from gpubench.node.workloads.link import is_listening
 
 GPUBENCH, UV = (Path(sys.executable).with_name(name) for name in ("gpubench", "uv"))
 CUDF_POLARS = "26.10.2"

@@ -28,19 +28,19 @@ from gpubench.model.image import Variant
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.site import Layout, Site
 from gpubench.node.run import take_result
+from gpubench.node.spec import RunRecord, WorkloadSpec
+from gpubench.node.spec.plain import to_plain
+from gpubench.node.spec.records import RUN_RECORD, workload_record
+from gpubench.node.writer.run_dir import append_sample, attempt_of, claim, finish
 from gpubench.plan.block_design import plan_block
 from gpubench.plan.make import make_plan
 from gpubench.plan.request import Request
 from gpubench.plan.scope import plan_scope
-from gpubench.spec import RunRecord, WorkloadSpec
-from gpubench.spec.plain import to_plain
-from gpubench.spec.records import RUN_RECORD, workload_record
 from gpubench.stats.question import Decision, Question
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict, judge
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
-from gpubench.writer.run_dir import append_sample, attempt_of, claim, finish
 
 _START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 _VARIANTS = ("A", "B")

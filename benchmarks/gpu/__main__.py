@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.gpu import steps
 from benchmarks.gpu.runs import Bench
-from gpubench.workloads import nvml
+from gpubench.node.workloads import nvml
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

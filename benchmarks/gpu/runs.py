@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gpubench.spec import Deadlines, RunSpec, WorkloadSpec
-from gpubench.spec.run import RUN_SPEC
-from gpubench.workloads.catalogue import CATALOGUE
-from gpubench.workloads.catalogue.own import HASH
+from gpubench.node.spec import Deadlines, RunSpec, WorkloadSpec
+from gpubench.node.spec.run import RUN_SPEC
+from gpubench.node.workloads.catalogue import CATALOGUE
+from gpubench.node.workloads.catalogue.own import HASH
 
 LONGEST_S = 100.0
 TOKEN = "gpubench-benchmarks-gpu"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu.runs import Bench, Ended, workload
-from gpubench.workloads import nvml
+from gpubench.node.workloads import nvml
 
 Seen = tuple[str, str, bool]
 Step = Callable[[Bench], Iterator[Seen]]

@@ -17,14 +17,14 @@ import distributed
 
 from benchmarks.rounds import machine
 from benchmarks.task_rate.ratios import ratio
-from gpubench.spec import WorkloadSpec
-from gpubench.spec.columns import Sample
-from gpubench.workloads import families
-from gpubench.workloads.base import Measurement, WorkloadContext
-from gpubench.workloads.catalogue import CATALOGUE
-from gpubench.workloads.counters import Counters
-from gpubench.workloads.measure import measure
-from gpubench.workloads.process_reaper import CLUSTER_VARIABLE
+from gpubench.node.spec import WorkloadSpec
+from gpubench.node.spec.columns import Sample
+from gpubench.node.workloads import families
+from gpubench.node.workloads.base import Measurement, WorkloadContext
+from gpubench.node.workloads.catalogue import CATALOGUE
+from gpubench.node.workloads.counters import Counters
+from gpubench.node.workloads.measure import measure
+from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE
 
 WORKLOADS: Mapping[str, Mapping[str, Any]] = {
     "merge": {"rows_per_worker": 500_000},

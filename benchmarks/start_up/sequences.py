@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from gpubench.spec import PROCESS_DEFAULTS
+from gpubench.node.spec import PROCESS_DEFAULTS
 
 CLOCK = 'echo "$EPOCHREALTIME" >"began-$SLURM_JOB_ID"'
 

@@ -20,11 +20,11 @@ from gpubench.model.plan import (
     TimeModel,
 )
 from gpubench.model.site import Layout, Site
-from gpubench.spec import RunRecord, WorkloadRecord, WorkloadSpec
-from gpubench.spec.plain import content_id
-from gpubench.spec.records import LINKS_FILE, LOGS_FILE, PROVENANCE_FILE, RUN_FILE, RUN_RECORD
+from gpubench.node.spec import RunRecord, WorkloadRecord, WorkloadSpec
+from gpubench.node.spec.plain import content_id
+from gpubench.node.spec.records import LINKS_FILE, LOGS_FILE, PROVENANCE_FILE, RUN_FILE, RUN_RECORD
+from gpubench.node.writer.run_dir import append_links, append_sample, finish, write_provenance
 from gpubench.store.campaign import Campaign
-from gpubench.writer.run_dir import append_links, append_sample, finish, write_provenance
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 VARIANTS = ("1.17.0", "1.19.0")

@@ -16,12 +16,12 @@ import distributed
 from parsl.benchmark import perf
 
 from benchmarks.task_rate.ratios import Way, interleaved, ratio
-from gpubench.workloads import families, process_reaper
-from gpubench.workloads.base import WorkloadContext
-from gpubench.workloads.catalogue import CATALOGUE
-from gpubench.workloads.task_clients import MARK
-from gpubench.workloads.tasks import seven
-from gpubench.workloads.tasks_parsl import ParslSubmitter
+from gpubench.node.workloads import families, process_reaper
+from gpubench.node.workloads.base import WorkloadContext
+from gpubench.node.workloads.catalogue import CATALOGUE
+from gpubench.node.workloads.task_clients import MARK
+from gpubench.node.workloads.tasks import seven
+from gpubench.node.workloads.tasks_parsl import ParslSubmitter
 
 
 @contextlib.contextmanager

@@ -17,10 +17,10 @@ import dask.array
 import distributed
 import numpy as np
 
-from gpubench.workloads import dask_compat, device
-from gpubench.workloads.arrays import ITEM_BYTES, SIGMAS, normal, random_state, uniform
-from gpubench.workloads.base import Answer, WorkloadContext, judged
-from gpubench.workloads.lazy import LazyMeasurement
+from gpubench.node.workloads import dask_compat, device
+from gpubench.node.workloads.arrays import ITEM_BYTES, SIGMAS, normal, random_state, uniform
+from gpubench.node.workloads.base import Answer, WorkloadContext, judged
+from gpubench.node.workloads.lazy import LazyMeasurement
 
 CLOSE = 1e-9
 """Of the largest figure. Adding up n float64 in another order is off by n · 1.1e-16 at worst, by √n of that mostly."""

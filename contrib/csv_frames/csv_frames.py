@@ -18,8 +18,8 @@ import dask.dataframe
 import distributed
 import numpy as np
 
-from gpubench.workloads import dask_compat, device
-from gpubench.workloads.base import Answer, Measurement, UnavailableError, WorkloadContext, added_up, judged
+from gpubench.node.workloads import dask_compat, device
+from gpubench.node.workloads.base import Answer, Measurement, UnavailableError, WorkloadContext, added_up, judged
 
 from .csv_tables import Table, joined_figures, read_figures, wholes, written
 

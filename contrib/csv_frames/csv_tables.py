@@ -17,7 +17,7 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 import numpy as np
 
-from gpubench.workloads.base import WRAP, added_up
+from gpubench.node.workloads.base import WRAP, added_up
 
 DIGITS = 14
 SCALE = 10**DIGITS

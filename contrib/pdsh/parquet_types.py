@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
-from gpubench.workloads.parquet_files import is_numeric
+from gpubench.node.workloads.parquet_files import is_numeric
 
 
 def retyped(source: str, target: str) -> None:

@@ -25,9 +25,9 @@ import dask
 import numpy as np
 import pandas as pd
 
-from gpubench.spec.records import DATA_FOLDER
-from gpubench.workloads import dask_compat, device
-from gpubench.workloads.base import Answer, Measurement, UnavailableError, WorkloadContext
+from gpubench.node.spec.records import DATA_FOLDER
+from gpubench.node.workloads import dask_compat, device
+from gpubench.node.workloads.base import Answer, Measurement, UnavailableError, WorkloadContext
 
 from . import frames, sql
 

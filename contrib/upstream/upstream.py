@@ -22,8 +22,8 @@ import uuid
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
-from gpubench.workloads import device, process_reaper
-from gpubench.workloads.base import Answer, Measurement, UnavailableError
+from gpubench.node.workloads import device, process_reaper
+from gpubench.node.workloads.base import Answer, Measurement, UnavailableError
 
 OURS = {
     "--scheduler-address": "the cluster is ours",

@@ -57,7 +57,7 @@ def _names_in(module: str, collection: str) -> Completer:
 
 
 sites, suites = _shipped("sites"), _shipped("suites")
-workloads = _names_in("gpubench.workloads.catalogue", "CATALOGUE")
+workloads = _names_in("gpubench.node.workloads.catalogue", "CATALOGUE")
 
 
 def suites_and_workloads(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -72,7 +72,7 @@ protocols = _names_in("gpubench.plan.request", "PROTOCOLS")
 @_completer
 def backends(_ctx: typer.Context) -> Iterable[str]:
     """Of the workload that is named before."""
-    from gpubench.workloads.catalogue import CATALOGUE
+    from gpubench.node.workloads.catalogue import CATALOGUE
 
     return (backend for word in _typed() if word in CATALOGUE for backend in CATALOGUE[word].backends)
 

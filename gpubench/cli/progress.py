@@ -21,10 +21,10 @@ from gpubench.errors import DataError
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import visible
+from gpubench.node.spec import RunRecord
+from gpubench.node.spec.plain import parse_lines
+from gpubench.node.spec.records import RUN_FILE, SAMPLES_FILE
 from gpubench.runtimes import RUNTIMES
-from gpubench.spec import RunRecord
-from gpubench.spec.plain import parse_lines
-from gpubench.spec.records import RUN_FILE, SAMPLES_FILE
 from gpubench.stats.data import SUMMARIES
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_record, record_seconds, run_directories

@@ -14,8 +14,8 @@ from typing import Any
 from gpubench.errors import MissingToolError
 from gpubench.model.plan import Plan
 from gpubench.model.secrets import without_login
-from gpubench.spec import RunRecord
-from gpubench.spec.plain import content_id
+from gpubench.node.spec import RunRecord
+from gpubench.node.spec.plain import content_id
 from gpubench.stats.data import CellRun
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import RunResult

@@ -21,7 +21,7 @@ from typing import Any
 
 from gpubench.errors import DataError, GpubenchError, MissingToolError, UsageError
 from gpubench.files import sync
-from gpubench.spec.plain import content_id
+from gpubench.node.spec.plain import content_id
 
 WAIT_S = 3600.0
 """How long one builder waits for another; each of its steps is bounded by the installer's own deadline."""

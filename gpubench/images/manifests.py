@@ -14,7 +14,7 @@ from gpubench.errors import DataError
 from gpubench.files import write_atomically
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
-from gpubench.spec.plain import content_id, parse_json
+from gpubench.node.spec.plain import content_id, parse_json
 
 BUILD_MANIFEST = "/gpubench/manifest.json"
 """Where every container image says what it is."""

@@ -20,8 +20,8 @@ from gpubench.importers.base import ROW_COLUMNS, Duplicate, Format, Refused, Row
 from gpubench.merge.samples import POLARS
 from gpubench.merge.table import parquet
 from gpubench.model.text import counted
-from gpubench.spec.columns import COLUMNS
-from gpubench.spec.plain import canonical, content_id, parse_json
+from gpubench.node.spec.columns import COLUMNS
+from gpubench.node.spec.plain import canonical, content_id, parse_json
 from gpubench.store.packs import Pack
 from gpubench.store.rundirs import is_temporary
 

@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 from gpubench.images.manifests import differences
 from gpubench.model.plan import Plan, PlannedVariant
-from gpubench.spec import PROCESS_DEFAULTS
-from gpubench.spec.waiting import crowded_hosts
+from gpubench.node.spec import PROCESS_DEFAULTS
+from gpubench.node.spec.waiting import crowded_hosts
 from gpubench.stats.data import BlockId, ComparisonInput
 
 UNSET, ABSENT = "unset", "absent"

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from gpubench.images.manifests import differences
 from gpubench.merge.environment import Change, Facts, PlannedEnvironment, Why, changes_between, facts, worst
-from gpubench.spec import RunRecord
+from gpubench.node.spec import RunRecord
 from gpubench.stats.paired_difference import PairedDifference, paired_difference
 from gpubench.store.accounting import RunResult
 

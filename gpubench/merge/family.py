@@ -10,8 +10,8 @@ import polars as pl
 from gpubench.merge.samples import AT
 from gpubench.merge.table import Merged
 from gpubench.model.plan import Comparison, Place, Plan
-from gpubench.spec import WorkloadSpec
-from gpubench.spec.plain import canonical
+from gpubench.node.spec import WorkloadSpec
+from gpubench.node.spec.plain import canonical
 from gpubench.stats.data import CellRun, ComparisonInput, Key, Status
 from gpubench.store.accounting import RunResult
 

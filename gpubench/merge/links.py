@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gpubench.model.plan import Place, Plan
-from gpubench.spec import WorkloadSpec
+from gpubench.node.spec import WorkloadSpec
 from gpubench.stats.links import LinkRates
 from gpubench.store.accounting import RunResult
 

@@ -16,10 +16,10 @@ import polars as pl
 
 from gpubench.errors import DataError
 from gpubench.files import reading
-from gpubench.spec import RunRecord, columns
-from gpubench.spec.columns import ANSWERS, OF_WHAT, SAMPLE_COLUMNS, Column, Sample
-from gpubench.spec.plain import parse_json
-from gpubench.spec.records import WorkloadRecord
+from gpubench.node.spec import RunRecord, columns
+from gpubench.node.spec.columns import ANSWERS, OF_WHAT, SAMPLE_COLUMNS, Column, Sample
+from gpubench.node.spec.plain import parse_json
+from gpubench.node.spec.records import WorkloadRecord
 from gpubench.store.rundirs import read_bytes
 
 POLARS = {

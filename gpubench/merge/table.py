@@ -14,10 +14,10 @@ from polars.io.plugins import register_io_source
 
 from gpubench.errors import DataError
 from gpubench.merge.samples import AT, FILE, POLARS, FinishedRun, read_samples
-from gpubench.spec import RunRecord, columns
-from gpubench.spec.columns import SAMPLE_COLUMNS
-from gpubench.spec.plain import canonical
-from gpubench.spec.records import SAMPLES_FILE
+from gpubench.node.spec import RunRecord, columns
+from gpubench.node.spec.columns import SAMPLE_COLUMNS
+from gpubench.node.spec.plain import canonical
+from gpubench.node.spec.records import SAMPLES_FILE
 from gpubench.store.rundirs import Records, run_directories
 
 RESULTS = "gpubench/results/1"

@@ -15,7 +15,7 @@ import pydantic
 from gpubench.errors import DataError, UsageError, joined
 from gpubench.model.secrets import secrets
 from gpubench.model.text import shortened
-from gpubench.spec.plain import parse_json
+from gpubench.node.spec.plain import parse_json
 
 _PART = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
 _DOTTED = rf"{_PART}(?:\s*\.\s*{_PART})*"

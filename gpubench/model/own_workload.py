@@ -13,9 +13,9 @@ from gpubench.errors import UsageError
 from gpubench.model.base import Settings, nearest
 from gpubench.model.formula import Formula
 from gpubench.model.parameters import READERS
-from gpubench.spec import WorkloadSpec
-from gpubench.workloads.catalogue import Param, Shape, Workload
-from gpubench.workloads.catalogue.own import HASH, VERSION, package_name
+from gpubench.node.spec import WorkloadSpec
+from gpubench.node.workloads.catalogue import Param, Shape, Workload
+from gpubench.node.workloads.catalogue.own import HASH, VERSION, package_name
 
 ARGUMENTS = ("client", "params")
 """What a function is called with."""
@@ -106,7 +106,7 @@ class OwnWorkload:
 
     def packed(self) -> dict[str, bytes]:
         """Paths and contents of the files inside ``node.pyz``."""
-        folder = f"gpubench/workloads/{package_name(self.described.name, self.identity)}"
+        folder = f"gpubench/node/workloads/{package_name(self.described.name, self.identity)}"
         return {f"{folder}/__init__.py": b"", **{f"{folder}/{name}": content for name, content in self.files.items()}}
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from gpubench.model.base import nearest
 from gpubench.model.quantities import parse_bytes, parse_fraction, parse_seconds, spell_bytes
-from gpubench.workloads.catalogue import Param, Workload
-from gpubench.workloads.catalogue.own import shown
+from gpubench.node.workloads.catalogue import Param, Workload
+from gpubench.node.workloads.catalogue.own import shown
 
 MOST_COUNT = 2**53
 """What JSON and floats hold exactly."""

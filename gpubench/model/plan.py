@@ -8,7 +8,7 @@ import pydantic
 from gpubench.model.base import PathPart, Record, Settings
 from gpubench.model.image import Image, Variant
 from gpubench.model.site import Site
-from gpubench.spec import WorkloadSpec
+from gpubench.node.spec import WorkloadSpec
 
 PLAN = "gpubench/plan/1"
 PLAN_ADDITION = "gpubench/plan-addition/1"

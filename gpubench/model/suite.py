@@ -12,8 +12,8 @@ from gpubench.model.bounds import MOST_REPS
 from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.parameters import plain_value
 from gpubench.model.quantities import Fraction
-from gpubench.spec import WorkloadSpec
-from gpubench.workloads.catalogue import CATALOGUE
+from gpubench.node.spec import WorkloadSpec
+from gpubench.node.workloads.catalogue import CATALOGUE
 
 
 class SuiteEntry(Settings):

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 from typing import Any, Dict
 
-from gpubench.spec import RunSpec
-from gpubench.spec.plain import content_id
+from gpubench.node.spec import RunSpec
+from gpubench.node.spec.plain import content_id
 
 _HEADER = re.compile(r"^(Name|Version):[ \t]*(.*)$", re.MULTILINE | re.IGNORECASE)
 

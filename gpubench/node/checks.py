@@ -5,8 +5,8 @@ from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from gpubench.node import ucx, ucx_log
 from gpubench.node.environment import ucx_variables
-from gpubench.spec import RunSpec
-from gpubench.spec.run import needed_on
+from gpubench.node.spec import RunSpec
+from gpubench.node.spec.run import needed_on
 
 Facts = Mapping[str, Any]
 BY_GPUS = ("UCX_CUDA_COPY_MAX_REG_RATIO",)

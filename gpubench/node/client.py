@@ -16,19 +16,19 @@ from typing import Any, Dict, List, Optional
 from gpubench.node import build, checks, gpu_checks, probe, speed, ucx_log
 from gpubench.node.limit import Limit
 from gpubench.node.roles import RESULT_FILE, address_in
+from gpubench.node.spec import RunSpec, WorkloadRecord
+from gpubench.node.spec.plain import to_plain
+from gpubench.node.spec.records import workload_record
+from gpubench.node.spec.turns import END
+from gpubench.node.spec.waiting import crowded_hosts
 from gpubench.node.turns import ClientTurns
 from gpubench.node.workload import check_nothing_spilled, describe_error, measure_into, watched
-from gpubench.spec import RunSpec, WorkloadRecord
-from gpubench.spec.plain import to_plain
-from gpubench.spec.records import workload_record
-from gpubench.spec.turns import END
-from gpubench.spec.waiting import crowded_hosts
-from gpubench.workloads import counters
-from gpubench.workloads.base import UnavailableError, WorkloadContext
-from gpubench.workloads.bindings import keep_notifier
-from gpubench.workloads.families import load
-from gpubench.workloads.measure import slowness
-from gpubench.writer.atomic import write_atomic
+from gpubench.node.workloads import counters
+from gpubench.node.workloads.base import UnavailableError, WorkloadContext
+from gpubench.node.workloads.bindings import keep_notifier
+from gpubench.node.workloads.families import load
+from gpubench.node.workloads.measure import slowness
+from gpubench.node.writer.atomic import write_atomic
 
 
 @dataclasses.dataclass

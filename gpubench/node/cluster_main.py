@@ -22,14 +22,14 @@ from gpubench.node.node import NotCleanError, RunNode, unused_segments
 from gpubench.node.process import Child, command
 from gpubench.node.rank import RankError, find_rank
 from gpubench.node.rendezvous import RendezvousTimeoutError
+from gpubench.node.spec import RunSpec
+from gpubench.node.spec.cluster import GONE, JOINED, REQUESTS, RETIRED, SCHEDULER_FILE, TOKEN_FILE, ClusterSpec
+from gpubench.node.spec.run import RANK0
 from gpubench.node.stop import EXIT_NODE, EXIT_OK, IDLE_S, StoppedError, StopRequest
-from gpubench.spec import RunSpec
-from gpubench.spec.cluster import GONE, JOINED, REQUESTS, RETIRED, SCHEDULER_FILE, TOKEN_FILE, ClusterSpec
-from gpubench.spec.run import RANK0
-from gpubench.workloads import clock
-from gpubench.workloads.clock import poll_until
-from gpubench.workloads.process_reaper import CLUSTER_VARIABLE, end_marked_below
-from gpubench.writer.atomic import write_atomic
+from gpubench.node.workloads import clock
+from gpubench.node.workloads.clock import poll_until
+from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE, end_marked_below
+from gpubench.node.writer.atomic import write_atomic
 
 TICK_S = 0.1
 REQUEST_S = 0.5

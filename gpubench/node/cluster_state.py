@@ -5,10 +5,10 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
+from gpubench.node.spec.cluster import CLUSTER_STATE, ENDED, GONE, JOINED, READY, STARTING, STATE_FILE, ClusterState
 from gpubench.node.supervisor import registration_phases
-from gpubench.spec.cluster import CLUSTER_STATE, ENDED, GONE, JOINED, READY, STARTING, STATE_FILE, ClusterState
-from gpubench.workloads.clock import utc_now
-from gpubench.writer.atomic import write_atomic
+from gpubench.node.workloads.clock import utc_now
+from gpubench.node.writer.atomic import write_atomic
 
 CONNECT_S = 60.0
 

@@ -14,7 +14,7 @@ import socket
 import time
 from typing import Any, Dict, List, Optional, Set
 
-from gpubench.spec.plain import parse_json
+from gpubench.node.spec.plain import parse_json
 
 BEAT_S = 2.0
 HELLO_S = 30.0

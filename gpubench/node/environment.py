@@ -7,9 +7,9 @@ from typing import Dict, List, Mapping, Tuple
 
 from gpubench.node import gpu
 from gpubench.node.machine import NODE_NAME_VARIABLE
-from gpubench.spec import PROCESS_DEFAULTS, RunSpec
-from gpubench.workloads import clock
-from gpubench.workloads.process_reaper import CLUSTER_VARIABLE
+from gpubench.node.spec import PROCESS_DEFAULTS, RunSpec
+from gpubench.node.workloads import clock
+from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE
 
 # Variables that would change a benchmark unnoticed. They are dropped, with a warning.
 FOREIGN_PREFIXES = (

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List
 
 from gpubench.node.stop import StoppedError
-from gpubench.workloads.clock import poll_until
+from gpubench.node.workloads.clock import poll_until
 
 PACKAGE = "gpubench.node"
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

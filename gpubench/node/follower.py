@@ -10,8 +10,8 @@ from gpubench.node.node import RunNode
 from gpubench.node.scratch import fault
 from gpubench.node.stop import IDLE_S, StoppedError, StopRequest
 from gpubench.node.turns import CONTINUE, CONTINUED, PAUSE, PAUSED, pause, resume
-from gpubench.workloads.clock import poll_until
-from gpubench.writer.run_dir import recorded
+from gpubench.node.workloads.clock import poll_until
+from gpubench.node.writer.run_dir import recorded
 
 TICK_S = 0.1
 

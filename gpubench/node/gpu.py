@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping
 
 from gpubench.node.admission import PRELOAD
-from gpubench.workloads import nvml
-from gpubench.workloads.clock import poll_until
+from gpubench.node.workloads import nvml
+from gpubench.node.workloads.clock import poll_until
 
 DEVICES = ("auto", "cpu", "gpu")
 VISIBLE = "CUDA_VISIBLE_DEVICES"

@@ -11,9 +11,9 @@ from typing import Any, Dict, List, Optional
 
 from gpubench.node import external_cluster, gpu, process
 from gpubench.node.probe import describe_scheduler, describe_worker
+from gpubench.node.spec.inspect_record import INSPECT_FILE, INSPECT_RECORD, InspectRecord, InspectSpec
 from gpubench.node.stop import StoppedError
-from gpubench.spec.inspect_record import INSPECT_FILE, INSPECT_RECORD, InspectRecord, InspectSpec
-from gpubench.writer.atomic import write_atomic
+from gpubench.node.writer.atomic import write_atomic
 
 CPUS = Path("/sys/devices/system/cpu")
 NUMA = Path("/sys/devices/system/node")

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
-from gpubench.workloads import nvml
+from gpubench.node.workloads import nvml
 
 NODE_NAME_VARIABLE = "GPUBENCH_NODE_NAME"
 """Set in a pod, whose own host name says nothing of the machine."""

@@ -17,9 +17,9 @@ from gpubench.node import cli_roles, environment, forked, gpu, roles  # noqa: F4
 from gpubench.node.gpu import DEVICES, resolve
 from gpubench.node.process import die_with_parent
 from gpubench.node.rank import RankError
+from gpubench.node.spec import RunSpec
+from gpubench.node.spec.plain import SpecError
 from gpubench.node.stop import EXIT_NODE, EXIT_OK, StoppedError, StopRequest
-from gpubench.spec import RunSpec
-from gpubench.spec.plain import SpecError
 
 EXIT_USAGE = 2
 POD_STEPS = ("arrive", "run", "end")
@@ -70,7 +70,7 @@ def _cluster(options: argparse.Namespace) -> int:
 
 def _look(options: argparse.Namespace) -> int:
     from gpubench.node.inspect_cluster import look
-    from gpubench.spec.inspect_record import InspectSpec
+    from gpubench.node.spec.inspect_record import InspectSpec
 
     path = Path(options.spec)
     return look(InspectSpec.parse(path.read_text(encoding="utf-8")), path.parent, options.parent)
@@ -92,8 +92,8 @@ def _pod(options: argparse.Namespace) -> int:
 def _conduct(options: argparse.Namespace) -> int:
     from gpubench.node.rendezvous import TOKEN_VARIABLE
     from gpubench.node.run import campaign_of
+    from gpubench.node.spec.turns import TurnsSpec
     from gpubench.node.turns import conduct
-    from gpubench.spec.turns import TurnsSpec
 
     spec = TurnsSpec.parse(Path(options.spec).read_text(encoding="utf-8"), options.spec)
     token = os.environ.get(TOKEN_VARIABLE)
@@ -131,7 +131,7 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
     # Scheduler and workers are started as planned, or with the protocol that the command line names.
     started = dataclasses.replace(spec, protocol=options.protocol or spec.protocol)
     if options.role != "client":
-        from gpubench.workloads import families
+        from gpubench.node.workloads import families
 
         # The scheduler unpickles the graphs of the workloads. Here the others import at the same time; at the first
         # graph they would wait for it.
@@ -168,8 +168,8 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
 def _import_for_all(spec: RunSpec) -> None:
     """What scheduler, workers and client import, but for the binding and for users' files, which may start threads."""
     from gpubench.node import client, probe  # noqa: F401
-    from gpubench.workloads import families
-    from gpubench.workloads.catalogue.own import is_own
+    from gpubench.node.workloads import families
+    from gpubench.node.workloads.catalogue.own import is_own
 
     gc.disable()  # what is imported stays: to look through it again and again takes a tenth of the time
     try:

@@ -27,11 +27,11 @@ from gpubench.node.process import (
     supervisor_of,
 )
 from gpubench.node.roles import LATE
-from gpubench.spec import RunSpec
-from gpubench.spec.run import LAUNCH_NODE
-from gpubench.workloads.clock import poll_until
-from gpubench.workloads.process_reaper import CLUSTER_VARIABLE, await_cleaners, end_marked, marked
-from gpubench.writer.atomic import write_atomic
+from gpubench.node.spec import RunSpec
+from gpubench.node.spec.run import LAUNCH_NODE
+from gpubench.node.workloads.clock import poll_until
+from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE, await_cleaners, end_marked, marked
+from gpubench.node.writer.atomic import write_atomic
 
 GRACE_S = 0.2
 """Time to end before SIGKILL. Of six runs with a longer one, one took 0.3 s, two 1.4 s, and three more than 10 s.

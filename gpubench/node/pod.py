@@ -19,11 +19,11 @@ from gpubench.node.control_channel import FACTS, STOP, ControlServer
 from gpubench.node.net import interface_address
 from gpubench.node.rank import find_rank
 from gpubench.node.rendezvous import TOKEN_VARIABLE, RendezvousTimeoutError
+from gpubench.node.spec import RunSpec
+from gpubench.node.spec.log_transport import FILES, encode
+from gpubench.node.spec.plain import SpecError
 from gpubench.node.stop import EXIT_NODE, EXIT_OK, IDLE_S, StopRequest
-from gpubench.spec import RunSpec
-from gpubench.spec.log_transport import FILES, encode
-from gpubench.spec.plain import SpecError
-from gpubench.writer.atomic import write_atomic
+from gpubench.node.writer.atomic import write_atomic
 
 DIRECTORY_VARIABLE = "GPUBENCH_POD"
 FRAMES_VARIABLE = "GPUBENCH_FRAMES"

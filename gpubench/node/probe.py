@@ -16,8 +16,8 @@ from gpubench.node import build, forked, gpu, ucx, ucx_log
 from gpubench.node.environment import AT_START, ucx_variables
 from gpubench.node.machine import host
 from gpubench.node.process import hash_of_archive
-from gpubench.spec import near_gpu
-from gpubench.workloads import dask_compat, device
+from gpubench.node.spec import near_gpu
+from gpubench.node.workloads import dask_compat, device
 
 POLL_S = 0.01
 

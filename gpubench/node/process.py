@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set
 
 from gpubench.node import scratch
-from gpubench.workloads.clock import poll_until
+from gpubench.node.workloads.clock import poll_until
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 TAIL_LINES = 20

@@ -19,8 +19,8 @@ from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Union
 
 from gpubench.node.control_channel import FACTS, OVER, STOP, Connection, join
 from gpubench.node.stop import IDLE_S, StopRequest
-from gpubench.workloads.clock import poll_until
-from gpubench.writer.atomic import write_atomic
+from gpubench.node.workloads.clock import poll_until
+from gpubench.node.writer.atomic import write_atomic
 
 RENDEZVOUS = "gpubench/rendezvous/1"
 TOKEN_VARIABLE = "GPUBENCH_JOB_TOKEN"  # noqa: S105 - the name of a variable

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Callable, List
 
 from gpubench.node import gpu
-from gpubench.spec import RunSpec
-from gpubench.workloads.clock import poll_until
+from gpubench.node.spec import RunSpec
+from gpubench.node.workloads.clock import poll_until
 
 LATE = "@"
 RESULT_FILE = "client-result.json"

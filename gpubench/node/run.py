@@ -18,15 +18,15 @@ from gpubench.node.node import NotCleanError, RunNode
 from gpubench.node.process import hash_of_archive
 from gpubench.node.rank import RankError, find_rank
 from gpubench.node.rendezvous import TOKEN_VARIABLE, RendezvousTimeoutError
+from gpubench.node.spec import RunRecord, RunSpec, WorkloadRecord
+from gpubench.node.spec.plain import SpecError, from_plain
+from gpubench.node.spec.records import LOGS_FILE, PROVENANCE, RUN_RECORD, workload_record
 from gpubench.node.stop import EXIT_NODE, EXIT_OK, StoppedError, StopRequest
 from gpubench.node.supervisor import Leader, NodeLostError, RunFailedError
-from gpubench.spec import RunRecord, RunSpec, WorkloadRecord
-from gpubench.spec.plain import SpecError, from_plain
-from gpubench.spec.records import LOGS_FILE, PROVENANCE, RUN_RECORD, workload_record
-from gpubench.workloads import clock
-from gpubench.workloads.clock import utc_now
-from gpubench.writer.atomic import write_atomic
-from gpubench.writer.run_dir import attempt_of, claim, finish, finished, recorded, write_provenance
+from gpubench.node.workloads import clock
+from gpubench.node.workloads.clock import utc_now
+from gpubench.node.writer.atomic import write_atomic
+from gpubench.node.writer.run_dir import attempt_of, claim, finish, finished, recorded, write_provenance
 
 
 def new_record(spec: RunSpec, run_dir: Path, started_at: str, node_half: str) -> RunRecord:

@@ -13,6 +13,7 @@ from gpubench.node.net import interface_address
 from gpubench.node.node import RunNode
 from gpubench.node.process import Child
 from gpubench.node.roles import RESULT_FILE
+from gpubench.node.spec import RunSpec
 from gpubench.node.stop import IDLE_S, StoppedError, StopRequest
 from gpubench.node.turns import (
     CONTINUE,
@@ -25,7 +26,6 @@ from gpubench.node.turns import (
     pause,
     resume,
 )
-from gpubench.spec import RunSpec
 
 TICK_S = 0.1
 ORDER_S = 1.0

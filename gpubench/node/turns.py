@@ -23,9 +23,9 @@ from gpubench.node.limit import Limit
 from gpubench.node.net import interface_address
 from gpubench.node.node import RunNode
 from gpubench.node.process import Child
+from gpubench.node.spec.turns import END, START, Turn, TurnsSpec, rendezvous_name
 from gpubench.node.stop import IDLE_S, StopRequest
-from gpubench.spec.turns import END, START, Turn, TurnsSpec, rendezvous_name
-from gpubench.writer.run_dir import finished
+from gpubench.node.writer.run_dir import finished
 
 TURN, DONE, OVER = "turn", "done", "over"
 """Kinds of messages: the run has the turn; the run's turn is over; the run gets no more turns (with the reason)."""

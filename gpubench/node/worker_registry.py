@@ -12,7 +12,7 @@ from typing import Any, Dict
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 from gpubench.node.roles import REGISTRY_VARIABLE
-from gpubench.writer.atomic import write_atomic
+from gpubench.node.writer.atomic import write_atomic
 
 DELAY_S = 0.1
 

@@ -12,12 +12,12 @@ import traceback
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, Mapping, Sequence
 
-from gpubench.spec import WorkloadRecord, WorkloadSpec
-from gpubench.workloads import dask_compat, families, links
-from gpubench.workloads.base import WorkloadContext
-from gpubench.workloads.catalogue.own import PACKAGE
-from gpubench.workloads.measure import Result, measure
-from gpubench.writer.run_dir import append_links, append_sample
+from gpubench.node.spec import WorkloadRecord, WorkloadSpec
+from gpubench.node.workloads import dask_compat, families, links
+from gpubench.node.workloads.base import WorkloadContext
+from gpubench.node.workloads.catalogue.own import PACKAGE
+from gpubench.node.workloads.measure import Result, measure
+from gpubench.node.writer.run_dir import append_links, append_sample
 
 LOOK_S = 1.0
 """One small message to the scheduler in that time."""

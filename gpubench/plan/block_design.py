@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from gpubench.model.plan import Place, Plan, PlannedBlock, PlannedJob, PlannedRun, PlannedTurn
 from gpubench.model.site import Site
-from gpubench.spec.plain import content_id
-from gpubench.spec.turns import INTERLEAVED
+from gpubench.node.spec.plain import content_id
+from gpubench.node.spec.turns import INTERLEAVED
 
 
 def campaign_orders(seed: int, place: Place, variants: int, blocks: int) -> list[list[int]]:

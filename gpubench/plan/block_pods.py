@@ -5,7 +5,7 @@ from typing import Any
 
 from gpubench.errors import PlanRefusedError
 from gpubench.model.site import Site
-from gpubench.spec import WorkloadSpec
+from gpubench.node.spec import WorkloadSpec
 
 SCHEDULER = "kubernetes"
 PROVIDER = "kubernetes"

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.model.text import counted
-from gpubench.spec import near_gpu
-from gpubench.spec.near_gpu import cpu_list
+from gpubench.node.spec import near_gpu
+from gpubench.node.spec.near_gpu import cpu_list
 
 ProcessFacts = Mapping[str, Any]
 """The report of a worker's own thread (``placed`` in ``node/inspect_cluster.py``), with address, name and threads."""

@@ -14,11 +14,11 @@ from gpubench.errors import PlanRefusedError
 from gpubench.model.quantities import format_bytes, spell_bytes
 from gpubench.model.site import Site
 from gpubench.model.text import counted, visible
+from gpubench.node.spec.run import needed_on
+from gpubench.node.spec.turns import INTERLEAVED
+from gpubench.node.workloads.catalogue import Shape, Workload
 from gpubench.plan.block_design import ClusterShape, interleaved
 from gpubench.plan.request import Request
-from gpubench.spec.run import needed_on
-from gpubench.spec.turns import INTERLEAVED
-from gpubench.workloads.catalogue import Shape, Workload
 
 MOST_NODES = 65_536
 """Maximum of nodes: no cluster under one of the schedulers has more."""

@@ -10,6 +10,7 @@ from gpubench.model.image import Image
 from gpubench.model.plan import Comparison, Plan, PlannedJob, PlannedVariant
 from gpubench.model.quantities import format_bytes
 from gpubench.model.text import counted
+from gpubench.node.spec.waiting import crowded, polls
 from gpubench.plan.block_design import ClusterShape, campaign_orders, interleaved, new_job, plan_block
 from gpubench.plan.budget import MOST_BLOCKS
 from gpubench.plan.detectable import DEFAULT_POWER, predict_for_plan
@@ -18,7 +19,6 @@ from gpubench.plan.job_limits import job_limit
 from gpubench.plan.known_issues import apply_issues
 from gpubench.plan.request import Request
 from gpubench.plan.scope import Scope
-from gpubench.spec.waiting import crowded, polls
 
 RECORDED = {field.name for field in dataclasses.fields(Request)} & Plan.model_fields.keys()
 """What the plan keeps of the request as it is, or as ``make_plan`` has worked it out."""

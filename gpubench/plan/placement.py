@@ -5,8 +5,8 @@ from typing import Any
 
 from gpubench.errors import PlanRefusedError
 from gpubench.model.site import Site
+from gpubench.node.workloads.catalogue import CATALOGUE, Workload
 from gpubench.plan.resource_sets import check_resource_sets
-from gpubench.workloads.catalogue import CATALOGUE, Workload
 
 CHECKS: dict[str, Callable[[Site, int, int], list[str]]] = {"jsrun": check_resource_sets}
 """Launchers whose steps are computed from the shape of a node, with the function that checks them."""

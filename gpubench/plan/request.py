@@ -7,11 +7,11 @@ from gpubench.model.image import Variant
 from gpubench.model.known_issue import KnownIssue
 from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.site import Site
+from gpubench.node.spec import WorkloadSpec
+from gpubench.node.workloads.catalogue import CATALOGUE, Workload
 from gpubench.plan.budget import FirstPass
-from gpubench.spec import WorkloadSpec
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.settings import Summary
-from gpubench.workloads.catalogue import CATALOGUE, Workload
 
 PROTOCOLS = ("tcp", "ucx")
 

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from gpubench.errors import PlanRefusedError
 from gpubench.model.plan import TimeModel
+from gpubench.node.spec import WorkloadSpec
+from gpubench.node.workloads.catalogue import CATALOGUE
 from gpubench.plan.adapter_combinations import check_combination
 from gpubench.plan.block_design import ClusterShape
 from gpubench.plan.block_pods import check_block_pods
@@ -19,8 +21,6 @@ from gpubench.plan.feasibility import (
 from gpubench.plan.job_limits import blocks_of_a_job
 from gpubench.plan.placement import check_placement, check_steps_of
 from gpubench.plan.request import PROTOCOLS, Request
-from gpubench.spec import WorkloadSpec
-from gpubench.workloads.catalogue import CATALOGUE
 
 LEAST_RUN_S = 0.01
 """Least duration of a run, whatever a profile estimates."""

@@ -7,14 +7,14 @@ from gpubench.errors import PlanRefusedError
 from gpubench.model.cluster import TLS_FOLDER, ClusterJob, ClusterRecord
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
+from gpubench.node.spec import Deadlines, RunSpec
+from gpubench.node.spec.cluster import CLUSTER_SPEC, SCHEDULER_FILE, ClusterSpec
 from gpubench.plan.adapter_combinations import BRINGS_FILES
 from gpubench.render.environment import environment, words
 from gpubench.render.job import TEMPLATE, in_any_run_spec, job_file, make_ready, of_the_site, place_of, release
 from gpubench.render.objects import container, label, measuring, of_any_job
 from gpubench.render.planned import NODE_HALF
 from gpubench.runtimes import RUNTIMES
-from gpubench.spec import Deadlines, RunSpec
-from gpubench.spec.cluster import CLUSTER_SPEC, SCHEDULER_FILE, ClusterSpec
 
 SPEC = "specs/cluster.json"
 NODES_SPEC = "nodes.json"

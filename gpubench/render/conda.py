@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from gpubench.model.image import Recipe
 from gpubench.model.site import ImageSettings
+from gpubench.node.spec.plain import content_id
 from gpubench.render import ucx
 from gpubench.render.environment import environment
 from gpubench.render.ucx import facts, process_env
 from gpubench.runtimes.base import Expanded
-from gpubench.spec.plain import content_id
 
 SCRIPT = "create.sh"
 

@@ -6,11 +6,11 @@ import tomllib
 from collections.abc import Mapping
 
 from gpubench.model.image import Recipe
+from gpubench.node.spec.plain import content_id
 from gpubench.render import ucx
 from gpubench.render.conda import render_environment, wheel_files
 from gpubench.render.environment import environment
 from gpubench.render.ucx import facts, process_env
-from gpubench.spec.plain import content_id
 
 PYTHON = "/opt/gpubench/stack/bin/python"
 LIBRARIES = "/opt/gpubench/ucx/lib"

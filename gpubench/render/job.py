@@ -10,14 +10,14 @@ from gpubench.model.image import Image, Variant
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
+from gpubench.node.spec import Deadlines, RunSpec
+from gpubench.node.spec.run import RUN_SPEC
+from gpubench.node.spec.turns import END, INTERLEAVED, START, TURNS_SPEC, Turn, TurnsSpec
 from gpubench.plan.block_design import SAFETY
 from gpubench.render.environment import environment
 from gpubench.render.objects import CLIENT_VARIABLES, block_pods, objects
 from gpubench.render.planned import NODE_HALF, UNRESOLVED, spec_path, turns_path
 from gpubench.runtimes import RUNTIMES, Expanded, ImagePlace
-from gpubench.spec import Deadlines, RunSpec
-from gpubench.spec.run import RUN_SPEC
-from gpubench.spec.turns import END, INTERLEAVED, START, TURNS_SPEC, Turn, TurnsSpec
 
 TEMPLATE = ".j2"
 OBJECTS = "job.yaml"

@@ -13,10 +13,10 @@ from gpubench.model.image import Image
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
+from gpubench.node.spec.plain import content_id
 from gpubench.plan.block_pods import starts_pods
 from gpubench.render.planned import EPOCH, NODE_HALF, UNRESOLVED, spec_path
 from gpubench.runtimes import RUNTIMES
-from gpubench.spec.plain import content_id
 
 MOST_FILES = 1024 * 1024
 """Bytes that a ConfigMap may hold. https://kubernetes.io/docs/concepts/configuration/configmap/#motivation"""

@@ -34,7 +34,6 @@ def turns_path(block: PlannedBlock) -> str:
 
 MAIN = b"import sys\n\nfrom gpubench.node.main import main\n\nsys.exit(main())\n"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip archive can hold
-PACKAGES = ("spec", "workloads", "writer", "node")
 
 
 def pack(sources: Mapping[str, bytes]) -> bytes:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.text import counted
+from gpubench.node.spec.turns import INTERLEAVED, SEQUENTIAL
+from gpubench.node.spec.waiting import polls
 from gpubench.report import labels, links, provenance
 from gpubench.report.answer import answer
 from gpubench.report.inputs import JudgedCampaign
@@ -22,8 +24,6 @@ from gpubench.report.sections import Medium, RichText, Section, SectionPart, Tex
 from gpubench.report.tiles import tiles
 from gpubench.report.verdicts import verdict_section
 from gpubench.results.curves import Curve, curves
-from gpubench.spec.turns import INTERLEAVED, SEQUENTIAL
-from gpubench.spec.waiting import polls
 from gpubench.stats.verdict import share_percent
 from gpubench.store.accounting import run_warnings
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from gpubench.model.quantities import format_bytes
 from gpubench.model.text import counted
-from gpubench.spec import WorkloadSpec
-from gpubench.spec.plain import canonical
+from gpubench.node.spec import WorkloadSpec
+from gpubench.node.spec.plain import canonical
+from gpubench.node.workloads.catalogue import CATALOGUE
+from gpubench.node.workloads.catalogue.own import shown
 from gpubench.stats.verdict import Verdict
-from gpubench.workloads.catalogue import CATALOGUE
-from gpubench.workloads.catalogue.own import shown
 
 MARKS = {"regression": "▲", "improvement": "▼", "equivalent": "●", "inconclusive": "◆", "broken": "✚"}
 """A sign for each verdict, so that colour is never the only mark; the charts use the same shapes. Up is slower."""

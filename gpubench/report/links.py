@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from gpubench.merge.links import LinkTable
 from gpubench.model.text import counted
+from gpubench.node.spec.records import LINKS_FILE
 from gpubench.report import labels
 from gpubench.report.charts.heat_map import heat_map
 from gpubench.report.sections import (
@@ -19,7 +20,6 @@ from gpubench.report.sections import (
     TextSpan,
     TextTable,
 )
-from gpubench.spec.records import LINKS_FILE
 from gpubench.stats.links import MOST_WORKERS, LinkGroup, LinkReport, Outlier, judge_links
 
 SCHEMA = "gpubench/links/1"

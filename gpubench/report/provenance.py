@@ -14,10 +14,10 @@ from gpubench.merge.environment import AS_EQUALS, Changes
 from gpubench.merge.explain import entries, plain, series, slowest
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.quantities import format_bytes
+from gpubench.node.spec.records import PROVENANCE_FILE
 from gpubench.report import condense
 from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.sections import ColumnStyle, Heading, Medium, RichText, Section, SectionPart, TextSpan, TextTable
-from gpubench.spec.records import PROVENANCE_FILE
 from gpubench.store.accounting import RunResult
 
 Provenance = Mapping[str, Any]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gpubench.model.text import counted
+from gpubench.node.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE, RunRecord
 from gpubench.report import condense, labels
 from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.sections import (
@@ -19,7 +20,6 @@ from gpubench.report.sections import (
     TextSpan,
     TextTable,
 )
-from gpubench.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE, RunRecord
 from gpubench.store.accounting import RunResult
 
 RUNS = "gpubench/runs/1"

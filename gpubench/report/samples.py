@@ -5,6 +5,7 @@ import json
 import statistics
 from collections.abc import Mapping, Sequence
 
+from gpubench.node.spec.records import SAMPLES_FILE
 from gpubench.report import condense, labels
 from gpubench.report.charts.samples import samples
 from gpubench.report.inputs import JudgedCampaign
@@ -20,7 +21,6 @@ from gpubench.report.sections import (
     TextTable,
 )
 from gpubench.report.verdicts import anchor
-from gpubench.spec.records import SAMPLES_FILE
 from gpubench.stats.data import CellRun
 from gpubench.stats.verdict import Verdict
 

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import numpy as np
 
+from gpubench.node.workloads.catalogue import CATALOGUE
 from gpubench.results.results import Results
 from gpubench.stats.data import CellRun, Key
 from gpubench.stats.runs import number_runs
 from gpubench.stats.scaling import Rule, ScalingPoint
 from gpubench.stats.settings import Summary
-from gpubench.workloads.catalogue import CATALOGUE
 
 GROWS = ("base_chunks", "other_chunks")
 """Parameters of other tools that follow the size of the cluster."""

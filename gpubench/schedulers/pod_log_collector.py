@@ -13,8 +13,8 @@ from pathlib import Path
 
 from gpubench.errors import DataError
 from gpubench.files import locked, write_atomically, writing
-from gpubench.spec.log_transport import FILES, decode
-from gpubench.spec.records import PROVENANCE_FILE, RUN_FILE
+from gpubench.node.spec.log_transport import FILES, decode
+from gpubench.node.spec.records import PROVENANCE_FILE, RUN_FILE
 
 GATHERED_FILE = "gathered.json"
 COMPLETE = "complete"

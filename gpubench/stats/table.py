@@ -11,7 +11,7 @@ import polars as pl
 
 from gpubench.errors import DataError, UsageError
 from gpubench.model.text import shortened
-from gpubench.spec.columns import COLUMNS, NEEDED
+from gpubench.node.spec.columns import COLUMNS, NEEDED
 from gpubench.stats.data import CellRun, ComparisonInput, Key, Status
 from gpubench.stats.verdict import Verdict
 

@@ -9,7 +9,7 @@ from typing import Any
 from gpubench.errors import DataError
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.text import counted
-from gpubench.spec import RunRecord
+from gpubench.node.spec import RunRecord
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records, RunDirectory, read_links, read_provenance, run_directories
 

@@ -12,8 +12,8 @@ from typing import Any
 from gpubench.errors import DataError, PlanRefusedError, UsageError
 from gpubench.files import create_exclusively, reading, write_atomically, writing
 from gpubench.model.plan import Plan, PlanAddition, PlannedBlock, PlannedJob, PlannedRun
-from gpubench.spec.plain import content_id, parse_json
-from gpubench.spec.records import RUN_FILE
+from gpubench.node.spec.plain import content_id, parse_json
+from gpubench.node.spec.records import RUN_FILE
 from gpubench.store.packs import Pack
 
 PLAN_FILE = "plan.json"

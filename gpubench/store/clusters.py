@@ -12,8 +12,8 @@ from pathlib import Path
 from gpubench.errors import DataError, UsageError
 from gpubench.files import create_exclusively, reading, write_atomically, writing
 from gpubench.model.cluster import TLS_FOLDER, ClusterJob, ClusterRecord
-from gpubench.spec.cluster import REQUESTS, RETIRED, SCHEDULER_FILE, STATE_FILE, TOKEN_FILE, ClusterState
-from gpubench.spec.plain import SpecError
+from gpubench.node.spec.cluster import REQUESTS, RETIRED, SCHEDULER_FILE, STATE_FILE, TOKEN_FILE, ClusterState
+from gpubench.node.spec.plain import SpecError
 
 CLUSTERS = "clusters"
 RECORD_FILE = "cluster.json"

@@ -14,9 +14,9 @@ import pydantic_core
 
 from gpubench.errors import DataError
 from gpubench.files import discard_dead, reading
-from gpubench.spec import RUN_STATUSES, RunRecord, WorkloadRecord
-from gpubench.spec.plain import SpecError, from_plain, parse_json
-from gpubench.spec.records import LINKS_FILE, PROVENANCE_FILE, RUN_FILE, RUN_RECORD
+from gpubench.node.spec import RUN_STATUSES, RunRecord, WorkloadRecord
+from gpubench.node.spec.plain import SpecError, from_plain, parse_json
+from gpubench.node.spec.records import LINKS_FILE, PROVENANCE_FILE, RUN_FILE, RUN_RECORD
 
 _LINK_NUMBERS = ("bytes", "count", "seconds")
 _NUMBERS_OF_LINK = operator.itemgetter(*_LINK_NUMBERS)

@@ -8,7 +8,7 @@ import pytest
 
 from gpubench.cli.clusters import inspect_client
 from gpubench.errors import InterruptedByUserError
-from gpubench.spec.inspect_record import INSPECT_SPEC, InspectSpec
+from gpubench.node.spec.inspect_record import INSPECT_SPEC, InspectSpec
 
 
 def test_a_client_that_has_to_be_killed_may_have_left_something(

@@ -59,7 +59,7 @@ def test_a_suite_names_a_file_beside_it_and_the_campaign_keeps_its_content(gpube
         ("mine.py:Total", {"count": 5, "sha256": digest}),
     ]
     with zipfile.ZipFile(tmp_path / "out" / "node.pyz") as archive:
-        assert archive.read(f"gpubench/workloads/own_{digest[:16]}/mine.py") == TWO.encode()
+        assert archive.read(f"gpubench/node/workloads/own_{digest[:16]}/mine.py") == TWO.encode()
     (suite.parent / "mine.py").write_text(TWO + "\n")
     done = gpubench("plan", "--suite", suite.relative_to(tmp_path), "--variants", "a=1.22.0 b=1.22.0", "--out", "out")
     assert "already holds another campaign" in one_line(done)
@@ -142,7 +142,7 @@ def test_the_manuals_workloads_run(gpubench: Run, tmp_path: Path, name: str) -> 
 
 
 OWN_CLOCK = """
-from gpubench.workloads.base import Answer, Measurement, UnavailableError
+from gpubench.node.workloads.base import Answer, Measurement, UnavailableError
 
 from .seconds import SECONDS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.spec.waiting import ASLEEP
+from gpubench.node.spec.waiting import ASLEEP
 from tests.cli.campaigns import campaign_in, records, words, write_suite
 from tests.cli.test_standing_cluster import START, Standing, mine
 from tests.conftest import Run

@@ -9,7 +9,7 @@ import pytest
 
 from gpubench.cli.sites.profiles import load_suite
 from gpubench.cli.workloads import catalogue
-from gpubench.workloads.catalogue import CATALOGUE
+from gpubench.node.workloads.catalogue import CATALOGUE
 from tests.conftest import ROOT, Run
 
 DOCUMENT = ROOT / "docs" / "workloads.md"

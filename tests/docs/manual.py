@@ -19,8 +19,8 @@ from gpubench.cli.sites.profiles import load_site, load_suite
 from gpubench.cli.workloads.catalogue import find_own, own_workloads
 from gpubench.errors import GpubenchError
 from gpubench.model.image import parse_variants
+from gpubench.node.workloads.catalogue import CATALOGUE
 from gpubench.runtimes import RUNTIMES
-from gpubench.workloads.catalogue import CATALOGUE
 from tests.conftest import ROOT, plain_environment
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))

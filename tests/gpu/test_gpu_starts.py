@@ -19,8 +19,8 @@ import pytest
 
 from gpubench.images.kinds.base import images_root
 from gpubench.images.kinds.venvs import ensure
-from gpubench.spec import Deadlines, WorkloadSpec
-from gpubench.spec.near_gpu import cpu_list
+from gpubench.node.spec import Deadlines, WorkloadSpec
+from gpubench.node.spec.near_gpu import cpu_list
 from tests.conftest import ROOT, need
 from tests.gpu.stacks import IMAGES, STACKS, STAND_INS, obtain
 from tests.node.runners import Runner
@@ -306,7 +306,7 @@ SPILLING = """
 import json, tempfile, types
 from dask.sizeof import sizeof
 from dask_cuda.device_host_file import DeviceHostFile
-from gpubench.workloads import dask_compat
+from gpubench.node.workloads import dask_compat
 class Data:
     __cuda_array_interface__ = {}
 sizeof.register(Data)(lambda data: 1000)

@@ -17,7 +17,7 @@ from gpubench.images.kinds.venvs import ensure, verify
 from gpubench.images.manifests import differences, manifest_id
 from gpubench.images.variables import why_unknown
 from gpubench.model.image import Image
-from gpubench.spec.plain import canonical
+from gpubench.node.spec.plain import canonical
 from tests.slurm.images import link_or_copy
 
 pytestmark = pytest.mark.integration

@@ -5,7 +5,7 @@ import pytest
 from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.images.compatibility import event_environment, stacks, with_waiting
 from gpubench.model.site import Site
-from gpubench.spec.waiting import ASLEEP
+from gpubench.node.spec.waiting import ASLEEP
 from tests.plan.requests_by_hand import site
 
 

@@ -19,11 +19,11 @@ import pytest
 import yaml
 
 from gpubench import resources
+from gpubench.node.spec import RunSpec
+from gpubench.node.workloads import tasks_parsl
+from gpubench.node.workloads.base import UnavailableError
+from gpubench.node.workloads.parsl_pods import BlockPods
 from gpubench.schedulers import kubernetes
-from gpubench.spec import RunSpec
-from gpubench.workloads import tasks_parsl
-from gpubench.workloads.base import UnavailableError
-from gpubench.workloads.parsl_pods import BlockPods
 from tests.kubernetes.real import ApiServer
 from tests.kubernetes.test_real_api_server import job_dir, less
 from tests.plan.test_block_pods import parsl
@@ -41,8 +41,8 @@ KUBECONFIG = "kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION"
 FACTS = {"provider": "kubernetes", "address": "10.0.0.1", "nodes": 2, "workers_per_node": 3}
 OWNER = """
 import sys
-from gpubench.workloads.parsl_pods import BlockPods
-from gpubench.workloads.tasks_parsl import own_config
+from gpubench.node.workloads.parsl_pods import BlockPods
+from gpubench.node.workloads.tasks_parsl import own_config
 pods = BlockPods("killed", [])
 (executor,) = own_config({facts}, pods).executors
 for number in range(2):

@@ -5,7 +5,7 @@ from campaign_builder import Writer, begin, finish, make_block, make_plan, varia
 
 from gpubench.merge.family import cells, family
 from gpubench.model.plan import PlanAddition, PlannedJob
-from gpubench.spec.plain import canonical
+from gpubench.node.spec.plain import canonical
 from gpubench.stats.data import CellRun, ComparisonInput
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import judge

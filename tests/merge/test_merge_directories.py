@@ -92,9 +92,9 @@ def test_runs_split_over_two_outputs_that_may_overlap_are_the_same_table(
 WRITER = """
 import sys
 from pathlib import Path
-from gpubench.spec.plain import parse_lines
+from gpubench.node.spec.plain import parse_lines
 from gpubench.store.rundirs import read_provenance, read_record
-from gpubench.writer.run_dir import append_sample, claim, finish, write_provenance
+from gpubench.node.writer.run_dir import append_sample, claim, finish, write_provenance
 
 source, target = map(Path, sys.argv[1:])
 

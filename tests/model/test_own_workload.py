@@ -11,7 +11,7 @@ from gpubench.errors import UsageError
 from gpubench.model.own_workload import OwnWorkload, packed_together, parse_own
 from gpubench.model.parameters import sizes_spelled
 from gpubench.model.suite import Suite
-from gpubench.workloads.catalogue import Shape
+from gpubench.node.workloads.catalogue import Shape
 
 TEXT = """
 import sys
@@ -47,7 +47,7 @@ def test_functions_and_classes_that_can_be_workloads_are_accepted_and_not_run(na
     assert own.described.name == f"mine.py:{name}"
     digest = hashlib.sha256(TEXT.encode()).hexdigest()
     assert own.with_identity({"rows": 3}) == {"rows": 3, "sha256": digest}
-    package = f"gpubench/workloads/own_{digest[:16]}"
+    package = f"gpubench/node/workloads/own_{digest[:16]}"
     assert own.packed() == {f"{package}/__init__.py": b"", f"{package}/mine.py": TEXT.encode()}
     assert not [module for module in sys.modules if f"own_{digest[:16]}" in module]
 
@@ -121,7 +121,7 @@ HELPED = "from .helper import join\nfrom . import more\n"
 def test_files_that_the_file_imports_are_packed_beside_it_under_one_hash() -> None:
     helper = "def join(client, params):\n    from .deep import inner\n"
     own = parse("join", HELPED, helper=helper, more="", deep="from .mine import x\n", unused="")
-    package = f"gpubench/workloads/own_{own.identity['sha256'][:16]}"
+    package = f"gpubench/node/workloads/own_{own.identity['sha256'][:16]}"
     names = ["__init__.py", "mine.py", "deep.py", "helper.py", "more.py"]
     assert list(own.packed()) == [f"{package}/{name}" for name in names]
     assert own.packed()[f"{package}/helper.py"] == helper.encode()

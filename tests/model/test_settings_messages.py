@@ -108,7 +108,7 @@ def test_every_shipped_site_loads_and_is_called_like_its_file(path: Path) -> Non
 
 @pytest.mark.parametrize("path", shipped("suites"), ids=lambda path: path.stem)
 def test_every_shipped_suite_resolves_to_complete_parameters(path: Path) -> None:
-    from gpubench.workloads.catalogue import CATALOGUE
+    from gpubench.node.workloads.catalogue import CATALOGUE
 
     suite = Suite.load(path.read_text(encoding="utf-8"), path.name)
     assert suite.name == path.stem

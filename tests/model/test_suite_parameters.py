@@ -5,7 +5,7 @@ import pytest
 from gpubench.errors import UsageError
 from gpubench.model.parameters import plain_value, sizes_spelled
 from gpubench.model.suite import Suite
-from gpubench.workloads.catalogue import CATALOGUE
+from gpubench.node.workloads.catalogue import CATALOGUE
 
 
 def resolve(text: str, reps: int | None = None) -> list[Any]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.spec import Deadlines, RunSpec
+from gpubench.node.spec import Deadlines, RunSpec
 from gpubench.store.rundirs import read_record
 from tests.node.specs_by_hand import RUN, quiet_environment, run_spec, write_campaign
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import resources
+from gpubench.node.spec import Deadlines, RunSpec, WorkloadSpec
+from gpubench.node.spec.run import RUN_SPEC
 from gpubench.render.planned import pack
-from gpubench.spec import Deadlines, RunSpec, WorkloadSpec
-from gpubench.spec.run import RUN_SPEC
 from tests.workloads.running import complete
 
 RUN = "0123456789ab"

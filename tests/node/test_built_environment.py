@@ -10,8 +10,8 @@ import pytest
 
 from gpubench.node import machine
 from gpubench.node.environment import build, ucx_variables
-from gpubench.spec import Deadlines
-from gpubench.workloads.process_reaper import CLUSTER_VARIABLE
+from gpubench.node.spec import Deadlines
+from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE
 from tests.conftest import free_port
 from tests.node.runners import Runner
 from tests.node.specs_by_hand import run_spec

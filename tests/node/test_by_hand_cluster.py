@@ -20,10 +20,10 @@ import pytest
 from gpubench.node import speed
 from gpubench.node.checks import CheckError
 from gpubench.node.client import ClientOutcome, _at_end, _measure_all, _ready
+from gpubench.node.spec import Deadlines, WorkloadSpec
 from gpubench.node.workload import describe_error
-from gpubench.spec import Deadlines, WorkloadSpec
-from gpubench.workloads import counters
-from gpubench.workloads.base import WorkloadContext
+from gpubench.node.workloads import counters
+from gpubench.node.workloads.base import WorkloadContext
 from tests.node.runners import until
 from tests.node.specs_by_hand import node_half, quiet_environment, run_spec, write_campaign
 from tests.workloads.running import complete

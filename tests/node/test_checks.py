@@ -22,7 +22,7 @@ from gpubench.node.checks import (
     check_transport,
     note_talk,
 )
-from gpubench.spec import RunSpec
+from gpubench.node.spec import RunSpec
 from tests.node.specs_by_hand import run_spec
 
 HALF = "f" * 64

@@ -16,7 +16,7 @@ import pytest
 
 from gpubench.node import forked
 from gpubench.node.process import Child, Planned, command, describe_exit, maps_anywhere, role_words, stop_all
-from gpubench.workloads.process_reaper import marked
+from gpubench.node.workloads.process_reaper import marked
 from tests.node.specs_by_hand import quiet_environment
 
 SUPERVISOR = """

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from gpubench.node.run import new_record, provenance, take_result, without_result, write_all
+from gpubench.node.spec import RunRecord, WorkloadSpec
+from gpubench.node.spec.plain import to_plain
+from gpubench.node.spec.records import workload_record
 from gpubench.node.supervisor import registration_phases
-from gpubench.spec import RunRecord, WorkloadSpec
-from gpubench.spec.plain import to_plain
-from gpubench.spec.records import workload_record
+from gpubench.node.writer.run_dir import claim
 from gpubench.store.rundirs import read_record
-from gpubench.writer.run_dir import claim
 from tests.node.specs_by_hand import RUN, run_spec
 
 NAMES = ("merge", "tasks", "message")

@@ -16,7 +16,7 @@ import pytest
 from gpubench.node import rendezvous
 from gpubench.node.control_channel import STOP, Connection, join
 from gpubench.node.machine import facts
-from gpubench.spec import Deadlines
+from gpubench.node.spec import Deadlines
 from tests.conftest import need
 from tests.node.dask_by_hand import write_dask
 from tests.node.runners import Runner, finish

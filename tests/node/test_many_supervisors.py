@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from gpubench.node import rendezvous
-from gpubench.spec import Deadlines
-from gpubench.workloads.process_reaper import CLUSTER_VARIABLE, marked
+from gpubench.node.spec import Deadlines
+from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE, marked
 from tests.conftest import need
 from tests.node.dask_by_hand import write_dask
 from tests.node.runners import Runner, finish

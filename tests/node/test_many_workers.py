@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from gpubench.spec import Deadlines, WorkloadSpec
-from gpubench.spec.plain import parse_lines
+from gpubench.node.spec import Deadlines, WorkloadSpec
+from gpubench.node.spec.plain import parse_lines
 from tests.cli.campaigns import campaign_in, cluster_processes, nothing_left, records
 from tests.conftest import Run
 from tests.node.runners import Runner

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.spec import Deadlines, WorkloadSpec
+from gpubench.node.spec import Deadlines, WorkloadSpec
 from tests.node.runners import Runner
 from tests.node.specs_by_hand import node_half
 from tests.workloads.running import complete

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from gpubench import resources
+from gpubench.node.spec import Deadlines, WorkloadSpec
+from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE, marked
 from gpubench.render.planned import pack
-from gpubench.spec import Deadlines, WorkloadSpec
-from gpubench.workloads.process_reaper import CLUSTER_VARIABLE, marked
 from tests.node.runners import Runner, finish, until
 from tests.workloads.running import complete
 

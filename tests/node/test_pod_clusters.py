@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.spec.cluster import CLUSTER_SPEC, ENDED, STATE_FILE, TOKEN_FILE, ClusterSpec, ClusterState
+from gpubench.node.spec.cluster import CLUSTER_SPEC, ENDED, STATE_FILE, TOKEN_FILE, ClusterSpec, ClusterState
 from tests.node.runners import SHORT
 from tests.node.specs_by_hand import quiet_environment, run_spec, write_campaign
 

@@ -18,9 +18,9 @@ from gpubench import resources
 from gpubench.node import rendezvous
 from gpubench.node.control_channel import Connection, ControlServer
 from gpubench.node.rendezvous import RendezvousTimeoutError
+from gpubench.node.spec.log_transport import decode
 from gpubench.node.stop import StopRequest
 from gpubench.render.planned import pack
-from gpubench.spec.log_transport import decode
 from tests.conftest import free_port
 from tests.node.runners import NeverAsked
 from tests.node.specs_by_hand import RUN, run_spec

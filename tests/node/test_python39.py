@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from gpubench import resources
-from gpubench.spec import Deadlines
+from gpubench.node.spec import Deadlines
 from tests.node.runners import SHORT, Runner, finish, until
 from tests.node.specs_by_hand import RUN
 

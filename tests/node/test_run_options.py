@@ -12,8 +12,8 @@ import pytest
 
 from gpubench.node import cli_roles, dask_cli_options, roles
 from gpubench.node.main import _parser, main
-from gpubench.spec import Deadlines
-from gpubench.writer.atomic import write_atomic
+from gpubench.node.spec import Deadlines
+from gpubench.node.writer.atomic import write_atomic
 from tests.node.specs_by_hand import run_spec, write_campaign
 
 QUIET = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")

@@ -12,14 +12,18 @@ from gpubench import resources
 from gpubench.render.planned import pack
 
 LATE = {
-    "import gpubench.node.main": {"gpubench.node.supervisor", "gpubench.node.client", "gpubench.workloads.catalogue"},
+    "import gpubench.node.main": {
+        "gpubench.node.supervisor",
+        "gpubench.node.client",
+        "gpubench.node.workloads.catalogue",
+    },
     "import gpubench.node.main, gpubench.node.run": {
         "gpubench.node.client",
         "gpubench.node.follower",
         "gpubench.node.probe",
-        "gpubench.workloads.catalogue",
-        "gpubench.workloads.dask_compat",
-        "gpubench.workloads.measure",
+        "gpubench.node.workloads.catalogue",
+        "gpubench.node.workloads.dask_compat",
+        "gpubench.node.workloads.measure",
         "importlib.metadata",
         "zipfile",
     },

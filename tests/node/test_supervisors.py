@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from gpubench.node.admission import VARIABLE, environment
-from gpubench.spec import Deadlines
-from gpubench.workloads.process_reaper import CLUSTER_VARIABLE, marked
+from gpubench.node.spec import Deadlines
+from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE, marked
 from tests.cli.campaigns import files_with
 from tests.conftest import need
 from tests.node.dask_by_hand import write_dask

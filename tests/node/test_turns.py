@@ -20,11 +20,11 @@ import pytest
 from gpubench.node import rendezvous
 from gpubench.node.control_channel import Connection, ControlServer, join
 from gpubench.node.node import RunNode
+from gpubench.node.spec.plain import SpecError
+from gpubench.node.spec.turns import END, START, TURNS_SPEC, Turn, TurnsSpec, rendezvous_name
 from gpubench.node.stop import StopRequest
 from gpubench.node.supervisor import Leader, NodeLostError
 from gpubench.node.turns import DONE, OVER, PAUSE, PAUSED, TURN, ClientTurns, ConductorGoneError, Turns, conduct
-from gpubench.spec.plain import SpecError
-from gpubench.spec.turns import END, START, TURNS_SPEC, Turn, TurnsSpec, rendezvous_name
 from tests.node.runners import NeverAsked, until
 
 TOKEN = "5eed"

@@ -9,11 +9,11 @@ from typing import Any
 from gpubench.model.image import Image, Variant, parse_variants
 from gpubench.model.plan import Plan
 from gpubench.model.site import Site
+from gpubench.node.spec import WorkloadSpec
+from gpubench.node.spec.plain import content_id
 from gpubench.plan.make import make_plan
 from gpubench.plan.request import Request
 from gpubench.plan.scope import plan_scope
-from gpubench.spec import WorkloadSpec
-from gpubench.spec.plain import content_id
 
 SITE = """
 name = "bench"

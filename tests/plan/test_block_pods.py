@@ -8,9 +8,9 @@ import pytest
 
 from gpubench.cli.sites.profiles import load_site
 from gpubench.errors import PlanRefusedError
+from gpubench.node.spec import WorkloadSpec
+from gpubench.node.workloads.catalogue import CATALOGUE
 from gpubench.plan.block_pods import check_packages, starts_pods
-from gpubench.spec import WorkloadSpec
-from gpubench.workloads.catalogue import CATALOGUE
 from tests.plan.requests_by_hand import plan, workload
 from tests.workloads.running import complete
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from gpubench.node.spec.near_gpu import cpu_list
 from gpubench.plan.cluster_checks import check_count, check_processes, check_versions, host_lines
 from gpubench.plan.cpu_affinity import WorkerAffinity, judge_affinity
-from gpubench.spec.near_gpu import cpu_list
 
 
 def worker(number: int, allowed: Sequence[int], *, threads: int = 1, **more: Any) -> dict[str, Any]:

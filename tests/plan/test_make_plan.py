@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from gpubench.errors import PlanRefusedError
 from gpubench.model.plan import Plan
 from gpubench.model.site import Site
+from gpubench.node.spec import WorkloadSpec
+from gpubench.node.spec.waiting import ASLEEP
 from gpubench.plan.request import History
-from gpubench.spec import WorkloadSpec
-from gpubench.spec.waiting import ASLEEP
 from tests.plan.requests_by_hand import GIB, SITE, image, plan, site, workload
 
 

@@ -25,7 +25,7 @@ from gpubench.model.site import (
     Site,
     Toleration,
 )
-from gpubench.spec import RunSpec
+from gpubench.node.spec import RunSpec
 from tests.plan.requests_by_hand import image, plan, site
 from tests.rendering import render_jobs
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from gpubench.model.plan import Plan
-from gpubench.spec import RunSpec
+from gpubench.node.spec import RunSpec
 from tests.plan.test_block_pods import parsl
 from tests.render.test_object_files import EVERYTHING, RELEASES, TEMPLATES, objects, planned, pod_of
 from tests.rendering import render_jobs

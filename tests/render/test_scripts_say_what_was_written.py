@@ -20,9 +20,9 @@ from gpubench.model.image import Image, Variant
 from gpubench.model.known_issue import KnownIssue
 from gpubench.model.plan import Plan
 from gpubench.model.site import ContainerSettings, Paths, Setup
+from gpubench.node.spec import RunSpec
 from gpubench.render.job import place_of
 from gpubench.runtimes import RUNTIMES, Expanded
-from gpubench.spec import RunSpec
 from tests.conftest import examples
 from tests.plan.requests_by_hand import image, plan, site
 from tests.rendering import render_jobs

@@ -13,13 +13,13 @@ from gpubench import resources
 from gpubench.cli.sites.profiles import known_issues, load_site, site_names
 from gpubench.model.image import Image
 from gpubench.model.site import Site
+from gpubench.node.spec import RunSpec
 from gpubench.plan.adapter_combinations import VALID
 from gpubench.plan.resource_sets import ResourceSetStep, parse
 from gpubench.render.check import render_check, render_clean
 from gpubench.render.context import PYTHON
 from gpubench.render.job import job_file
 from gpubench.runtimes import RUNTIMES
-from gpubench.spec import RunSpec
 from tests.plan.requests_by_hand import image, plan
 from tests.rendering import render_jobs
 

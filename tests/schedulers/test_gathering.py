@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import DataError, MissingToolError
+from gpubench.node.spec.log_transport import encode
 from gpubench.schedulers import pod_log_collector
-from gpubench.spec.log_transport import encode
 
 
 @pytest.fixture

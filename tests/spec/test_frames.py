@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from gpubench.spec.log_transport import FILES, MARK, MOST_BYTES, PART_BYTES, decode, encode
+from gpubench.node.spec.log_transport import FILES, MARK, MOST_BYTES, PART_BYTES, decode, encode
 
 NOISE = random.Random(1).randbytes(5 * PART_BYTES)
 RUN = {"run.json": b'{"status": "ok"}\n', "samples.jsonl": "ü\n".encode() * 2000, "logs.zip": NOISE}

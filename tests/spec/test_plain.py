@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench.spec import WorkloadRecord
-from gpubench.spec.plain import SpecError, canonical, content_id, from_plain, parse_json, parse_lines, to_plain
+from gpubench.node.spec import WorkloadRecord
+from gpubench.node.spec.plain import SpecError, canonical, content_id, from_plain, parse_json, parse_lines, to_plain
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpubench.spec.waiting import ASLEEP, crowded, crowded_hosts, polls
+from gpubench.node.spec.waiting import ASLEEP, crowded, crowded_hosts, polls
 
 
 def process(host: str, affinity: list[int], **env: str) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gpubench.spec import RunSpec, WorkloadSpec
-from gpubench.spec.plain import SpecError
+from gpubench.node.spec import RunSpec, WorkloadSpec
+from gpubench.node.spec.plain import SpecError
 from tests.node.specs_by_hand import run_spec
 
 

@@ -20,13 +20,13 @@ from gpubench.model.plan import (
     TimeModel,
 )
 from gpubench.model.site import Layout, Site
-from gpubench.spec import RunRecord, WorkloadRecord, WorkloadSpec
-from gpubench.spec.columns import Sample
-from gpubench.spec.plain import content_id
-from gpubench.spec.records import RUN_RECORD
+from gpubench.node.spec import RunRecord, WorkloadRecord, WorkloadSpec
+from gpubench.node.spec.columns import Sample
+from gpubench.node.spec.plain import content_id
+from gpubench.node.spec.records import RUN_RECORD
+from gpubench.node.writer import run_dir
+from gpubench.node.writer.run_dir import append_sample, write_provenance
 from gpubench.store.campaign import Campaign
-from gpubench.writer import run_dir
-from gpubench.writer.run_dir import append_sample, write_provenance
 
 START = dt.datetime(2025, 11, 20, 14, 0, tzinfo=dt.UTC)
 

@@ -9,7 +9,7 @@ from campaign_builder import START, Writer, begin, make_block, make_plan
 
 from gpubench.errors import DataError, PlanRefusedError, UsageError
 from gpubench.model.plan import PlanAddition, PlannedJob
-from gpubench.spec.plain import content_id
+from gpubench.node.spec.plain import content_id
 from gpubench.store.campaign import Campaign, create_campaign, newest_campaign
 from gpubench.store.packs import Index, Pack
 

@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from gpubench.workloads.base import WorkloadContext
+from gpubench.node.workloads.base import WorkloadContext
 from tests.workloads.running import Answers
 
 if TYPE_CHECKING:

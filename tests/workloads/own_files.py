@@ -10,8 +10,8 @@ from typing import Any
 from distributed import Future
 
 from gpubench.model.own_workload import OwnWorkload, packed_together, parse_own
-from gpubench.workloads import families
-from gpubench.workloads.base import Measurement, WorkloadContext
+from gpubench.node.workloads import families
+from gpubench.node.workloads.base import Measurement, WorkloadContext
 
 
 def parsed(word: str, folder: Path) -> OwnWorkload:
@@ -23,20 +23,20 @@ def parsed(word: str, folder: Path) -> OwnWorkload:
 def _place(folder: str, add: bool) -> None:
     import importlib
 
-    import gpubench.workloads
+    import gpubench.node.workloads
 
     if add:
-        gpubench.workloads.__path__.append(folder)
+        gpubench.node.workloads.__path__.append(folder)
         importlib.invalidate_caches()
     else:
-        gpubench.workloads.__path__.remove(folder)
+        gpubench.node.workloads.__path__.remove(folder)
 
 
 @contextlib.contextmanager
 def packed(cluster: WorkloadContext, folder: Path, *workloads: OwnWorkload) -> Iterator[None]:
     """``folder`` takes the files; the cluster, which serves other tests too, forgets them at the end."""
     for path, content in packed_together(workloads).items():
-        place = folder / path.removeprefix("gpubench/workloads/")
+        place = folder / path.removeprefix("gpubench/node/workloads/")
         place.parent.mkdir(exist_ok=True)
         place.write_bytes(content)
     _place(str(folder), add=True)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gpubench.model.own_workload import OwnWorkload
-from gpubench.spec import WorkloadSpec
-from gpubench.spec.columns import Sample
-from gpubench.workloads import families
-from gpubench.workloads.base import Measurement, WorkloadContext
-from gpubench.workloads.catalogue import CATALOGUE
-from gpubench.workloads.measure import Result, measure
+from gpubench.node.spec import WorkloadSpec
+from gpubench.node.spec.columns import Sample
+from gpubench.node.workloads import families
+from gpubench.node.workloads.base import Measurement, WorkloadContext
+from gpubench.node.workloads.catalogue import CATALOGUE
+from gpubench.node.workloads.measure import Result, measure
 from tests.workloads import own_files
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-import gpubench.workloads
+import gpubench.node.workloads
 from gpubench.model.suite import Suite
-from gpubench.workloads import bindings, families
-from gpubench.workloads.base import Measurement, WorkloadContext
-from gpubench.workloads.catalogue import CATALOGUE, Shape
+from gpubench.node.workloads import bindings, families
+from gpubench.node.workloads.base import Measurement, WorkloadContext
+from gpubench.node.workloads.catalogue import CATALOGUE, Shape
 
-FOLDER = Path(gpubench.workloads.__file__).parent
+FOLDER = Path(gpubench.node.workloads.__file__).parent
 SUITES = Path(__file__).parents[2] / "suites"
 OPTIONAL = {
     "cupy": {"device.py"},
@@ -55,7 +55,7 @@ def imported(path: Path) -> set[str]:
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_every_workload_has_the_class_that_the_catalogue_names(name: str) -> None:
     module, _, kind = CATALOGUE[name].factory.partition(":")
-    found = getattr(importlib.import_module(f"gpubench.workloads.{module}"), kind)
+    found = getattr(importlib.import_module(f"gpubench.node.workloads.{module}"), kind)
     assert issubclass(found, Measurement)
     assert not found.__abstractmethods__
     assert CATALOGUE[name].name == name
@@ -66,7 +66,7 @@ def test_a_workload_says_how_many_bytes_must_move_or_is_known_to_need_none() -> 
     silent = set()
     for name, workload in CATALOGUE.items():
         module, _, kind = workload.factory.partition(":")
-        found = getattr(importlib.import_module(f"gpubench.workloads.{module}"), kind)
+        found = getattr(importlib.import_module(f"gpubench.node.workloads.{module}"), kind)
         if found.least_moved_bytes is Measurement.least_moved_bytes:
             silent.add(name)
     assert silent == NOTHING_MUST_MOVE
@@ -96,9 +96,8 @@ def test_every_parameter_says_what_it_is_and_has_a_default_of_its_kind(name: str
 
 
 def test_the_catalogue_is_importable_where_there_is_no_dask() -> None:
-    code = (
-        "import sys, gpubench.workloads.catalogue; print(*{'dask', 'distributed', 'numpy', 'pandas'} & {*sys.modules})"
-    )
+    libraries = {"dask", "distributed", "numpy", "pandas"}
+    code = f"import sys, gpubench.node.workloads.catalogue; print(*{libraries} & {{*sys.modules}})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.workloads import clock
+from gpubench.node.workloads import clock
 
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from gpubench.workloads import counters, families
-from gpubench.workloads.base import Answer, Measurement, WorkloadContext
-from gpubench.workloads.counters import Cost, Counters, HostCounters, cost, of_run
+from gpubench.node.workloads import counters, families
+from gpubench.node.workloads.base import Answer, Measurement, WorkloadContext
+from gpubench.node.workloads.counters import Cost, Counters, HostCounters, cost, of_run
 from tests.conftest import ROOT
 from tests.node.specs_by_hand import quiet_environment
 from tests.workloads.running import complete, run
@@ -72,7 +72,7 @@ def test_a_process_that_has_ended_makes_the_seconds_unknown() -> None:
     assert HostCounters([]).read()["cpu_s"] is None
 
 
-HERE = "from gpubench.workloads.counters import read_here; print(read_here()['cpu_s'])"
+HERE = "from gpubench.node.workloads.counters import read_here; print(read_here()['cpu_s'])"
 
 
 def test_all_processes_of_a_run_on_this_host_count_and_no_others(process: tuple[int, Working]) -> None:
@@ -139,7 +139,7 @@ def test_what_only_one_reading_has_is_unknown(tmp_path: Path) -> None:
 
 READ = """
 import json, os
-from gpubench.workloads.counters import HostCounters
+from gpubench.node.workloads.counters import HostCounters
 host = HostCounters([os.getpid()])
 print(json.dumps([{**host.read(), "cpu_s": None} for _ in range(2)]))
 """

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gpubench.workloads import dask_compat
-from gpubench.workloads.base import WorkloadContext
+from gpubench.node.workloads import dask_compat
+from gpubench.node.workloads.base import WorkloadContext
 
 
 @pytest.mark.parametrize("name", ["transfer_incoming_log", "incoming_transfer_log"])

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gpubench.workloads import families, frame_shuffle, groupby
-from gpubench.workloads.base import UnavailableError, WorkloadContext
+from gpubench.node.workloads import families, frame_shuffle, groupby
+from gpubench.node.workloads.base import UnavailableError, WorkloadContext
 from tests.workloads.running import Answers, complete, measured_rightly, run
 
 pytestmark = pytest.mark.integration

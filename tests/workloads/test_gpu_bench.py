@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.gpu import __main__ as bench
-from gpubench.workloads import nvml
+from gpubench.node.workloads import nvml
 
 
 @pytest.mark.parametrize(

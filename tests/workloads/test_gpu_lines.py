@@ -17,15 +17,15 @@ from typing import Any
 import pytest
 
 import gpubench
-from gpubench.spec import Deadlines, WorkloadSpec
-from gpubench.workloads.catalogue import CATALOGUE
+from gpubench.node.spec import Deadlines, WorkloadSpec
+from gpubench.node.workloads.catalogue import CATALOGUE
 from tests.gpu.stacks import GpuStack, obtain
 from tests.node.runners import Runner
 from tests.node.specs_by_hand import node_half, quiet_environment
 
 STAND_INS = Path(__file__).parents[1] / "stand_ins" / "gpu"
 PACKAGE = Path(gpubench.__file__).parent
-FILES = ("gpubench/workloads/device.py", "gpubench/workloads/nvml.py", "gpubench/node/gpu.py")
+FILES = ("gpubench/node/workloads/device.py", "gpubench/node/workloads/nvml.py", "gpubench/node/gpu.py")
 SMALLER = 2e-2
 POOL = 1 << 30
 
@@ -105,7 +105,7 @@ def ask(environment: dict[str, str], code: str, python: str = sys.executable) ->
 
 CPU = """
 import pandas
-from gpubench.workloads import device
+from gpubench.node.workloads import device
 frame = pandas.DataFrame({{"a": [1, 2]}})
 frame.to_parquet("{folder}/t.parquet")
 device.array_module("cpu"), device.frame_module("cpu"), device.host("cpu", [1.0])
@@ -126,7 +126,7 @@ gpu.cuda_worker()(["--death-timeout", "60", "--help"])
 """
 NEAR = """
 import os
-from gpubench.workloads import nvml
+from gpubench.node.workloads import nvml
 cases = {cases}
 for name, value, device in cases:
     os.environ[name] = value
@@ -149,12 +149,12 @@ NEAR_CASES = [
 WIDE = """
 import os
 os.sysconf = lambda name: 80
-from gpubench.workloads import nvml
+from gpubench.node.workloads import nvml
 print(*nvml.cpus_near("1"))
 """
 ALLOCATING = """
 import importlib.util, sys, types
-from gpubench.workloads import device
+from gpubench.node.workloads import device
 device.keep_memory_resource()
 device.allocate_arrays_by_rmm()
 device.restore_memory_resource()
@@ -169,7 +169,7 @@ print(device.memory_pool("gpu")["arrays"])
 """
 USED = """
 from gpubench.node import gpu
-from gpubench.workloads import nvml
+from gpubench.node.workloads import nvml
 gpu.FREE_S = 0
 gpu.in_use("0,1,GPU-1"), gpu.chosen(1, {})
 for count, shown in ((1, ""), (1, "0"), (1, "GPU-1"), (1, "7")):
@@ -304,9 +304,9 @@ def test_every_workload_runs_on_gpu_workers_and_every_line_about_gpus_is_execute
     near(environment)
     ask(environment(LD_LIBRARY_PATH=""), NEAR.format(cases=[("A", "", "0")]))
     for more in ({}, {"STAND_IN_NVML_INIT": "9"}, {"LD_LIBRARY_PATH": ""}):
-        ask(environment(**more), "from gpubench.workloads import counters; counters.HostCounters([]).read()")
+        ask(environment(**more), "from gpubench.node.workloads import counters; counters.HostCounters([]).read()")
     ask(variables, CPU.format(folder=tmp_path))
-    ask(variables, "from gpubench.workloads import device; print(device.memory_pool('cpu'))")
+    ask(variables, "from gpubench.node.workloads import device; print(device.memory_pool('cpu'))")
     ask(variables, ALLOCATING)
     for more in (
         {},

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from gpubench.workloads import link
-from gpubench.workloads.base import UnavailableError, WorkloadContext
-from gpubench.workloads.link import LinkTest
+from gpubench.node.workloads import link
+from gpubench.node.workloads.base import UnavailableError, WorkloadContext
+from gpubench.node.workloads.link import LinkTest
 from tests.cli.campaigns import campaign_in, records
 from tests.conftest import ROOT, Run
 from tests.workloads.running import complete
@@ -130,8 +130,8 @@ else:
 """
 ALONE = """
 import asyncio, ctypes, json, socket, sys
-from gpubench.workloads import link
-from gpubench.workloads.base import WorkloadContext
+from gpubench.node.workloads import link
+from gpubench.node.workloads.base import WorkloadContext
 from tests.workloads.running import complete
 
 ctypes.CDLL(sys.argv[1])

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gpubench.workloads import merge
-from gpubench.workloads.base import added_up
+from gpubench.node.workloads import merge
+from gpubench.node.workloads.base import added_up
 
 SHAPES = [(1000, 1, 0.3), (1000, 2, 0.3), (1000, 3, 0.6), (999, 4, 1.0), (64, 8, 0.01)]
 

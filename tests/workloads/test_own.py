@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-import gpubench.workloads
+import gpubench.node.workloads
+from gpubench.node.spec import WorkloadSpec
 from gpubench.node.workload import describe_error
-from gpubench.spec import WorkloadSpec
-from gpubench.workloads import families
-from gpubench.workloads.base import Measurement, UnavailableError, WorkloadContext
+from gpubench.node.workloads import families
+from gpubench.node.workloads.base import Measurement, UnavailableError, WorkloadContext
 from tests.workloads import own_files
 from tests.workloads.running import run
 
@@ -26,7 +26,7 @@ TEXT = """
 import time
 import dask
 import dask.array
-from gpubench.workloads.base import UnavailableError
+from gpubench.node.workloads.base import UnavailableError
 from .helper import Liar, OwnClock, divide, unavailable
 
 LOG = []
@@ -113,7 +113,7 @@ def on_gpus(client, params):
 
 on_gpus.plan = {"devices": ["gpu"]}
 """
-HELPER = """from gpubench.workloads.base import Answer, Measurement, UnavailableError
+HELPER = """from gpubench.node.workloads.base import Answer, Measurement, UnavailableError
 
 def unavailable():
     raise UnavailableError("said by another file")
@@ -241,7 +241,7 @@ def test_an_error_of_the_run_itself_is_not_the_users(own: Make) -> None:
 def test_a_file_that_cannot_be_imported_is_said_when_it_is_measured(
     cluster: WorkloadContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
 ) -> None:
-    monkeypatch.setattr(gpubench.workloads, "__path__", [*gpubench.workloads.__path__, str(tmp_path)])
+    monkeypatch.setattr(gpubench.node.workloads, "__path__", [*gpubench.node.workloads.__path__, str(tmp_path)])
     params = {"sha256": hashlib.sha256(text.encode()).hexdigest()}
     package = tmp_path / f"own_{params['sha256'][:16]}"
     package.mkdir()

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from gpubench.workloads import families, process_reaper, tasks_parsl
-from gpubench.workloads.base import UnavailableError, WorkloadContext
-from gpubench.workloads.task_clients import MARK, Clients
+from gpubench.node.workloads import families, process_reaper, tasks_parsl
+from gpubench.node.workloads.base import UnavailableError, WorkloadContext
+from gpubench.node.workloads.task_clients import MARK, Clients
 from tests.node.runners import until
 from tests.workloads.running import complete, measured_rightly, run
 
@@ -31,7 +31,7 @@ open("executed", "a").write("x")
 CONFIG = "Config(executors=[ThreadPoolExecutor(max_threads=2)], usage_tracking=0)"
 OWNER = """
 import sys, time
-from gpubench.workloads.task_clients import Clients
+from gpubench.node.workloads.task_clients import Clients
 facts = {"argsize": 0, "config": "", "provider": "local", "partition": "", "account": "", "address": "127.0.0.1",
          "nodes": 1, "workers_per_node": 2}
 clients = Clients("tasks_parsl:ParslSubmitter", [facts])

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from gpubench.workloads import clock
-from gpubench.workloads.clock import poll_until
+from gpubench.node.workloads import clock
+from gpubench.node.workloads.clock import poll_until
 
 
 def test_what_is_there_is_returned_also_past_the_deadline_and_asked_for_once() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpubench.workloads import dask_compat, families, links
-from gpubench.workloads.base import Answer, Measurement, WorkloadContext
-from gpubench.workloads.message import chosen_pairs
+from gpubench.node.workloads import dask_compat, families, links
+from gpubench.node.workloads.base import Answer, Measurement, WorkloadContext
+from gpubench.node.workloads.message import chosen_pairs
 from tests.workloads.running import Answers, complete, measured_rightly, run
 
 pytestmark = pytest.mark.integration
@@ -81,7 +81,7 @@ def test_a_transpose_moves_the_same_bytes_in_every_repetition(cluster: WorkloadC
 def test_sums_of_arrays_are_right_and_differ_in_every_repetition_drawn_anew_or_scaled(
     cluster: WorkloadContext, monkeypatch: pytest.MonkeyPatch, name: str, params: dict[str, Any], kept_bytes: int
 ) -> None:
-    monkeypatch.setattr("gpubench.workloads.base.KEPT_BYTES", kept_bytes)
+    monkeypatch.setattr("gpubench.node.workloads.base.KEPT_BYTES", kept_bytes)
     measurement = families.create(name, cluster, "dask", complete(name, params))
     found = []
     for _ in range(3):
@@ -102,7 +102,7 @@ def test_sums_of_arrays_are_right_and_differ_in_every_repetition_drawn_anew_or_s
 def test_a_join_has_to_move_the_same_bytes_from_frames_that_are_generated_anew_and_from_copies(
     cluster: WorkloadContext, monkeypatch: pytest.MonkeyPatch, kept_bytes: int
 ) -> None:
-    monkeypatch.setattr("gpubench.workloads.base.KEPT_BYTES", kept_bytes)
+    monkeypatch.setattr("gpubench.node.workloads.base.KEPT_BYTES", kept_bytes)
     one, _ = run(families.create("merge", cluster, "dask", complete("merge", JOIN)), reps=1, warmup=0)
     three, lines = run(families.create("merge", cluster, "dask", complete("merge", JOIN)), reps=3, warmup=0)
     assert [line["answer"] for line in lines] == ["ok"] * 3

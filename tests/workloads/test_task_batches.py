@@ -8,7 +8,7 @@ import pytest
 
 from gpubench.errors import UsageError
 from gpubench.model.suite import Suite
-from gpubench.workloads.task_clients import TaskBatch, counted, joined, next_size, quantiles, shares
+from gpubench.node.workloads.task_clients import TaskBatch, counted, joined, next_size, quantiles, shares
 from tests.workloads.running import complete
 
 

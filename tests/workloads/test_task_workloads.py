@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gpubench.workloads import dask_compat, families, process_reaper, tasks
-from gpubench.workloads.base import WorkloadContext
-from gpubench.workloads.task_clients import MARK, Clients, TaskBatch, TaskClientError
+from gpubench.node.workloads import dask_compat, families, process_reaper, tasks
+from gpubench.node.workloads.base import WorkloadContext
+from gpubench.node.workloads.task_clients import MARK, Clients, TaskBatch, TaskClientError
 from tests.workloads.running import Answers, complete, measured_rightly, run
 
 pytestmark = pytest.mark.integration

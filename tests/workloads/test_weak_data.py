@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from gpubench.workloads import weak, weak_data
+from gpubench.node.workloads import weak, weak_data
 
 SHAPE = (30, 6)
 

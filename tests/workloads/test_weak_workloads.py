@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gpubench.workloads import families
-from gpubench.workloads.base import WorkloadContext
-from gpubench.workloads.catalogue import CATALOGUE, Shape
-from gpubench.workloads.catalogue.weak import WORKLOADS, partition_starts, square
+from gpubench.node.workloads import families
+from gpubench.node.workloads.base import WorkloadContext
+from gpubench.node.workloads.catalogue import CATALOGUE, Shape
+from gpubench.node.workloads.catalogue.weak import WORKLOADS, partition_starts, square
 from tests.workloads.running import complete, run
 
 SIZES = {"weak-array": {"problem_size": 230}, "weak-frame": {"problem_size": 60}}

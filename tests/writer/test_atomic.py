@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.writer.atomic import write_atomic
+from gpubench.node.writer.atomic import write_atomic
 
 ENDLESS = """
 import sys
 from pathlib import Path
-from gpubench.writer.atomic import write_atomic
+from gpubench.node.writer.atomic import write_atomic
 path = Path(sys.argv[1])
 number = 0
 while True:
@@ -32,7 +32,7 @@ def test_a_file_is_written_whole_with_the_asked_mode_and_nothing_else_beside_it(
 
 @pytest.mark.parametrize(("umask", "mode"), [("077", 0o600), ("022", 0o644), ("002", 0o664)])
 def test_permissions_follow_the_umask(tmp_path: Path, umask: str, mode: int) -> None:
-    code = "import sys, pathlib; from gpubench.writer.atomic import write_atomic; "
+    code = "import sys, pathlib; from gpubench.node.writer.atomic import write_atomic; "
     code += "write_atomic(pathlib.Path(sys.argv[1]), b'x')"
     words = ["sh", "-c", f'umask {umask} && exec "$@"', "sh", sys.executable, "-c", code, str(tmp_path / "a")]
     subprocess.run(words, check=True)

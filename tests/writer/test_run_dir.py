@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from gpubench.spec import RunRecord
-from gpubench.spec.plain import parse_lines
-from gpubench.writer.run_dir import (
+from gpubench.node.spec import RunRecord
+from gpubench.node.spec.plain import parse_lines
+from gpubench.node.writer.run_dir import (
     append_links,
     append_sample,
     attempt_of,
@@ -42,7 +42,7 @@ def test_a_run_directory_is_claimed_with_the_first_attempt_that_is_free(tmp_path
 CLAIM = """
 import sys
 from pathlib import Path
-from gpubench.writer.run_dir import claim
+from gpubench.node.writer.run_dir import claim
 print(*(claim(Path(sys.argv[1]), "abc").name for _ in range(20)))
 """
 

@@ -18,6 +18,8 @@ from gpubench.errors import InterruptedByUserError
 from gpubench.model.plan import numbers_of_blocks
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
+from gpubench.node.spec.plain import parse_lines
+from gpubench.node.spec.records import SAMPLES_FILE
 from gpubench.plan.block_design import interleaved, warmup_repetitions
 from gpubench.plan.budget import (
     LEAST_BLOCKS,
@@ -31,8 +33,6 @@ from gpubench.plan.budget import (
 from gpubench.plan.detectable import DEFAULT_POWER
 from gpubench.plan.feasibility import SEQUENTIAL
 from gpubench.plan.request import Request
-from gpubench.spec.plain import parse_lines
-from gpubench.spec.records import SAMPLES_FILE
 from gpubench.store.accounting import RunResult
 from gpubench.store.rundirs import record_seconds
 

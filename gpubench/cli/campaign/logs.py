@@ -8,7 +8,7 @@ from gpubench.cli.say import say
 from gpubench.errors import DataError, UsageError
 from gpubench.model.base import nearest
 from gpubench.model.text import counted
-from gpubench.spec.records import LOGS_FILE
+from gpubench.node.spec.records import LOGS_FILE
 from gpubench.store.campaign import Campaign
 
 TAIL = 15

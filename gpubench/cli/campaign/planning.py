@@ -19,6 +19,7 @@ from gpubench.images.kinds.base import Found
 from gpubench.images.variables import check_listed
 from gpubench.model.image import Image
 from gpubench.model.own_workload import OwnWorkload, packed_together
+from gpubench.node.spec.plain import content_id
 from gpubench.plan.block_pods import check_packages
 from gpubench.plan.make import make_plan
 from gpubench.plan.placement import check_graphs
@@ -27,7 +28,6 @@ from gpubench.plan.scope import plan_scope
 from gpubench.render.job import rendered
 from gpubench.render.planned import NODE_HALF, pack
 from gpubench.schedulers import LOCAL
-from gpubench.spec.plain import content_id
 from gpubench.store.campaign import PLAN_FILE, Campaign, create_campaign, require_place
 
 EPOCH = "19700101"

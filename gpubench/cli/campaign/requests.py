@@ -16,11 +16,11 @@ from gpubench.images.variables import check_variables
 from gpubench.model.image import Variant
 from gpubench.model.own_workload import packed_together
 from gpubench.model.site import Site
+from gpubench.node.spec import WorkloadSpec
 from gpubench.plan.budget import MOST_BLOCKS
 from gpubench.plan.feasibility import resolve_arrangement, worker_memory
 from gpubench.plan.request import Request
 from gpubench.schedulers import LOCAL
-from gpubench.spec import WorkloadSpec
 from gpubench.stats.settings import Margin, VerdictSettings
 
 SEEDS = 2**31

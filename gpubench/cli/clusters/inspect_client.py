@@ -15,11 +15,11 @@ from gpubench.cli.images.obtain import kind_of, obtain_images
 from gpubench.errors import DataError, InterruptedByUserError, MissingToolError, PlanRefusedError, UsageError
 from gpubench.files import write_atomically
 from gpubench.model.site import Site
+from gpubench.node.spec.inspect_record import INSPECT_FILE, InspectRecord, InspectSpec
+from gpubench.node.spec.plain import SpecError
 from gpubench.polling import poll_until
 from gpubench.render.cluster import WITH_PYTHON
 from gpubench.render.planned import pack
-from gpubench.spec.inspect_record import INSPECT_FILE, InspectRecord, InspectSpec
-from gpubench.spec.plain import SpecError
 
 
 def address_in(path: Path) -> str:

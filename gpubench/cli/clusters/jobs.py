@@ -21,12 +21,12 @@ from gpubench.cli.say import say
 from gpubench.errors import GpubenchError, IncompleteError, InterruptedByUserError, MissingToolError, SchedulerError
 from gpubench.files import write_atomically
 from gpubench.model.cluster import ClusterJob
+from gpubench.node.spec.cluster import READY, REQUESTS, ClusterState
 from gpubench.polling import poll_until
 from gpubench.render.cluster import SPEC, render_cluster_job
 from gpubench.render.planned import NODE_HALF
 from gpubench.schedulers import BATCH, LOCAL, RETAINED, SCHEDULERS, JobState
 from gpubench.schedulers.batch import inherited
-from gpubench.spec.cluster import READY, REQUESTS, ClusterState
 from gpubench.store.clusters import Cluster
 
 

@@ -18,9 +18,9 @@ from gpubench.errors import IncompleteError, InterruptedByUserError, UsageError
 from gpubench.files import write_atomically
 from gpubench.model.cluster import ClusterJob
 from gpubench.model.text import counted
+from gpubench.node.spec.cluster import ENDED, JOINED, READY, REQUESTS, SCHEDULER_FILE, ClusterState
 from gpubench.polling import poll_until
 from gpubench.schedulers import SCHEDULERS, JobState
-from gpubench.spec.cluster import ENDED, JOINED, READY, REQUESTS, SCHEDULER_FILE, ClusterState
 from gpubench.store.clusters import Cluster
 
 

@@ -27,6 +27,8 @@ from gpubench.model.plan import PlannedVariant
 from gpubench.model.quantities import format_seconds, parse_seconds
 from gpubench.model.site import Site
 from gpubench.model.text import counted
+from gpubench.node.spec.cluster import READY, SCHEDULER_FILE, TOKEN_FILE, ClusterState
+from gpubench.node.spec.plain import content_id
 from gpubench.plan.adapter_combinations import check_combination
 from gpubench.plan.feasibility import check_bounds, check_gpu_transports, check_worker_memory
 from gpubench.plan.known_issues import apply_issues, issue_lines
@@ -44,8 +46,6 @@ from gpubench.render.cluster import (
 from gpubench.render.environment import words
 from gpubench.render.planned import NODE_HALF, pack
 from gpubench.schedulers import BATCH, LOCAL
-from gpubench.spec.cluster import READY, SCHEDULER_FILE, TOKEN_FILE, ClusterState
-from gpubench.spec.plain import content_id
 from gpubench.store.clusters import CLUSTERS, Cluster
 
 

@@ -23,7 +23,7 @@ from gpubench.fsck import sha256
 from gpubench.model.quantities import format_bytes
 from gpubench.model.secrets import holds_secret, secrets
 from gpubench.model.text import counted, shortened
-from gpubench.spec.plain import parse_json
+from gpubench.node.spec.plain import parse_json
 from gpubench.store.campaign import Campaign
 from gpubench.store.packs import SUFFIX, too_much, unknown_files
 from gpubench.store.rundirs import read_provenance

@@ -15,9 +15,9 @@ from gpubench.cli.say import warn
 from gpubench.errors import UsageError
 from gpubench.merge.table import merge_directory
 from gpubench.merge.table_files import READERS, as_samples, read_table
+from gpubench.node.spec.records import LINKS_FILE, SAMPLES_FILE
 from gpubench.results.campaigns import campaign_results
 from gpubench.results.results import Results
-from gpubench.spec.records import LINKS_FILE, SAMPLES_FILE
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.question import Question
 from gpubench.stats.table import comparisons_from_frame, require_columns

@@ -12,7 +12,7 @@ from gpubench.cli.say import say, warn
 from gpubench.errors import DataError, UsageError
 from gpubench.importers.directory import NOTE, TABLE
 from gpubench.model.quantities import format_bytes
-from gpubench.spec.records import DATA_FOLDER
+from gpubench.node.spec.records import DATA_FOLDER
 from gpubench.store.campaign import DERIVED, Campaign
 from gpubench.store.packs import INDEX, SUFFIX, Index, is_plain, read_index, write_pack
 from gpubench.store.rundirs import Records, is_temporary

@@ -16,7 +16,7 @@ from gpubench.model.own_workload import OwnWorkload, parse_own
 from gpubench.model.parameters import spelled
 from gpubench.model.quantities import format_bytes
 from gpubench.model.suite import Suite
-from gpubench.workloads.catalogue import CATALOGUE, Shape, Workload
+from gpubench.node.workloads.catalogue import CATALOGUE, Shape, Workload
 
 ENTRY_POINTS = "gpubench.workloads"
 """Group of entry points by which an installed package offers workloads by name."""

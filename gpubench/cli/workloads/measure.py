@@ -34,13 +34,13 @@ from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.model.suite import Suite, SuiteEntry
 from gpubench.model.text import counted
+from gpubench.node.spec import WorkloadRecord, WorkloadSpec
+from gpubench.node.spec.plain import SpecError, parse_lines
+from gpubench.node.spec.records import LINKS_FILE, SAMPLES_FILE
+from gpubench.node.workloads.catalogue import CATALOGUE, Shape, Workload
 from gpubench.plan.feasibility import SHARES, size_preset
 from gpubench.plan.request import Request
-from gpubench.spec import WorkloadRecord, WorkloadSpec
-from gpubench.spec.plain import SpecError, parse_lines
-from gpubench.spec.records import LINKS_FILE, SAMPLES_FILE
 from gpubench.store.campaign import Campaign
-from gpubench.workloads.catalogue import CATALOGUE, Shape, Workload
 
 SOURCE = "measure"
 AS_TYPED = ("choice", "name", "path")

@@ -27,7 +27,7 @@ from gpubench.images.docker.names import (
     is_loopback,
     uname_architecture,
 )
-from gpubench.spec.plain import parse_json
+from gpubench.node.spec.plain import parse_json
 
 _PARAMETER = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _CLIENT = "gpubench"

@@ -26,11 +26,11 @@ from gpubench.images.manifests import modules_folder, modules_image
 from gpubench.images.specs import parse
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
+from gpubench.node.spec.plain import content_id
 from gpubench.render.conda import LOAD_SCRIPT
 from gpubench.render.ucx import BINDING_ENV, dump
 from gpubench.resources import docker_file
 from gpubench.runtimes.modules import LOAD
-from gpubench.spec.plain import content_id
 
 DESCRIBE = "describe.py"
 DEADLINE_S = 300.0

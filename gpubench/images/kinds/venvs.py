@@ -40,8 +40,8 @@ from gpubench.images.specs import Wheel, resolve
 from gpubench.model.base import nearest
 from gpubench.model.image import Image, ImageSpec
 from gpubench.model.quantities import format_seconds
+from gpubench.node.spec.plain import content_id
 from gpubench.resources import docker_file
-from gpubench.spec.plain import content_id
 
 ON_DEMAND = True
 

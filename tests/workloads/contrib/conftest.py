@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.model.own_workload import OwnWorkload
-from gpubench.workloads.base import WorkloadContext
+from gpubench.node.workloads.base import WorkloadContext
 from tests.workloads import own_files
 
 CONTRIB = Path(__file__).parents[3] / "contrib"

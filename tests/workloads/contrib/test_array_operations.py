@@ -12,8 +12,8 @@ import pytest
 
 from gpubench.cli.sites.profiles import load_suite
 from gpubench.cli.workloads.catalogue import own_workloads
-from gpubench.workloads.base import WorkloadContext
-from gpubench.workloads.catalogue import Shape
+from gpubench.node.workloads.base import WorkloadContext
+from gpubench.node.workloads.catalogue import Shape
 from tests.workloads.contrib.conftest import CONTRIB, Family
 from tests.workloads.running import Answers, created, measured_rightly
 

@@ -15,9 +15,9 @@ from gpubench import resources
 from gpubench.cli.sites.profiles import load_suite
 from gpubench.cli.workloads.catalogue import own_workloads
 from gpubench.model.own_workload import packed_together
+from gpubench.node.workloads.base import Answer, UnavailableError, WorkloadContext
+from gpubench.node.workloads.catalogue.own import module_name
 from gpubench.render.planned import pack
-from gpubench.workloads.base import Answer, UnavailableError, WorkloadContext
-from gpubench.workloads.catalogue.own import module_name
 from tests.cli.campaigns import campaign_in, records
 from tests.conftest import Run
 from tests.workloads.contrib.conftest import CONTRIB, Family
@@ -47,7 +47,7 @@ PARAMS = {"benchmark": "local_cupy", "options": ""}
 PRINT_ROOT = """
 import importlib, sys
 sys.path.insert(0, sys.argv[1])
-from gpubench.workloads.base import WorkloadContext
+from gpubench.node.workloads.base import WorkloadContext
 module = importlib.import_module(sys.argv[2])
 class Client:
     class scheduler:

@@ -1,0 +1,187 @@
+"""One workload of a run: set up, warm up, time, check every answer, count the traffic, clean up."""
+
+import contextlib
+import dataclasses
+import itertools
+import math
+import time
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+
+from gpubench.node.spec import WorkloadSpec
+from gpubench.node.spec.columns import Sample
+from gpubench.node.workloads import dask_compat
+from gpubench.node.workloads.base import Answer, Measurement, UnavailableError
+from gpubench.node.workloads.clock import utc_now
+from gpubench.node.workloads.counters import Cost
+from gpubench.node.workloads.links import Link, collect, mark, summed
+
+SLOW = "GPUBENCH_SLOW"
+"""Setting of a variant, like ``5%``: see ``slowness``."""
+
+
+@dataclasses.dataclass
+class Result:
+    """How a workload ended: ``status`` ``ok`` or ``failed``, ``reason`` for people.
+
+    Bytes are sums over the timed repetitions: ``least_moved_bytes`` had to move between worker processes,
+    ``seen_bytes`` were seen to, in Dask's transfer logs or by the workload itself; ``links`` are the same bytes by pair
+    of workers (the clock's part only), ``pairs`` receiver and sender of what the workers' own connections carried.
+    ``floor`` is what one repetition can't do without: data lies in the same places in all of them. ``slowed_s`` are the
+    seconds waited because of ``slow``; ``answered`` are the addresses of the workers that were there at the end;
+    ``energy_of`` the counters of the last repetition's joules.
+    The caller fails the run when ``seen_bytes < least_moved_bytes``.
+    """
+
+    status: str = "ok"
+    reason: str = ""
+    answers: List[Answer] = dataclasses.field(default_factory=list)
+    links: List[Link] = dataclasses.field(default_factory=list)
+    least_moved_bytes: int = 0
+    seen_bytes: int = 0
+    keys_left: int = 0
+    slowed_s: float = 0.0
+    floor: Optional[int] = None
+    answered: List[str] = dataclasses.field(default_factory=list)
+    figures: Dict[str, Any] = dataclasses.field(default_factory=dict)
+    energy_of: Tuple[str, ...] = ()
+    pairs: Set[Tuple[str, str]] = dataclasses.field(default_factory=set)
+
+    @property
+    def details(self) -> Dict[str, Any]:
+        """Figures for the run record: the last answer's, the workload's own, the bytes, results left on workers."""
+        last = self.answers[-1].details if self.answers else {}
+        return {
+            **last,
+            **self.figures,
+            "least_moved_bytes": self.least_moved_bytes,
+            "seen_bytes": self.seen_bytes,
+            "keys_left": self.keys_left,
+            **({"slowed_s": self.slowed_s} if self.slowed_s else {}),
+            **({"energy_of": list(self.energy_of)} if self.energy_of else {}),
+        }
+
+
+def measure(
+    measurement: Measurement,
+    planned: WorkloadSpec,
+    emit: Callable[[Sample], None],
+    *,
+    slow: float = 0.0,
+    rounds: Sequence[int] = (),
+    between: Callable[[], object] = lambda: None,
+    clean: bool = False,
+) -> Result:
+    """Run ``warmup`` marked and ``reps`` timed repetitions, as planned; each sample goes to ``emit`` when checked.
+
+    ``rounds`` part the timed repetitions (default: one round of all): ``between`` is called before each further round,
+    and a further marked repetition follows it, because other processes have had the machine meanwhile.
+
+    The first wrong answer ends the workload as ``failed``, with the figures as reason: what is wrong once isn't worth
+    timing. Whatever a workload raises comes through, after its clean-up. ``slow`` is the share by which every
+    repetition is made longer, see ``slowness``. ``clean``: leave nothing in the workers, see ``dask_compat.clean``.
+    """
+    result, params_id = Result(), planned.params_id
+    try:
+        measurement.setup()
+        done = {True: 0, False: 0}
+        for is_warmup in _sequence(rounds or [planned.reps], planned.warmup):
+            if is_warmup is None:
+                between()
+                continue
+            sample = _repeat(measurement, result, is_warmup, slow)
+            which = {"workload": planned.name, "backend": planned.backend, "params_id": params_id}
+            emit({**which, "rep": done[is_warmup], "warmup": is_warmup, **sample})
+            done[is_warmup] += 1
+            if sample["answer"] == "wrong":
+                result.status = "failed"
+                figures = (f"{name} {value}" for name, value in result.answers[-1].details.items())
+                result.reason = f"wrong answer: {', '.join(figures)}"
+                break
+    except UnavailableError:
+        measurement.teardown()
+        dask_compat.drain(measurement.context.client, clean=clean)
+        raise
+    except BaseException:
+        # With a worker gone, cleaning up fails too; what counts is why the workload ended.
+        with contextlib.suppress(Exception):
+            measurement.teardown()
+        raise
+    measurement.teardown()
+    result.figures = measurement.figures
+    left = dask_compat.drain(measurement.context.client, clean=clean)
+    result.answered, result.keys_left = list(left), sum(left.values())
+    return result
+
+
+def _sequence(rounds: Sequence[int], warmup: int) -> Iterator[Optional[bool]]:
+    """Whether each repetition is a warm-up; None before every round but the first."""
+    for number, timed in enumerate(rounds):
+        if number:
+            yield None
+        yield from itertools.repeat(True, 1 if number else warmup)
+        yield from itertools.repeat(False, timed)
+
+
+def slowness(settings: Mapping[str, str]) -> float:
+    """The share that ``GPUBENCH_SLOW`` asks for, 0 where it isn't set.
+
+    It is set for one variant: a known effect, to see whether the verdict rule finds it.
+
+    Raises:
+        ValueError: it is no percentage.
+    """
+    text = settings.get(SLOW, "0%")
+    try:
+        share = float(text[:-1]) / 100
+    except ValueError:
+        share = -1.0
+    if not text.endswith("%") or not 0 <= share <= 10:
+        raise ValueError(f"{SLOW}={text} is no percentage up to 1000%")
+    return share
+
+
+def _busy_wait(seconds: float) -> float:
+    """Keep this processor busy for so long; the seconds that it took."""
+    began = now = time.perf_counter()
+    while now - began < seconds:
+        now = time.perf_counter()
+    return now - began
+
+
+def _repeat(measurement: Measurement, result: Result, is_warmup: bool, slow: float) -> Sample:
+    client = measurement.context.client
+    measurement.prepare()
+    if result.floor is None:
+        result.floor = measurement.least_moved_bytes
+    marks = mark(client) if measurement.uses_transfer_log else None
+    counters = measurement.context.counters if measurement.has_cost else None
+    before = counters.before() if counters else {}
+    started_at = utc_now()
+    wall_s, outcome = measurement.once()
+    if not 0 < wall_s < math.inf:
+        raise ValueError(f"a repetition took {wall_s} s by its own clock")
+    if slow:
+        # Behind the workload's own second reading, and counted: as if it stood before it.
+        waited = _busy_wait(slow * wall_s)
+        wall_s += waited
+        result.slowed_s += waited
+    cost = counters.since(before) if counters else Cost()
+    result.energy_of = cost.energy_of
+    traffic = collect(client, marks) if marks else []
+    answer = measurement.check(outcome)
+    result.answers.append(answer)
+    if not is_warmup:
+        result.links = summed(result.links + traffic + measurement.links_own)
+        own = measurement.links_own if measurement.by_workers else []
+        result.pairs.update((link["receiver"], link["sender"]) for link in [*traffic, *own])
+        result.seen_bytes += sum(link["bytes"] for link in traffic) + measurement.moved_bytes_own
+        result.least_moved_bytes += result.floor
+    return {
+        "wall_s": wall_s,
+        "bytes": measurement.nominal_bytes,
+        "answer": answer.status,
+        "started_at": started_at,
+        "cpu_s": cost.cpu_s,
+        "energy_j": cost.energy_j,
+        "throttle": cost.throttle,
+    }

@@ -1,0 +1,643 @@
+"""dask-bench's weak scaling: seven tasks on arrays (``assess_arrays``), nine on dataframes (``assess_dataframes``).
+
+They are sized by threads, have other numbers in every repetition, and are checked by figures of ``weak_data``.
+"""
+
+import abc
+import collections
+import contextlib
+import math
+import time
+import warnings
+from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
+
+import dask
+import dask.array
+import dask.dataframe
+import distributed
+import numpy as np
+
+from gpubench.node.workloads import dask_compat, device, frames, weak_data
+from gpubench.node.workloads.arrays import drawn
+from gpubench.node.workloads.base import WRAP, Answer, Measurement, UnavailableError, WorkloadContext, added_up, judged
+from gpubench.node.workloads.catalogue.weak import (
+    COLUMNS,
+    ITEM_BYTES,
+    ROW_BYTES,
+    partition_starts,
+    square,
+    square_chunks,
+)
+from gpubench.node.workloads.weak_data import UPPER
+
+TOLERANCE = 1e-9
+"""Of deviations and means, relative: float64 against exact integers."""
+SIGMAS = 6.0
+LEAST = 2
+"""Of one number there is no deviation."""
+MEAN = (UPPER - 1) / 2
+DEVIATION = ((UPPER**2 - 1) / 12) ** 0.5
+"""Of uniform integers 0 … UPPER − 1."""
+
+
+class WeakTask(Measurement):
+    """One task. ``prepare`` makes the input, ``operation`` is timed, ``seen`` turns its result into an answer."""
+
+    lazy: Callable[[Any], Any]
+    """From the input to the collection that the task is about."""
+    is_kept = False
+    """Whether the result stays on the workers, instead of being fetched: as in the original."""
+
+    def __init__(self, context: WorkloadContext, params: Any) -> None:
+        super().__init__(context, params)
+        self.threads = len(context.workers) * context.threads_per_worker
+        """Of all workers: what dask-bench calls n."""
+        self.problem_size = int(params["problem_size"])
+        """Per thread, or per square root of threads."""
+        self.is_persisted = params.get("mode") == "persisted"
+        """The input lies in fixed places before the clock."""
+
+    @property
+    def entropy(self) -> Tuple[int, int]:
+        """Of this repetition's numbers."""
+        return self.context.seed, self._round
+
+    def setup(self) -> None:
+        """Raise ValueError unless there is something to work on."""
+        if self.problem_size < LEAST:
+            raise ValueError(f"weak scaling needs a problem_size of at least {LEAST}, not {self.problem_size}")
+
+    @abc.abstractmethod
+    def input(self) -> Any:
+        """The collection that the task works on."""
+
+    def operation(self, data: Any) -> Any:
+        """The timed thing, from the graph to the end of waiting; parts are put together as ``compute`` does it."""
+        if self.is_kept:
+            return self.persisted(self.lazy(data))
+        return self.lazy(data).compute(scheduler=self.context.client.get)
+
+    seen: Callable[[Any], Any]
+    """From the result of ``operation`` to what ``check`` compares; after the clock."""
+
+    def prepare(self) -> None:
+        """Make the next input."""
+        self.teardown()
+        self._round += 1
+        self._data = self.input()
+
+    def once(self) -> Tuple[float, Any]:
+        """What stood between two yields in the original: building the graph, and persisting or computing it."""
+        with self.settings():
+            start = time.perf_counter()
+            result = self.operation(self._data)
+            device.synchronize_workers(self.context.client, self.context.device)
+            seconds = time.perf_counter() - start
+        return seconds, self.seen(result)
+
+    def settings(self) -> Any:
+        """A context in which the operation runs."""
+        return contextlib.nullcontext()
+
+    def persisted(self, collection: Any) -> Any:
+        """``collection.persist()``, waiting."""
+        held = self.context.client.persist(collection)
+        distributed.wait(held)
+        return held
+
+    def on_workers(self, function: Any, *arguments: Any) -> List[Any]:
+        """``function`` of each row of ``arguments`` (sequences of one length), somewhere on the cluster."""
+        client = self.context.client
+        gathered: List[Any] = client.gather(client.map(function, *arguments, pure=False))
+        return gathered
+
+
+def exactly(found: List[int], expected: List[int]) -> Answer:
+    """Figures against figures."""
+    return judged(found == expected, {"figures": found, "expected": expected})
+
+
+def exactly_and_likely(found: List[int], expected: List[int], count: int, total: int) -> Answer:
+    """Figures against figures, and the mean of ``count`` drawn numbers against the distribution's."""
+    answer = exactly(found, expected)
+    sigmas = abs(total / count - MEAN) / DEVIATION * count**0.5
+    is_ok = answer.status == "ok" and sigmas <= SIGMAS
+    return judged(is_ok, {**answer.details, "sigmas": round(sigmas, 3)})
+
+
+def close(found: List[float], expected: List[float]) -> Answer:
+    """As many numbers, each as it should be to within the tolerance (and none NaN)."""
+    # `not … <=` rather than `>`: NaN is never close.
+    pairs = list(zip(found, expected))
+    wrong = [pair for pair in pairs if not abs(pair[0] - pair[1]) <= TOLERANCE * abs(pair[1])]
+    details: Dict[str, Any] = {"numbers": len(found), "expected_numbers": len(expected), "wrong": len(wrong)}
+    if pairs:
+        details["example"], details["expected_example"] = (wrong or pairs)[0]
+    return judged(not wrong and len(found) == len(expected), details)
+
+
+def deviation(count: int, total: int, squares: int, *, sample: bool) -> float:
+    """Standard deviation from exact integer sums; ``sample``: divided by count − 1, as dataframes do it."""
+    variance = (count * squares - total * total) / (count * (count - 1 if sample else count))
+    return math.sqrt(variance)
+
+
+ROW, COLUMN = 42, 314
+"""The element that the original looks up."""
+ONE = 1e-12
+
+Place = Tuple[int, int]
+
+
+class ArrayTask(WeakTask):
+    """A square of int64, (N, N), N = int(problem_size·√threads), in about as many square chunks as threads."""
+
+    def __init__(self, context: WorkloadContext, params: Any) -> None:
+        super().__init__(context, params)
+        self.side, _ = square(self.problem_size, self.threads)
+        """Rows and columns."""
+        self.lengths = square_chunks(self.problem_size, self.threads)
+        """Of the blocks along both axes."""
+
+    @property
+    def nominal_bytes(self) -> int:
+        """The array's bytes."""
+        return self.side**2 * ITEM_BYTES
+
+    def blocks(self) -> Dict[Place, Tuple[Tuple[int, ...], Place, Place]]:
+        """Of every block, by its number in both directions: entropy, shape, place of its first element."""
+        lengths = self.lengths
+        starts = [sum(lengths[:number]) for number in range(len(lengths))]
+        numbers = range(len(lengths))
+        return {
+            (i, j): ((*self.entropy, i, j), (lengths[i], lengths[j]), (starts[i], starts[j]))
+            for i in numbers
+            for j in numbers
+        }
+
+    def input(self) -> Any:
+        """As published: never computed, so that every task draws it anew."""
+        context, draw, chunks = self.context, weak_data.integers_block, (self.lengths, self.lengths)
+        return drawn(context, self.name, draw, self.entropy, chunks, is_settled=self.is_persisted, dtype="int64")
+
+    def holders(self) -> Dict[str, List[str]]:
+        """Workers that hold each block of the input, by ``str(key)``; none where it isn't persisted."""
+        return dask_compat.holders(self.context.client, self._data) if self.is_persisted else {}
+
+    def drawn_figures(self) -> Tuple[List[int], List[int]]:
+        """Of the whole input, drawn once more: ``block_figures``; elements, sum and sum of squares."""
+        blocks = self.blocks().values()
+        devices = [self.context.device] * len(blocks)
+        parts = self.on_workers(weak_data.drawn_figures, devices, *map(list, zip(*blocks)))
+        return added_up([figures for figures, _ in parts]), [sum(sums) for sums in zip(*(s for _, s in parts))]
+
+
+class KeptArray(ArrayTask):
+    """A task whose result stays on the workers: figures are taken there, block by block."""
+
+    is_kept = True
+
+    def seen(self, result: Any) -> Any:
+        """Figures of every block."""
+        futures = dask_compat.block_futures(self.context.client, result)
+        held = [futures[str((result.name, *place))] for place in self.blocks()]
+        corners = [corner for _, _, corner in self.blocks().values()]
+        return self.on_workers(weak_data.block_figures, held, corners, [self.context.device] * len(held))
+
+
+class ArrayCreate(KeptArray):
+    """Drawing the array."""
+
+    lazy = staticmethod(lambda x: x)
+
+    def check(self, answer: List[List[int]]) -> Answer:
+        """Against the numbers drawn once more, and against the distribution's mean."""
+        figures, (count, total, _) = self.drawn_figures()
+        return exactly_and_likely(added_up(answer), figures, count, total)
+
+
+class ArrayBlockwise(KeptArray):
+    """One function on every block."""
+
+    lazy = staticmethod(lambda x: x.map_blocks(plus_one, dtype=x.dtype))
+
+    def check(self, answer: List[List[int]]) -> Answer:
+        """One more per element changes the weighted sums by the product of the weights' sums."""
+        (count, total, form, mirrored), _ = self.drawn_figures()
+        first, second = weak_data.weight_sums(self.context.device, self.side)
+        expected = [count, total + count, form + first * second, mirrored + first * second]
+        return exactly(added_up(answer), [figure % WRAP for figure in expected])
+
+
+class ArrayTranspose(KeptArray):
+    """Every block off the diagonal meets its mirror image."""
+
+    lazy = staticmethod(lambda x: x + x.T)
+
+    @property
+    def least_moved_bytes(self) -> int:
+        """One of x[i, j] and x[j, i], equally large, for every pair of them that no worker holds together."""
+        holders = self.holders()
+        total = 0
+        for (i, j), (_, shape, _) in self.blocks().items():
+            if holders and i > j:
+                here, there = (holders[str((self._data.name, *place))] for place in ((i, j), (j, i)))
+                total += 0 if set(here) & set(there) else shape[0] * shape[1] * ITEM_BYTES
+        return total
+
+    def check(self, answer: List[List[int]]) -> Answer:
+        """The weighted sums of a transpose are those of the array, exchanged."""
+        (count, total, form, mirrored), _ = self.drawn_figures()
+        expected = [count, 2 * total, form + mirrored, form + mirrored]
+        return exactly(added_up(answer), [figure % WRAP for figure in expected])
+
+
+class ArrayElementwise(KeptArray):
+    """Several functions on every element, one after the other."""
+
+    lazy = staticmethod(lambda x: dask.array.sin(x) ** 2 + dask.array.cos(x) ** 2)
+
+    def seen(self, result: Any) -> Any:
+        """Elements and largest distance from one, of every block."""
+        return self.on_workers(weak_data.farthest_from_one, self.context.client.futures_of(result))
+
+    def check(self, answer: List[List[float]]) -> Answer:
+        """The identity holds for every element."""
+        count, farthest = sum(part[0] for part in answer), max(part[1] for part in answer)
+        is_ok = count == self.side**2 and all(part[1] <= ONE for part in answer)
+        details = {"elements": count, "expected_elements": self.side**2, "farthest_from_one": farthest}
+        return judged(is_ok, details)
+
+
+class ArrayAccess(ArrayTask):
+    """One element; the original counts its 8 bytes, so a rate is one over a time."""
+
+    lazy = staticmethod(lambda x: x[ROW, COLUMN])
+    seen = staticmethod(int)
+
+    @property
+    def nominal_bytes(self) -> int:
+        """Of the element."""
+        return ITEM_BYTES
+
+    def setup(self) -> None:
+        """Raise ValueError unless there is such an element."""
+        super().setup()
+        if self.side <= COLUMN:
+            raise ValueError(f"weak-array-access looks up x[{ROW}, {COLUMN}], x has {self.side} rows and columns")
+
+    def check(self, answer: int) -> Answer:
+        """Against that element of its block, drawn once more."""
+        chunk = self.lengths[0]
+        place = (ROW // chunk, COLUMN // chunk)
+        entropy, shape, (row, column) = self.blocks()[place]
+        drawn_again = [self.context.device], [entropy], [shape], [ROW - row], [COLUMN - column]
+        return exactly([answer], self.on_workers(weak_data.element, *drawn_again))
+
+
+class ArrayStd(ArrayTask):
+    """Standard deviation of all elements."""
+
+    lazy = staticmethod(lambda x: x.std())
+    seen = staticmethod(float)
+
+    @property
+    def least_moved_bytes(self) -> int:
+        """A partial result from each worker with blocks but the one that puts them together."""
+        owners = {workers[0] for workers in self.holders().values() if len(workers) == 1}
+        return ITEM_BYTES * max(0, len(owners) - 1)
+
+    def check(self, answer: float) -> Answer:
+        """Against exact integer sums."""
+        _, (count, total, squares) = self.drawn_figures()
+        return close([answer], [deviation(count, total, squares, sample=False)])
+
+
+class ArrayStdAxis(ArrayTask):
+    """Standard deviation of every column."""
+
+    lazy = staticmethod(lambda x: x.std(axis=0))
+    seen = staticmethod(lambda result: result.tolist())
+
+    @property
+    def least_moved_bytes(self) -> int:
+        """A partial result per column from each worker with blocks of it but the one that puts them together."""
+        holders = self.holders()
+        lengths = self.lengths
+        total = 0
+        for number, columns in enumerate(lengths if holders else ()):
+            blocks = (holders[str((self._data.name, row, number))] for row in range(len(lengths)))
+            owners = {workers[0] for workers in blocks if len(workers) == 1}
+            total += ITEM_BYTES * columns * max(0, len(owners) - 1)
+        return total
+
+    def check(self, answer: List[float]) -> Answer:
+        """Against exact integer sums of every column; a sum of squares is far below 2⁵³."""
+        blocks = self.blocks()
+        arguments = ([part[which] for part in blocks.values()] for which in (0, 1))
+        parts = self.on_workers(weak_data.column_sums, [self.context.device] * len(blocks), *arguments)
+        sums = np.zeros((2, self.side))
+        for (_, (_, columns), (_, start)), part in zip(blocks.values(), parts):
+            sums[:, start : start + columns] += part
+        mean, square_mean = sums / self.side
+        return close(answer, np.sqrt(square_mean - mean**2).tolist())
+
+
+FRAME_ROW = 42
+"""The row that the original looks up."""
+
+
+class FrameTask(WeakTask):
+    """A frame of problem_size rows per thread, six columns of int64, two partitions per thread.
+
+    The original persists it once and lets all tasks work on it; here each repetition has its own, because workers keep
+    copies of what they fetched.
+    """
+
+    def __init__(self, context: WorkloadContext, params: Any) -> None:
+        super().__init__(context, params)
+        self.starts = partition_starts(self.problem_size, self.threads)
+        """First row of every partition, and the number of rows."""
+
+    @property
+    def nominal_bytes(self) -> int:
+        """The frame's bytes without its index."""
+        return self.starts[-1] * ROW_BYTES
+
+    def partitions(self) -> List[Tuple[Tuple[int, ...], Tuple[int, int], int]]:
+        """Of every partition: entropy, shape, first row."""
+        ends = zip(self.starts, self.starts[1:])
+        return [((*self.entropy, n, 0), (end - start, COLUMNS), start) for n, (start, end) in enumerate(ends)]
+
+    def numbers(self) -> Any:
+        """The array, still to be drawn, that the original makes its frame of."""
+        lengths = tuple(shape[0] for _, shape, _ in self.partitions())
+        chunks = (lengths, (COLUMNS,))
+        return drawn(
+            self.context, self.name, weak_data.integers_block, self.entropy, chunks, is_settled=False, dtype="int64"
+        )
+
+    def input(self) -> Any:
+        """On the workers: where Dask puts it, or in equal contiguous shares."""
+        if not self.is_persisted:
+            return self.persisted(dask.dataframe.from_dask_array(self.numbers(), columns=weak_data.COLUMNS))
+        device_name = self.context.device
+        parts = [(weak_data.drawn_frame, device_name, *part) for part in self.partitions()]
+        divisions = (*self.starts[:-1], self.starts[-1] - 1)
+        meta = weak_data.drawn_frame(device_name, (0,), (1, COLUMNS), 0)
+        return frames.settled(self.context, self.name, parts, meta, divisions)
+
+    def owners(self) -> List[str]:
+        """The worker that holds each partition of the input, empty where several do."""
+        held = dask_compat.partition_holders(self.context.client, self._data)
+        return [next(iter(workers)) if len(workers) == 1 else "" for workers in held]
+
+    def drawn(self, function: Any, *more: Any) -> List[Any]:
+        """``function`` of every partition's device, entropy, shape and whatever ``more`` gives for each."""
+        parts = self.partitions()
+        entropies, shapes = ([part[which] for part in parts] for which in (0, 1))
+        return self.on_workers(function, [self.context.device] * len(parts), entropies, shapes, *more)
+
+    def groups(self) -> List[Dict[str, List[int]]]:
+        """``drawn_groups`` of every partition: rows are told apart by the values of one column."""
+        return self.drawn(weak_data.drawn_groups)
+
+    def drawn_rows(self, added: int) -> List[int]:
+        """``row_figures`` of the whole input, drawn once more, after ``added`` was added to every number."""
+        starts = list(self.starts[:-1])
+        return added_up(self.drawn(weak_data.drawn_row_figures, starts, [added] * len(starts)))
+
+    def frame_figures(self, held: Any) -> List[List[int]]:
+        """``frame_figures`` of every partition of a persisted frame, in order."""
+        futures = dask_compat.partition_futures(self.context.client, held)
+        return self.on_workers(weak_data.frame_figures, futures, [self.context.device] * len(futures))
+
+
+def rows_of(parts: List[List[int]]) -> List[int]:
+    """The part of ``frame_figures`` that doesn't depend on the order of rows, of the whole frame."""
+    return added_up([figures[:4] for figures in parts])
+
+
+class KeptFrame(FrameTask):
+    """A task whose result stays on the workers: figures are taken there, partition by partition."""
+
+    is_kept = True
+
+    def seen(self, result: Any) -> List[List[int]]:
+        """Figures of every partition."""
+        return self.frame_figures(result)
+
+
+class FrameReduction(FrameTask):
+    """A task that reduces every partition to partial results."""
+
+    @property
+    def least_moved_bytes(self) -> int:
+        """A number from each worker with partitions but the one that puts the numbers together."""
+        return ITEM_BYTES * max(0, len(set(self.owners()) - {""}) - 1)
+
+
+class FrameCreate(KeptFrame):
+    """Drawing the numbers, and a frame of them."""
+
+    lazy = staticmethod(lambda x: dask.dataframe.from_dask_array(x, columns=weak_data.COLUMNS))
+
+    def input(self) -> Any:
+        """The array, still to be drawn."""
+        return self.numbers()
+
+    def check(self, answer: List[List[int]]) -> Answer:
+        """Against the numbers drawn once more, and against the distribution's mean."""
+        sums = self.drawn(weak_data.drawn_sums)
+        count, total = (sum(part[0][which] for part in sums) for which in (0, 1))
+        return exactly_and_likely(rows_of(answer), self.drawn_rows(0), count, total)
+
+
+class FrameBlockwise(KeptFrame):
+    """One function on every partition."""
+
+    lazy = staticmethod(lambda df: df.map_partitions(plus_one))
+
+    def check(self, answer: List[List[int]]) -> Answer:
+        """Against the numbers drawn once more, plus one."""
+        return exactly(rows_of(answer), self.drawn_rows(1))
+
+
+def plus_one(frame: Any) -> Any:
+    """Of a block, a partition or a group."""
+    return frame + 1
+
+
+class FrameAccess(FrameTask):
+    """One row; the original counts 8 bytes."""
+
+    lazy = staticmethod(lambda df: df.loc[FRAME_ROW])
+
+    @property
+    def nominal_bytes(self) -> int:
+        """As the original counts them."""
+        return ITEM_BYTES
+
+    def setup(self) -> None:
+        """Raise ValueError unless there is such a row."""
+        super().setup()
+        if self.starts[-1] <= FRAME_ROW:
+            raise ValueError(f"weak-frame-access looks up row {FRAME_ROW}, the frame has {self.starts[-1]}")
+
+    def seen(self, result: Any) -> List[int]:
+        """Index and numbers, one row after the other."""
+        columns = [result.index.to_numpy(), *(result[name].to_numpy() for name in weak_data.COLUMNS)]
+        return [int(number) for row in zip(*columns) for number in row]
+
+    def check(self, answer: List[int]) -> Answer:
+        """Against that row of its partition, drawn once more."""
+        entropy, shape, start = next(part for part in self.partitions() if part[2] + part[1][0] > FRAME_ROW)
+        (frame,) = self.on_workers(weak_data.drawn_row, [self.context.device], [entropy], [shape], [FRAME_ROW - start])
+        return exactly(answer, [FRAME_ROW, *frame])
+
+
+class FrameStd(FrameReduction):
+    """Standard deviation of every column."""
+
+    lazy = staticmethod(lambda df: df.std())
+    seen = staticmethod(lambda result: [float(result[name]) for name in weak_data.COLUMNS])
+
+    def setup(self) -> None:
+        """Raise UnavailableError where Dask can't build this graph: it iterates an index, which cuDF refuses."""
+        super().setup()
+        if self.context.device == "gpu":
+            sample = weak_data.drawn_frame("gpu", (0,), (LEAST, COLUMNS), 0)
+            try:
+                self.lazy(dask.dataframe.from_pandas(sample, npartitions=1))
+            except TypeError as error:
+                why = f"dask {dask.__version__} can't build df.std() of a frame on a GPU"
+                raise UnavailableError(f"{why}: {error}") from None
+
+    def check(self, answer: List[float]) -> Answer:
+        """Against exact integer sums."""
+        return close(answer, self.deviations())
+
+    def deviations(self) -> List[float]:
+        """Of all columns, from exact integer sums."""
+        columns = zip(*self.drawn(weak_data.drawn_sums))
+        return [deviation(*(sum(figures) for figures in zip(*parts)), sample=True) for parts in columns]
+
+
+class FrameSeriesStd(FrameStd):
+    """Standard deviation of one column."""
+
+    lazy = staticmethod(lambda df: df["col_0"].std())
+    seen = staticmethod(lambda result: [float(result)])
+
+    def check(self, answer: List[float]) -> Answer:
+        """Against exact integer sums."""
+        return close(answer, self.deviations()[:1])
+
+
+KEY = "col_1"
+
+
+class ShuffleTask(FrameTask):
+    """Rows meet others of their key, by the way that the parameter says."""
+
+    @property
+    def is_logged(self) -> bool:
+        """Whatever moves passes the workers' transfer logs."""
+        return bool(self.params["shuffle"] == "tasks")
+
+    @contextlib.contextmanager
+    def settings(self) -> Iterator[None]:
+        """The shuffle's method; and without what Dask says about a function whose result it has to guess."""
+        chosen = {"dataframe.shuffle.method": "tasks"} if self.is_logged else {}
+        with dask.config.set(chosen), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+
+    @property
+    def least_moved_bytes(self) -> int:
+        """Of the rows that must move so that each key's rows come together, wherever that is."""
+        if not self.is_logged:
+            return 0
+        rows: Dict[str, Any] = collections.defaultdict(lambda: np.zeros(weak_data.UPPER, dtype="int64"))
+        for owner, found in zip(self.owners(), self.groups()):
+            if owner:
+                rows[owner][found["key"]] += np.asarray(found["count"])
+        if not rows:
+            return 0
+        held = np.stack(list(rows.values()))
+        return int((held.sum(axis=0) - held.max(axis=0)).sum()) * ROW_BYTES
+
+
+class FrameGroupbyMean(FrameReduction):
+    """Means of one column in the groups of another."""
+
+    columns: Sequence[str] = ("col_0",)
+
+    lazy = staticmethod(lambda df: df.groupby(KEY)["col_0"].mean())
+
+    def seen(self, result: Any) -> List[List[float]]:
+        """Keys in ascending order, and means of every column in that order."""
+        result = result.sort_index()
+        frame = result if result.ndim == 2 else result.to_frame("col_0")
+        return [frame.index.to_numpy().tolist(), *(frame[name].to_numpy().tolist() for name in self.columns)]
+
+    def check(self, answer: List[List[float]]) -> Answer:
+        """Against sums and counts per key."""
+        sums: Dict[str, Any] = {name: np.zeros(weak_data.UPPER, dtype="int64") for name in ("count", *self.columns)}
+        for found in self.groups():
+            for name, total in sums.items():
+                total[found["key"]] += np.asarray(found[name])
+        keys = np.nonzero(sums["count"])[0]
+        same_groups = answer[0] == keys.tolist()
+        expected = [mean for name in self.columns for mean in (sums[name][keys] / sums["count"][keys]).tolist()]
+        answered = close([mean for column in answer[1:] for mean in column], expected)
+        details = {"groups": len(answer[0]), "expected_groups": len(keys), "same_groups": same_groups}
+        return Answer(answered.status if same_groups else "wrong", {**details, **answered.details})
+
+
+class FrameGroupbyMeans(FrameGroupbyMean):
+    """Means of two columns: selected by a list, because pandas 2 refuses the original's tuple."""
+
+    columns = ("col_0", "col_2")
+    lazy = staticmethod(lambda df: df.groupby(KEY)[["col_0", "col_2"]].mean())
+
+
+class FrameGroupbyApply(ShuffleTask):
+    """A Python function of every group: here, nearly of every row."""
+
+    lazy = staticmethod(lambda df: df.groupby(KEY).apply(plus_one))
+
+    def seen(self, result: Any) -> Tuple[List[int], bool]:
+        """Figures of the rows, and whether each stands below its own key where keys are shown.
+
+        pandas 1.5 keeps the index and applies the function to the key as well, 2 adds the keys to the index, and 3
+        leaves the key out of what the function gets.
+        """
+        index = result.index
+        keys: Any = index.get_level_values(0).to_numpy() if index.nlevels > 1 else None
+        if KEY not in result.columns:
+            result = result.assign(**{KEY: keys + 1})
+        plain = result.copy(deep=False)
+        plain.index = index.get_level_values(-1)  # cuDF has no set_axis
+        is_below = keys is None or bool((plain[KEY].to_numpy() == keys + 1).all())
+        return weak_data.frame_figures(plain, self.context.device)[:4], is_below
+
+    def check(self, answer: Tuple[List[int], bool]) -> Answer:
+        """Against the numbers drawn once more, plus one."""
+        figures, is_below = answer
+        rows = exactly(figures, self.drawn_rows(1))
+        return Answer(rows.status if is_below else "wrong", {**rows.details, "below_their_keys": is_below})
+
+
+class FrameSort(ShuffleTask, KeptFrame):
+    """All rows in the order of one column."""
+
+    lazy = staticmethod(lambda df: df.sort_values(KEY))
+
+    def check(self, answer: List[List[int]]) -> Answer:
+        """The same rows; ascending in every partition, and from each to the next that has rows."""
+        rows = exactly(rows_of(answer), self.drawn_rows(0))
+        filled = [figures for figures in answer if figures[0]]
+        is_ordered = all(figures[4] for figures in filled)
+        is_ordered = is_ordered and all(before[6] <= after[5] for before, after in zip(filled, filled[1:]))
+        return Answer(rows.status if is_ordered else "wrong", {**rows.details, "ordered": is_ordered})
