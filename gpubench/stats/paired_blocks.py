@@ -37,11 +37,11 @@ def order_problem(pairs: Sequence[Pair]) -> str:
     Args:
         pairs: complete pairs in block order.
     """
-    by_job: dict[str, list[CellRun]] = {}
+    by_job: dict[tuple[str, str], list[CellRun]] = {}
     for baseline, candidate in pairs:
         if baseline.job != candidate.job:
             return f"the runs of block {baseline.block} are from different jobs"
-        by_job.setdefault(baseline.job, []).extend((baseline, candidate))
+        by_job.setdefault((baseline.origin, baseline.job), []).extend((baseline, candidate))
     for runs in by_job.values():
         # Blocks of different jobs may overlap in time: they run on different nodes.
         if (block := _interrupted(runs)) is not None:
@@ -166,7 +166,7 @@ class CellBlocks:
     @property
     def one_job(self) -> bool:
         """Several complete pairs come from one allocation."""
-        jobs = [baseline.job for baseline, _ in self.paired if baseline.job]
+        jobs = [(baseline.origin, baseline.job) for baseline, _ in self.paired if baseline.job]
         return len(set(jobs)) < len(jobs)
 
 

@@ -86,3 +86,23 @@ def test_a_variant_that_pays_for_running_second_raises_the_order_flag():
     # Whoever runs second is 4 % slower: in odd blocks the baseline (order 1), in even ones the candidate.
     second = [-0.04 if block % 2 else 0.04 for block in range(1, 9)]
     assert "order" in one(second + noisy(8, sd=0.004)).flags
+
+
+def test_blocks_of_two_campaigns_with_jobs_of_one_name_do_not_interrupt_each_other():
+    runs = [
+        dataclasses.replace(run, run=f"{campaign}-{run.run}", origin=campaign, job="n1")
+        for number, campaign in enumerate(("first", "second"))
+        for run in in_blocks(
+            blocks_of(noisy(8, effect=0.06)), lambda block, place, n=number: 10_000 * n + 100 * block + place
+        )
+    ]
+    assert one(runs).verdict == "regression"
+
+
+def test_jobs_of_one_name_in_two_campaigns_are_two():
+    runs = [
+        dataclasses.replace(run, run=f"{campaign}-{run.run}", origin=campaign, job=f"n{run.block}")
+        for campaign in ("first", "second")
+        for run in blocks_of(noisy(8, effect=0.06))
+    ]
+    assert "one-job" not in one(runs).flags
