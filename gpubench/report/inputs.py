@@ -25,23 +25,21 @@ Seconds = tuple[float, float] | None
 
 
 def seconds(comparisons: Sequence[ComparisonInput], verdicts: Sequence[Verdict], summary: Summary) -> list[Seconds]:
-    """Of every verdict: baseline and candidate, in seconds.
+    """Of every verdict: baseline and candidate, in seconds. ``verdicts`` are those of ``comparisons``, in their order.
 
     Each is the geometric mean over the blocks that the verdict used (of an unpaired one, all of either side) of its
     runs' numbers under the chosen summary, so that the second is the first times one plus the effect.
     """
-    cells: dict[frozenset[tuple[str, object]], dict[str, dict[BlockId, Sequence[float]]]] = {}
-    for one in comparisons:
-        sides = cells.setdefault(frozenset(one.key.items()), {})
-        for run in one.runs:
-            if run.times and run.block_id:
-                sides.setdefault(run.variant, {})[run.block_id] = run.times
-    return [_pair(one, cells.get(frozenset(one.key.items()), {}), summary) for one in verdicts]
+    return [_pair(*both, summary) for both in zip(comparisons, verdicts, strict=True)]
 
 
-def _pair(one: Verdict, sides: Mapping[str, Mapping[BlockId, Sequence[float]]], summary: Summary) -> Seconds:
-    before, after = sides.get(one.baseline, {}), sides.get(one.candidate, {})
-    if UNPAIRED not in one.flags:
+def _pair(comparison: ComparisonInput, verdict: Verdict, summary: Summary) -> Seconds:
+    sides: dict[str, dict[BlockId, Sequence[float]]] = {verdict.baseline: {}, verdict.candidate: {}}
+    for run in comparison.runs:
+        if run.times and run.block_id and run.variant in sides:
+            sides[run.variant][run.block_id] = run.times
+    before, after = sides[verdict.baseline], sides[verdict.candidate]
+    if UNPAIRED not in verdict.flags:
         both = sorted(before.keys() & after.keys())
         before, after = ({block: side[block] for block in both} for side in (before, after))
     return (_mean(before.values(), summary), _mean(after.values(), summary)) if before and after else None

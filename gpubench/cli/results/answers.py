@@ -36,12 +36,12 @@ def campaign_answer(campaign: Campaign, question: Question) -> VerdictAnswer:
     judged = judge_campaign(campaign, question)
     plan = judged.plan
     base = question.baseline or plan.baseline
-    shown = [
-        verdict
-        for verdict in judged.verdicts
+    rows = [
+        (verdict, sides)
+        for verdict, sides in zip(judged.verdicts, judged.seconds, strict=True)
         if verdict.baseline == base and question.candidate in (None, verdict.candidate)
     ]
-    both = seconds(judged.comparisons, shown, judged.settings.summary)
+    shown, both = [verdict for verdict, _ in rows], [sides for _, sides in rows]
     notes = cautions(plan, judged.changes, judged.outcomes)
     arrangement = plan.site.layout.arrangement
     section = verdict_section(plan.campaign, shown, judged.settings, both, arrangement=arrangement, notes=notes)
@@ -61,9 +61,9 @@ def answer(results: Results, question: Question) -> VerdictAnswer:
     settings = question.settings(*results.plans)
     comparisons = results.family(question)
     verdicts = judge(comparisons, settings)
-    named = [verdict for verdict in verdicts if verdict.candidate == question.candidate]
-    shown = named or verdicts
-    both = seconds(comparisons, shown, settings.summary)
+    rows = list(zip(verdicts, seconds(comparisons, verdicts, settings.summary), strict=True))
+    rows = [row for row in rows if row[0].candidate == question.candidate] or rows
+    shown, both = [verdict for verdict, _ in rows], [sides for _, sides in rows]
     unpaired = [UNPAIRED_NOTE] if any(UNPAIRED in verdict.flags for verdict in shown) else []
     notes = [*unpaired, *results.notes, *_notes(results, comparisons, question)]
     return VerdictAnswer(shown, settings, verdict_section(results.name, shown, settings, both, notes=notes), both)
