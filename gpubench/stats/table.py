@@ -201,13 +201,16 @@ def comparisons_from_frame(
     refuse_mixed_runs(table)
     table = table.filter(pl.col("variant").is_in([baseline, candidate]))
     refuse_bad_rows(table, keys)
-    # The file doesn't say what was planned; a cell is held against all blocks that its node count has.
-    planned = dict(table.group_by("nodes").agg(pl.struct("campaign", "block").n_unique()).iter_rows())
+    # The file doesn't say what was planned; a cell is held against all blocks that its node count has (in its campaign,
+    # where that tells cells apart).
+    size = [name for name in ("nodes", "campaign") if name in keys]
+    blocks = table.group_by(size).agg(pl.struct("campaign", "block").n_unique().alias("count"))
+    planned = {tuple(place): count for *place, count in blocks.iter_rows()}
     cells: dict[Key, list[CellRun]] = {}
     for run in _runs(table, keys):
         cells.setdefault(run.key, []).append(run)
     return [
-        ComparisonInput(dict(key), baseline, candidate, runs, planned[dict(key)["nodes"]])
+        ComparisonInput(dict(key), baseline, candidate, runs, planned[tuple(dict(key)[name] for name in size)])
         for key, runs in cells.items()
     ]
 

@@ -262,6 +262,17 @@ def test_a_column_called_params_may_hold_anything_and_tells_the_cells_apart(
     assert len(named) == 2, lines
 
 
+def test_a_cell_of_one_campaign_is_held_against_the_blocks_of_that_campaign(tmp_path: Path) -> None:
+    both = [table(campaign=name).with_columns(run=pl.concat_str("run", "campaign")) for name in ("first", "second")]
+    path = tmp_path / "t.csv"
+    pl.concat(both).write_csv(path)
+    cells = json.loads(run("compare", path, "--by", "campaign", "--json").stdout)["cells"]
+    assert [(cell["campaign"], cell["blocks"], "incomplete" in cell["flags"]) for cell in cells] == [
+        ("first", 6, False),
+        ("second", 6, False),
+    ]
+
+
 def test_dates_that_tell_cells_apart_are_json_too(tmp_path: Path) -> None:
     days = [dt.date(2026, 11, day) for day in (20, 21)]
     both = [table().with_columns(day=pl.lit(day), run=pl.concat_str("run", pl.lit(str(day)))) for day in days]
