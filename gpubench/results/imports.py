@@ -68,7 +68,7 @@ def import_results(place: Path, note: Mapping[str, Any], table: pl.DataFrame) ->
         family=lambda _question: [],
         about=str(note["format"]),
         caution=str(note["caution"] or ""),
-        has_means=bool((table["reps"].fill_null(0) != 1).any()),
+        has_means=bool(((table["reps"] != 1) | table["wall_se"].is_not_null()).any()),
         circumstances=circumstances,
     )
     files = [str(source["file"]) for source in note["sources"]]

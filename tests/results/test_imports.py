@@ -94,3 +94,10 @@ def test_neither_the_time_nor_the_day_of_a_row_is_a_circumstance_of_it() -> None
     (row,) = rows("old", dates=1)
     kept = results(dataclasses.replace(row, wall_s=1.2, extra=fields))
     assert kept.circumstances(kept.runs[0]).known == {"dask": "2024.1"}
+
+
+def test_only_a_source_that_says_so_has_means_of_repetitions() -> None:
+    assert results(*rows("old")).has_means
+    assert results(*rows("old", reps=None, wall_se=0.01)).has_means  # their number isn't recorded
+    assert not results(*rows("old", reps=None)).has_means
+    assert not results(*rows("old", reps=1)).has_means
