@@ -108,6 +108,16 @@ def test_which_variants_are_meant_is_asked_where_it_is_not_clear(gpubench: Run, 
     assert json.loads(unlike.stdout)["campaign"] == "B other 1.19.0 against A one 1.17.0"
 
 
+def test_what_two_sides_do_not_have_is_refused_before_their_variants_are_asked_for(
+    gpubench: Run, tmp_path: Path
+) -> None:
+    one, other = (
+        campaign(tmp_path / name, variants=("1.17.0", "1.19.0"), suite=SUITE[:1]) for name in ("one", "other")
+    )
+    refused = gpubench("report", one, other, "--only", "links")
+    assert (refused.returncode, "two targets have no links; name one of them" in refused.stderr) == (2, True)
+
+
 def test_compare_judges_every_variant_that_both_have_in_one_family(gpubench: Run, tmp_path: Path) -> None:
     one = campaign(tmp_path / "one", variants=("1.17.0", "1.19.0"), suite=SUITE[:1])
     other = campaign(tmp_path / "other", variants=("1.22.0", "1.19.0", "1.17.0"), suite=SUITE[:1])

@@ -123,8 +123,6 @@ def section(results: Results, content: Content, workload: str | None, kept: Camp
     """
     if content is Content.SCALING:
         return _scaling(results)
-    if results.kind in ("table", "sides"):
-        raise UsageError(f"{results.place}: it has no {content}", then="name a campaign")
     if content in (Content.COVERAGE, Content.CHANGES):
         from gpubench.cli.results.trend import history_of, section_over_time
 

@@ -102,6 +102,8 @@ def report(target: Path | None, other: Path | None, outputs: Path | None, asked:
         return _show_answer(_answer(target, other, outputs, asked), form)
     if target is not None and other is not None:
         question = _question("sides", asked)
+        if asked.only not in (None, Content.SCALING):
+            raise UsageError(f"two targets have no {asked.only}", then="name one of them")
         sides = load_sides(target, other, question, every=False)
         if asked.only is not None:
             return show_section(section(sides, asked.only, asked.workload, None), form)
