@@ -34,10 +34,10 @@ def seconds(comparisons: Sequence[ComparisonInput], verdicts: Sequence[Verdict],
 
 
 def _pair(comparison: ComparisonInput, verdict: Verdict, summary: Summary) -> Seconds:
-    sides: dict[str, dict[BlockId, Sequence[float]]] = {verdict.baseline: {}, verdict.candidate: {}}
+    sides: dict[str, dict[BlockId, list[Sequence[float]]]] = {verdict.baseline: {}, verdict.candidate: {}}
     for run in comparison.runs:
         if run.times and run.block_id and run.variant in sides:
-            sides[run.variant][run.block_id] = run.times
+            sides[run.variant].setdefault(run.block_id, []).append(run.times)
     before, after = sides[verdict.baseline], sides[verdict.candidate]
     if UNPAIRED not in verdict.flags:
         both = sorted(before.keys() & after.keys())
@@ -45,8 +45,10 @@ def _pair(comparison: ComparisonInput, verdict: Verdict, summary: Summary) -> Se
     return (_mean(before.values(), summary), _mean(after.values(), summary)) if before and after else None
 
 
-def _mean(runs: Iterable[Sequence[float]], summary: Summary) -> float:
-    return statistics.geometric_mean([SUMMARIES[summary](samples) for samples in runs])
+def _mean(blocks: Iterable[Sequence[Sequence[float]]], summary: Summary) -> float:
+    """Over the blocks, each the mean over its runs, as the verdict takes them."""
+    numbers = [[SUMMARIES[summary](samples) for samples in runs] for runs in blocks]
+    return statistics.geometric_mean(map(statistics.geometric_mean, numbers))
 
 
 @dataclasses.dataclass(frozen=True)

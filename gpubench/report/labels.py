@@ -123,6 +123,8 @@ _FIELDS = {
     "device": "{}",
     "site": "on {}",
 }
+_ON_EACH = "{} on each node"
+"""Workers, where those of the whole cluster are named besides."""
 _NAMED_BY_THE_WORKLOAD = ("workload", "params", "params_id")
 
 
@@ -147,7 +149,8 @@ def _name(key: Key, keys: Sequence[Key]) -> str:
     words += [_param(words[0], name, own[name]) for name in own if any(other.get(name) != own[name] for other in alike)]
     for field in (*_FIELDS, *(name for name in key if name not in _FIELDS and name not in _NAMED_BY_THE_WORKLOAD)):
         if key.get(field) is not None and len({other.get(field) for other in keys}) > 1:
-            words.append(_FIELDS.get(field, f"{field}={{}}").format(key[field]))
+            on_each = field == "workers_per_node" and "workers" in key
+            words.append((_ON_EACH if on_each else _FIELDS.get(field, f"{field}={{}}")).format(key[field]))
     return " ".join(words).replace(" 1 nodes", " 1 node")
 
 

@@ -106,7 +106,7 @@ def _plain(curve: Curve, sizes: Sequence[TimeAtSize]) -> dict[str, Any]:
 
 def _place(curve: Curve, at: ScalingPoint) -> dict[str, int]:
     if not curve.by_node:
-        return {"workers": at.units}
+        return {"workers": at.workers_per_node, "threads_per_worker": at.threads_per_worker}
     return {name: getattr(at, name) for name in ("nodes", "workers_per_node", "threads_per_worker")}
 
 
@@ -133,7 +133,7 @@ def _curve_part(name: str, curve: Curve, sizes: Sequence[TimeAtSize], anchors: S
 
 def _place_words(curve: Curve, at: ScalingPoint) -> str:
     threads = f" x {at.threads_per_worker} threads" if at.threads_per_worker > 1 else ""
-    return f"{at.nodes} x {at.workers_per_node}{threads}" if curve.by_node else str(at.units)
+    return f"{at.nodes} x {at.workers_per_node}{threads}" if curve.by_node else f"{at.workers_per_node}{threads}"
 
 
 def sizes_of(measured: Sequence[ScalingPoint], rule: Rule) -> Sequence[TimeAtSize]:

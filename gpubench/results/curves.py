@@ -18,14 +18,14 @@ GROWS = ("base_chunks", "other_chunks")
 """Parameters of other tools that follow the size of the cluster."""
 _SIZE = ("nodes", "workers", "workers_per_node", "threads_per_worker")
 _Size = tuple[int, int, int]
-"""Nodes, workers per node and threads per worker; where nodes aren't recorded, all threads are those of one."""
+"""Nodes, workers per node and threads per worker."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
     """One workload under one variant; ``measured`` has an entry per size, ascending.
 
-    ``by_node``: it is known how many nodes there were.
+    ``by_node``: it is known of all sizes how many nodes there were; else their workers are given as those of one node.
     """
 
     key: Key
@@ -40,16 +40,16 @@ def curves(results: Results, summary: Summary = "mean") -> list[Curve]:
 
     ``summary`` makes the number of a run from its samples.
     """
-    by_curve: dict[Key, dict[str, list[tuple[_Size | None, CellRun]]]] = {}
+    by_curve: dict[Key, dict[str, list[CellRun]]] = {}
     for key in results.keys:
         by_curve.setdefault(workload_of(key), {variant: [] for variant in results.variants})
     for run in results.runs:
-        by_curve[workload_of(run.key)][run.variant].append((_size(run), run))
+        by_curve[workload_of(run.key)][run.variant].append(run)
     return [
         _curve(key, variant, runs, summary)
         for key, variants in by_curve.items()
         for variant, runs in variants.items()
-        if runs and any(size for size, _ in runs)
+        if any(map(_workers, runs))
     ]
 
 
@@ -67,23 +67,34 @@ def _without_growth(params: str) -> str:
     return json.dumps(plain, sort_keys=True, separators=(",", ":"))
 
 
-def _size(run: CellRun) -> _Size | None:
-    """None where the workers aren't recorded."""
-    cell = dict(run.key)
-    threads = int(cell.get("threads_per_worker") or 1)
-    if cell.get("nodes") and cell.get("workers_per_node"):
-        return int(cell["nodes"]), int(cell["workers_per_node"]), threads
-    return None if run.workers is None else (1, run.workers * threads, 1)
-
-
-def _curve(key: Key, variant: str, runs: Sequence[tuple[_Size | None, CellRun]], summary: Summary) -> Curve:
+def _curve(key: Key, variant: str, runs: Sequence[CellRun], summary: Summary) -> Curve:
+    sized = [run for run in runs if _workers(run)]
+    by_node = all(_nodes(run) is not None for run in sized)
     sizes: dict[_Size, list[CellRun]] = {}
-    for size, run in runs:
-        if size is not None:
-            sizes.setdefault(size, []).append(run)
+    for run in sized:
+        sizes.setdefault(_size(run, by_node=by_node), []).append(run)
     measured = [ScalingPoint(*size, tuple(_logs(sizes[size], summary))) for size in sorted(sizes)]
-    by_node = all({"nodes", "workers_per_node"} <= dict(run.key).keys() for _, run in runs)
     return Curve(key, variant, rule_of(dict(key)), measured, by_node)
+
+
+def _nodes(run: CellRun) -> int | None:
+    """As recorded, or by the workers on each; None where neither is known."""
+    cell = dict(run.key)
+    if cell.get("nodes") and cell.get("workers_per_node"):
+        return int(cell["nodes"])
+    return run.workers // int(cell["workers_per_node"]) if run.workers and cell.get("workers_per_node") else None
+
+
+def _workers(run: CellRun) -> int:
+    """All of the cluster; 0 where that isn't known."""
+    cell = dict(run.key)
+    return run.workers or int(cell.get("nodes") or 0) * int(cell.get("workers_per_node") or 0)
+
+
+def _size(run: CellRun, *, by_node: bool) -> _Size:
+    threads = int(dict(run.key).get("threads_per_worker") or 1)
+    nodes = (_nodes(run) if by_node else None) or 1
+    return nodes, _workers(run) // nodes, threads
 
 
 def _logs(runs: Iterable[CellRun], summary: Summary) -> list[float]:

@@ -202,8 +202,9 @@ class _Sides:
 
 
 def _key(cell: SideCell) -> Key:
-    threads = () if cell.layout.threads is None else (("threads_per_worker", cell.layout.threads),)
-    return (*cell.question, ("workers", cell.layout.workers), *threads)
+    layout = {"workers_per_node": cell.layout.processes, "threads_per_worker": cell.layout.threads}
+    known = ((name, count) for name, count in layout.items() if count is not None)
+    return (*cell.question, ("workers", cell.layout.workers), *known)
 
 
 def _cells(results: Results, variant: str) -> list[SideCell]:

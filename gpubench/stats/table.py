@@ -145,7 +145,8 @@ def refuse_bad_rows(table: pl.DataFrame, keys: Sequence[str]) -> None:
             "and no verdict can stand on others",
             then="correct the rows, or give the run status failed",
         )
-    twice = table.filter(table.select(["run", *keys, "warmup", "rep"]).is_duplicated() & (table["status"] == "ok"))
+    of_sample = list(dict.fromkeys(["campaign", "run", *keys, "warmup", "rep"]))
+    twice = table.filter(table.select(of_sample).is_duplicated() & (table["status"] == "ok"))
     if len(twice):
         row = twice.row(0, named=True)
         raise DataError(
@@ -157,9 +158,10 @@ def refuse_bad_rows(table: pl.DataFrame, keys: Sequence[str]) -> None:
 def refuse_mixed_runs(table: pl.DataFrame) -> None:
     """Raises DataError for a run that belongs to several variants, blocks or jobs."""
     for name in ("variant", "block", "job"):
-        mixed = table.group_by("run").agg(pl.col(name).unique().sort()).filter(pl.col(name).list.len() > 1).sort("run")
+        of_run = table.group_by("campaign", "run").agg(pl.col(name).unique().sort())
+        mixed = of_run.filter(pl.col(name).list.len() > 1).sort("campaign", "run")
         if len(mixed):
-            run, values = mixed.row(0)
+            _, run, values = mixed.row(0)
             raise DataError(
                 f"run '{run}' has more than one {name}: {', '.join(map(str, values))}",
                 then="a run is one cluster lifetime of one variant in one block; give each its own name",

@@ -151,6 +151,15 @@ def test_blocks_of_two_campaigns_are_never_one_whatever_their_numbers(tmp_path: 
     assert paired["effect"] == pytest.approx(apart["effect"])
 
 
+def test_runs_of_two_campaigns_may_have_the_same_name(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    each = [table().with_columns(campaign=pl.lit(name), job=pl.lit(f"{name}-1")) for name in ("first", "second")]
+    pl.concat(each).write_csv(path)
+    done = run("compare", path, "--json")
+    (cell,) = json.loads(done.stdout)["cells"]
+    assert (cell["verdict"], cell["blocks"]) == ("regression", 12)
+
+
 def test_a_table_says_its_verdicts_in_markdown_and_json_too(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text(table().write_csv())

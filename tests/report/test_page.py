@@ -462,8 +462,13 @@ def test_verdicts_against_another_baseline_name_it_everywhere(
 ) -> None:
     _, inputs, _ = campaigns["story"]
 
+    def judged(verdicts: list[Verdict]) -> JudgedCampaign:
+        cells = {(str(one.key), one.candidate): one for one in inputs.comparisons}
+        comparisons = [cells[str(verdict.key), verdict.candidate] for verdict in verdicts]
+        return dataclasses.replace(inputs, verdicts=verdicts, comparisons=comparisons)
+
     def heading(verdicts: list[Verdict]) -> str:
-        page = reports.page_html(dataclasses.replace(inputs, verdicts=verdicts)).decode()
+        page = reports.page_html(judged(verdicts)).decode()
         found = re.search(r"Variant <span[^>]*>(.*?)</span>", page)
         assert found
         return found[1]
@@ -471,12 +476,12 @@ def test_verdicts_against_another_baseline_name_it_everywhere(
     other = [dataclasses.replace(one, baseline="1.19.0-proto1") for one in inputs.verdicts if one.candidate == "1.19.0"]
     assert heading(list(inputs.verdicts)) == "vs 1.17.0"
     assert heading(other) == "vs 1.19.0-proto1"
-    both = dataclasses.replace(inputs, verdicts=[*other, *inputs.verdicts])
+    both = judged([*other, *inputs.verdicts])
     assert heading(list(both.verdicts)) == "vs baseline"
     names = [f"row {number}" for number in range(len(both.verdicts))]
     candidates = [plain(row[2]) for row in verdict_table(both.verdicts).rows]
     assert (candidates[0], candidates[-1]) == ("1.19.0 vs 1.19.0-proto1", "1.19.0-proto1 vs 1.17.0")
-    shown = samples_section(dataclasses.replace(inputs, verdicts=other), names[: len(other)]).parts[0]
+    shown = samples_section(judged(other), names[: len(other)]).parts[0]
     assert shown.parts[0].table
     assert [" " in plain(run).replace(" ms", "").replace(" µs", "") for run in shown.parts[0].table.rows[0][1:]] == [
         *(True, True, False)

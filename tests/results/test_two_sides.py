@@ -70,7 +70,7 @@ def test_every_size_of_every_workload_gets_a_verdict_that_says_what_it_cannot_ta
     done = gpubench("report", slurm, kubernetes, "--only", "scaling", "--json")
     curves = {(one["workload"], one["variant"]): one for one in json.loads(done.stdout)["curves"]}
     merge = curves["merge", "B kubernetes 1.17.0"]
-    assert (merge["rule"], [size["workers"] for size in merge["sizes"]]) == ("weak", [2, 4])
+    assert (merge["rule"], [size["nodes"] for size in merge["sizes"]]) == ("weak", [1, 2])
     assert merge["sizes"][1]["efficiency"]["value"] == pytest.approx(1 / 1.2, rel=0.03)
     page = (tmp_path / "sides.html").read_text()
     assert "unpaired: no block is shared" in page

@@ -105,4 +105,4 @@ def test_jobs_of_one_name_in_two_campaigns_are_two():
         for campaign in ("first", "second")
         for run in blocks_of(noisy(8, effect=0.06))
     ]
-    assert "one-job" not in one(runs).flags
+    assert not one(runs).one_job

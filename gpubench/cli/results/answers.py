@@ -158,7 +158,7 @@ def _scaling(results: Results) -> Section:
         raise DataError(
             f"{results.place}: the source recorded no number of workers", then="there is nothing to scale by"
         )
-    remarks, notes = [], [*results.notes]
+    remarks, notes = [], [*([UNPAIRED_NOTE] if results.kind == "sides" else []), *results.notes]
     if all(len(curve.measured) < 2 for curve in measured):
         remarks.append('there is only one size: plan several, like --nodes "1 2 4" or --workers "1 2 4"')
     elif results.kind == "import":

@@ -164,7 +164,7 @@ def test_a_benchmark_is_started_from_the_node_half_that_the_file_is_packed_into(
         return done.stdout.split()
 
     file, root = printed(PRINT_ROOT, str(pyz), module_name(own.described.name, own.identity))
-    assert (Path(file).parents[3], root) == (pyz, str(pyz))
+    assert (Path(file).parents[4], root) == (pyz, str(pyz))
     assert printed(ADMITTED, root, "theirs", "--size", "9") == [
         "__main__",
         "--size",

@@ -1,0 +1,63 @@
+"""Clusters with as many threads in other layouts are other sizes, of one results and of two sides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_imports import results, rows
+
+from gpubench.report.inputs import seconds
+from gpubench.report.labels import cell_names
+from gpubench.results.curves import curves
+from gpubench.results.results import Results, judge
+from gpubench.results.sides import two_sides
+from gpubench.stats.data import CellRun, Key
+from gpubench.stats.question import Question
+from gpubench.stats.settings import VerdictSettings
+
+
+def key(nodes: int, workers: int) -> Key:
+    return (
+        *(("workload", "merge"), ("backend", "dask"), ("params", "{}")),
+        *(("nodes", nodes), ("workers_per_node", workers), ("threads_per_worker", 1)),
+    )
+
+
+def side(name: str, slower: float = 1.0) -> Results:
+    """Two workers on one node take a second, one on each of two nodes three."""
+    runs = [
+        CellRun(
+            f"{nodes}{block}",
+            block,
+            "1.22.0",
+            None,
+            None,
+            (nodes**1.585 * slower * (1 + block / 1000),),
+            "ok",
+            key=key(nodes, 2 // nodes),
+            origin=name,
+            workers=2,
+        )
+        for nodes in (1, 2)
+        for block in range(6)
+    ]
+    return Results("campaign", name, Path(name), ["1.22.0"], [key(1, 2), key(2, 1)], runs, lambda _question: [])
+
+
+def test_two_sides_keep_layouts_apart_in_curves_names_and_seconds() -> None:
+    sides = two_sides(side("a"), side("b", 1.1), Question())
+    first, _ = curves(sides)
+    assert [(one.nodes, one.workers_per_node, len(one.logs)) for one in first.measured] == [(1, 2, 6), (2, 1, 6)]
+    assert cell_names([dict(each) for each in sides.keys]) == ["merge 1 on each node", "merge 2 on each node"]
+    comparisons = sides.family(Question())
+    both = seconds(comparisons, judge(comparisons, VerdictSettings()), "mean")
+    assert sorted(round(pair[0], 2) for pair in both if pair) == [1.0, 3.01]
+
+
+def test_where_some_rows_say_nothing_of_nodes_all_are_told_apart_by_their_workers() -> None:
+    known = rows("old", nodes=2, workers_per_node=4, workers=8)
+    (curve,) = curves(results(*known, *rows("old", workers=16)))
+    assert not curve.by_node
+    assert [(one.nodes, one.workers_per_node) for one in curve.measured] == [(1, 8), (1, 16)]
+    assert sum(len(one.logs) for one in curve.measured) == pytest.approx(20)
