@@ -148,8 +148,9 @@ def _name(key: Key, keys: Sequence[Key]) -> str:
     words = [str(key["workload"])]
     words += [_param(words[0], name, own[name]) for name in own if any(other.get(name) != own[name] for other in alike)]
     for field in (*_FIELDS, *(name for name in key if name not in _FIELDS and name not in _NAMED_BY_THE_WORKLOAD)):
-        if key.get(field) is not None and len({other.get(field) for other in keys}) > 1:
-            on_each = field == "workers_per_node" and "workers" in key
+        on_each = field == "workers_per_node" and "workers" in key
+        beside = [other for other in keys if not on_each or other.get("workers") == key["workers"]]
+        if key.get(field) is not None and len({other.get(field) for other in beside}) > 1:
             words.append((_ON_EACH if on_each else _FIELDS.get(field, f"{field}={{}}")).format(key[field]))
     return " ".join(words).replace(" 1 nodes", " 1 node")
 
