@@ -20,8 +20,8 @@ _CLIP = 4.0
 def effect_plot(verdicts: Sequence[Verdict], margin: float, width: int) -> Iterator[str]:
     """One line per comparison: ``o`` the effect, ``-`` its interval, ``|`` no difference, ``:`` the margins.
 
-    All share one scale. An interval that leaves the picture ends in ``<`` or ``>``. Names that leave too little room
-    have their own line.
+    All share one scale. What lies beyond the picture, and an interval that leaves it, ends in ``<`` or ``>``. Names
+    that leave too little room have their own line.
     """
     names = labels.cell_names([one.key for one in verdicts])
     drawn = [
@@ -108,5 +108,5 @@ def _bar(one: Interval, domain: tuple[float, float], columns: int, ticks: Mappin
         cells[0] = "<"
     if one.high is not None and one.high > end:
         cells[-1] = ">"
-    cells[place(one.value)] = "o"
+    cells[place(one.value)] = "<" if one.value < start else ">" if one.value > end else "o"
     return "".join(cells)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import struct
 import subprocess
@@ -69,6 +70,14 @@ def test_a_directory_that_cannot_be_is_said_by_its_name(inputs: JudgedCampaign, 
     (tmp_path / "file").write_text("")
     with pytest.raises(MissingToolError, match=str(tmp_path / "file")):
         write_images(campaign_page(inputs), {"png": tmp_path / "file"})
+
+
+def test_an_effect_beyond_the_picture_is_no_dot_at_its_edge(inputs: JudgedCampaign) -> None:
+    far = dataclasses.replace(
+        inputs.verdicts[0], effect=9.0, low=None, high=None, low_adjusted=None, high_adjusted=None
+    )
+    _, _, _, line, *_ = effect_plot([dataclasses.replace(far, verdict="inconclusive"), *inputs.verdicts[1:]], 0.03, 100)
+    assert ("> +900.0 %" in line, " o" in line) == (True, False)
 
 
 def test_a_campaign_without_a_sample_has_no_chart(tmp_path: Path) -> None:
