@@ -105,7 +105,7 @@ class CompareOptions(QuestionOptions):
         Path | None,
         typer.Option(
             help="Judge this table; the same as naming it as TARGET. CSV, JSONL or Parquet with columns variant block "
-            "wall_s, and optionally workload nodes run rep warmup order started_at."
+            "wall_s, and optionally workload nodes run rep warmup order started_at campaign."
         ),
     ] = None
     columns: Annotated[
