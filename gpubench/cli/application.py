@@ -7,9 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from gpubench import __version__
+from gpubench.cli.say import show_log
 
 PARTS = {
-    "campaign.commands": ("bench", "plan", "submit", "status", "logs", "cancel"),
+    "campaign": ("bench", "plan", "submit", "status", "logs", "cancel"),
     "workloads.commands": ("measure", "suites"),
     "clusters.commands": ("cluster",),
     "results.commands": ("compare", "report", "trend", "diff", "results"),
@@ -60,4 +61,5 @@ def application(word: str | None = None) -> typer.Typer:
 @functools.cache
 def command(word: str | None = None) -> Any:
     """The command line of ``application``, put together once: that takes longer than most commands."""
+    show_log()
     return typer.main.get_command(application(word))

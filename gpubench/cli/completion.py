@@ -90,7 +90,7 @@ def summaries(_ctx: typer.Context) -> Iterable[str]:
 @_completer
 def versions(_ctx: typer.Context) -> Iterable[str]:
     """UCX versions: every release that exists as a wheel, and what is locked here."""
-    from gpubench.cli.images.lock import read_lock
+    from gpubench.images.lock import read_lock
     from gpubench.images.specs import releases
 
     return {*releases(), *(row.spec for row in read_lock().image)}
@@ -107,6 +107,17 @@ def variants(ctx: typer.Context) -> Iterable[str]:
     """Labels of the campaigns that are named before, else of all below the outputs."""
     named = [plan for word in _typed() if (plan := Path(word) / "plan.json").is_file()]
     return {one["label"] for plan in named or _plans(ctx) for one in json.loads(plan.read_bytes())["variants"]}
+
+
+OPTIONS: dict[str, Completer] = {
+    "protocol": protocols,
+    "runtime": runtimes,
+    "site": sites,
+    "suite": suites,
+    "summary": summaries,
+    "ucx": several(versions),
+}
+"""By name: the options of a campaign, whose declarations know nothing of shells."""
 
 
 def _typed() -> list[str]:

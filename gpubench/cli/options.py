@@ -11,7 +11,6 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from gpubench.cli import completion
-from gpubench.model.bounds import MOST_REPS
 from gpubench.stats import settings
 
 
@@ -45,10 +44,18 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     wrapper.__name__, wrapper.__doc__ = command.__name__, command.__doc__
     # typer reads options from a function's signature and annotations.
     wrapper.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+        [_completed(each).replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
     )
     wrapper.__annotations__ = {each.name: each.annotation for each in parameters}
     return wrapper
+
+
+def _completed(parameter: inspect.Parameter) -> inspect.Parameter:
+    """With what a shell completes, for an option whose declaration knows nothing of shells."""
+    option = next(iter(getattr(parameter.annotation, "__metadata__", ())), None)
+    if isinstance(option, typer.models.OptionInfo) and option.autocompletion is None:
+        option.autocompletion = completion.OPTIONS.get(parameter.name)
+    return parameter
 
 
 def parameters_of(group: type) -> list[inspect.Parameter]:
@@ -68,38 +75,15 @@ def parameters_of(group: type) -> list[inspect.Parameter]:
 NamedSite = Annotated[
     str, typer.Argument(help="Profile in sites/, or a .toml file.", show_default=False, autocompletion=completion.sites)
 ]
-Site = Annotated[str, typer.Option(help="Profile in sites/, or a .toml file.", autocompletion=completion.sites)]
 OneVariant = Annotated[
     str | None,
     typer.Option(
         help="VERSION[,KEY=VALUE...]; default: the first variant of the site.", autocompletion=completion.versions
     ),
 ]
-Reps = Annotated[int | None, typer.Option(min=1, max=MOST_REPS, help="Timed repetitions of every workload.")]
-Protocol = Annotated[str | None, typer.Option(help="tcp or ucx.", autocompletion=completion.protocols)]
-Runtime = Annotated[
-    str | None,
-    typer.Option(
-        help="How runs enter their image: venv, conda, modules, docker, pyxis, enroot or apptainer.",
-        autocompletion=completion.runtimes,
-    ),
-]
-Base = Annotated[str | None, typer.Option(help="Image that container builds start from; default: the profile's.")]
-Date = Annotated[
-    str | None, typer.Option(help="YYYYMMDD: images of that day; default: the newest in images.lock.toml.")
-]
-Seed = Annotated[int | None, typer.Option(help="Seed of the order; the same seed gives the same order.")]
-Margin = Annotated[str | None, typer.Option(help="Margin: differences up to this do not matter, like 3%.")]
 Allow = Annotated[
     list[str] | None,
     typer.Option(help="What may differ between the variants of a block, like kernel or 'network.*'; repeatable."),
-]
-Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="KEY=VALUE: any key of the site profile, dotted, like launcher=ssh."),
-]
-AllowUnknownEnv = Annotated[
-    bool, typer.Option("--allow-unknown-env", help="Also set variables that no known library reads.")
 ]
 FailOn = Annotated[
     settings.FailOn | None,
@@ -132,4 +116,3 @@ MaybeCampaign = Annotated[
         autocompletion=completion.campaigns,
     ),
 ]
-Outputs = Annotated[Path | None, typer.Option(help="Where campaigns live; default: as the profile says (outputs/).")]

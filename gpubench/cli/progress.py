@@ -15,9 +15,11 @@ import rich.progress_bar
 import rich.table
 import rich.text
 
+from gpubench.campaign.observer import Observer
 from gpubench.cli.say import say
 from gpubench.cli.terminal import Terminal
 from gpubench.errors import DataError
+from gpubench.model.cell_names import cell_names
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import visible
@@ -35,18 +37,15 @@ LEAST_COMPLETE = 3
 """Complete blocks that are needed before estimates are shown."""
 
 
-class Progress:
+class Progress(Observer):
     """Watches the run directories of a campaign; prints a line when a run ends.
 
     On a terminal there is a bar too, and after each complete block a line of estimates.
     """
 
-    def __init__(
-        self, campaign: Campaign, live: rich.live.Live | None, *, quiet: bool = False, joining: bool = False
-    ) -> None:
+    def __init__(self, campaign: Campaign, live: rich.live.Live | None, *, joining: bool = False) -> None:
         self.campaign = campaign
         self.live = live
-        self.quiet = quiet
         self.began = time.monotonic()
         self.rows = [(block, run) for _, block, run in campaign.rows()]
         self.blocks = {block.block: [run.run for run in block.runs] for block, _ in self.rows}
@@ -117,8 +116,6 @@ class Progress:
 
     def _so_far(self) -> str:
         """Estimates from the complete blocks; verdicts are made only at the end."""
-        from gpubench.report.labels import cell_names
-
         plan = self.campaign.plan
         found = estimates(plan, list(self.campaign.rows()), self._ok)
         names = cell_names([key for key, _, _ in found])
@@ -152,7 +149,7 @@ class Progress:
         """A line that stays."""
         if self.live:
             self.live.console.print(rich.text.Text(visible(line)))
-        elif not self.quiet:
+        else:
             say(line)
 
     def _show(self, line: str) -> None:
@@ -218,10 +215,10 @@ def _numbers(run: Path, summary: str) -> dict[str, float]:
 
 
 @contextlib.contextmanager
-def progress_for(campaign: Campaign, *, quiet: bool = False, joining: bool = False) -> Iterator[Progress]:
-    """Live on a terminal, plain lines elsewhere; nothing at all when ``quiet``. ``joining``: the job may be running."""
-    if quiet or not sys.stdout.isatty():
-        yield Progress(campaign, None, quiet=quiet, joining=joining)
+def progress_for(campaign: Campaign, /, *, joining: bool = False) -> Iterator[Progress]:
+    """Live on a terminal, plain lines elsewhere; ``joining``: the job may be running."""
+    if not sys.stdout.isatty():
+        yield Progress(campaign, None, joining=joining)
         return
     with rich.live.Live(console=Terminal(), refresh_per_second=4, transient=True) as live:
         yield Progress(campaign, live, joining=joining)

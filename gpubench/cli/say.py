@@ -1,5 +1,6 @@
 """Lines for people. All output goes through here (or ``Terminal``), where text from files is escaped."""
 
+import logging
 import sys
 
 import typer
@@ -31,3 +32,22 @@ def print_error(error: GpubenchError | str) -> None:
     for one in error.every if isinstance(error, GpubenchError) else [GpubenchError(error)]:
         parts = (f"gpubench: {one.what}", f"; {one.then}" if one.then else "")
         typer.echo("".join(cut_inside(visible(part), LONGEST_ERROR) for part in parts), err=True)
+
+
+class _Shown(logging.Handler):
+    """What the libraries below the command line log: progress on standard output, warnings on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = record.getMessage()
+        if record.levelno >= logging.WARNING:
+            warn(line)
+        else:
+            say(line)
+
+
+def show_log() -> None:
+    """Show from now on what gpubench's modules log."""
+    log = logging.getLogger("gpubench")
+    log.setLevel(logging.INFO)
+    if not any(isinstance(handler, _Shown) for handler in log.handlers):
+        log.addHandler(_Shown())

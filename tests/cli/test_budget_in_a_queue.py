@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.campaign import lifecycle, submission
-from gpubench.cli.campaign.budget import Budget
-from gpubench.cli.campaign.submission import submit_jobs
+from gpubench.campaign import lifecycle, submission
+from gpubench.campaign.budget import Budget
+from gpubench.campaign.submission import submit_jobs
 from gpubench.errors import SchedulerError
 from gpubench.model.plan import Plan, numbers_of_blocks
 from gpubench.schedulers.batch import BUDGET
@@ -89,8 +89,8 @@ def test_jobs_that_the_queue_takes_later_are_submitted_when_those_before_have_en
     queue: Queue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watched: list[list[str]] = []
-    monkeypatch.setattr(lifecycle, "watch_jobs", lambda _campaign: watched.append([*queue.budgets]))
-    lifecycle.run_all(begin(tmp_path / "c", limited(1)), ALL)
+    monkeypatch.setattr(lifecycle, "watch_jobs", lambda _campaign, _observe: watched.append([*queue.budgets]))
+    lifecycle.run_blocks(begin(tmp_path / "c", limited(1)), ALL)
     assert watched == [["n1-1"], ["n1-1", "n2-1"]]
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.campaign import local_jobs
-from gpubench.cli.campaign.ending import cancel_jobs
-from gpubench.cli.campaign.local_jobs import run_jobs
-from gpubench.cli.campaign.states import job_states
+from gpubench.campaign import local_jobs
+from gpubench.campaign.ending import cancel_jobs
+from gpubench.campaign.local_jobs import run_jobs
+from gpubench.campaign.states import job_states
 from gpubench.errors import InterruptedByUserError
 from gpubench.model.plan import numbers_of_blocks
 from tests.cli.campaigns import until
@@ -34,7 +34,7 @@ def test_no_job_follows_one_that_was_cancelled(tmp_path: Path, monkeypatch: pyte
     cancelling.start()
     try:
         with pytest.raises(InterruptedByUserError, match=f"job {first.name} was ended by a signal"):
-            run_jobs(campaign, numbers_of_blocks(campaign.jobs), quiet=True)
+            run_jobs(campaign, numbers_of_blocks(campaign.jobs))
     finally:
         cancelling.join()
     assert not (second / "began").exists()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gpubench import resources
-from gpubench.cli.campaign import first_pass, lifecycle, planning
+from gpubench.campaign import first_pass, lifecycle, planning
 from gpubench.errors import InterruptedByUserError
 from tests.cli.campaigns import write_suite
 from tests.conftest import Run
@@ -100,7 +100,7 @@ def test_a_first_pass_needs_a_plan_of_its_own_and_no_images_again(
 
     counts = counted(monkeypatch, "make_plan", "obtain_images")
     monkeypatch.setattr(first_pass, "run_jobs", lambda *_arguments, **_options: None)
-    monkeypatch.setattr(lifecycle, "run_all", stop)
+    monkeypatch.setattr(lifecycle, "run_blocks", stop)
     suite = write_suite(tmp_path)
     suite.write_text(f"first_pass = true\n{suite.read_text()}")
     done = gpubench("bench", "--suite", suite, "--variants", "a=1.22.0 b=1.22.0", "--protocol", "tcp", "--workers", "1")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.sites.profiles import load_site
 from gpubench.errors import UsageError
+from gpubench.profiles import load_site
 from tests.conftest import Run
 
 SHAPE = ("--site", "kubernetes", "--nodes", "2", "--blocks", "3", "--suite", "weak-arrays")

@@ -90,7 +90,7 @@ def test_only_the_command_that_is_called_is_made(tmp_path: Path) -> None:
 
 
 def test_the_first_run_of_bench_waits_for_no_library_of_the_report() -> None:
-    text = "import sys, gpubench.cli.campaign.lifecycle; print(*sys.modules)"
+    text = "import sys, gpubench.campaign.lifecycle; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
-    assert "gpubench.cli.campaign.local_jobs" in done.stdout.split()
+    assert "gpubench.campaign.local_jobs" in done.stdout.split()
     assert {*done.stdout.split()} & (STATISTICS | {"docker", "requests"}) == set()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.campaign.preflight import PATHS_FILE, place_campaign, resolve
+from gpubench.campaign.preflight import PATHS_FILE, place_campaign, resolve
 from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.model.site import Paths
 from gpubench.store.campaign import Campaign

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.campaign.plan_lines import plan_lines
+from gpubench.campaign.plan_lines import plan_lines
 from gpubench.model.plan import Plan, PowerPrediction
 from gpubench.store.campaign import Campaign
 from tests.cli.campaigns import write_suite

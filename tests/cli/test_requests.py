@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.campaign.requests import DECIDED, parse_request
+from gpubench.campaign.options import CampaignOptions
+from gpubench.campaign.requests import DECIDED, parse_request
 
 GIVEN: dict[str, tuple[Any, Any]] = {
     "blocks": ("7", 7),

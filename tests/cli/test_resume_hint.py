@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.campaign.display import job_lines, require_complete
-from gpubench.cli.sites.profiles import to_type
+from gpubench.campaign.completeness import require_complete
+from gpubench.campaign.status_lines import job_lines
 from gpubench.errors import IncompleteError
+from gpubench.profiles import to_type
 from gpubench.schedulers import JobState, submitted
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign

@@ -15,11 +15,11 @@ import yaml
 from typer.exceptions import TyperException
 
 from gpubench.cli import application
-from gpubench.cli.sites.profiles import load_site, load_suite
-from gpubench.cli.workloads.catalogue import find_own, own_workloads
 from gpubench.errors import GpubenchError
 from gpubench.model.image import parse_variants
 from gpubench.node.workloads.catalogue import CATALOGUE
+from gpubench.own_workloads import find_own, own_workloads
+from gpubench.profiles import load_site, load_suite
 from gpubench.runtimes import RUNTIMES
 from tests.conftest import ROOT, plain_environment
 

@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 from markdown.extensions.toc import slugify
 
-from gpubench.cli.sites.profiles import load_site, load_suite
-from gpubench.cli.workloads.catalogue import own_workloads
 from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION, GpubenchError
 from gpubench.importers.formats import FORMATS
 from gpubench.model.base import parse_toml
 from gpubench.model.known_issue import load_known_issues
+from gpubench.own_workloads import own_workloads
+from gpubench.profiles import load_site, load_suite
 from gpubench.runtimes import RUNTIMES
 from gpubench.stats.decision import OBSTACLES
 from gpubench.stats.flags import raise_flags

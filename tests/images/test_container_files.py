@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from gpubench import resources
-from gpubench.cli.sites.profiles import load_site
 from gpubench.images.recipes import recipes
+from gpubench.profiles import load_site
 from gpubench.render.context import PYTHON, render_context
 from gpubench.resources import docker_file
 from tests.images.conftest import Images

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from gpubench.cli.sites.profiles import load_site
 from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.images.compatibility import base_python, newest_cuda
 from gpubench.images.recipes import recipes, unresolved
 from gpubench.images.specs import resolve
 from gpubench.model.image import Recipe
 from gpubench.model.site import Site
+from gpubench.profiles import load_site
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 NOWHERE = "file:///nowhere/ucx.git"

@@ -11,10 +11,10 @@ import dask.config
 import distributed
 import pytest
 
-from gpubench.cli.sites.profiles import load_site, site_names
 from gpubench.errors import UsageError
 from gpubench.images.variables import check_listed, check_variables, why_unknown
 from gpubench.model.image import Image, parse_variant
+from gpubench.profiles import load_site, site_names
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.cli.campaign import watching
+from gpubench.campaign import watching
 from gpubench.schedulers import submitted
 from tests.cli.campaigns import campaign_in, cluster_processes, nothing_left, records, running, until, write_suite
 from tests.conftest import own_queue, run_gpubench

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from gpubench import resources
-from gpubench.cli.sites.profiles import load_site
 from gpubench.images.recipes import recipes
+from gpubench.profiles import load_site
 from gpubench.render.ansible import ENVIRONMENT, PLAYBOOK, render_prereqs
 
 

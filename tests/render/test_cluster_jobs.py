@@ -14,12 +14,12 @@ import pytest
 import yaml
 
 from gpubench import resources
-from gpubench.cli.sites.profiles import load_site
 from gpubench.errors import PlanRefusedError
 from gpubench.model.cluster import ClusterJob, ClusterRecord
 from gpubench.model.image import Variant
 from gpubench.node.spec import RunSpec
 from gpubench.node.spec.cluster import ClusterSpec
+from gpubench.profiles import load_site
 from gpubench.render.cluster import client_script, render_cluster_job
 from tests.plan.requests_by_hand import image, site
 from tests.render.test_object_files import EVERYTHING, RELEASES

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench import resources
-from gpubench.cli.sites.profiles import load_site
 from gpubench.images.recipes import recipes
 from gpubench.model.image import Recipe
 from gpubench.model.site import ImageSettings
+from gpubench.profiles import load_site
 from gpubench.render.conda import render_modules, render_prefix
 from gpubench.render.context import BuildContext, render_context
 

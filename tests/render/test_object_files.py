@@ -14,12 +14,12 @@ import pytest
 import yaml
 
 from gpubench import resources
-from gpubench.cli.sites.profiles import load_site
 from gpubench.errors import PlanRefusedError
 from gpubench.model.plan import Plan
 from gpubench.model.quantities import parse_bytes
 from gpubench.model.site import Node, Site
 from gpubench.node.spec import RunSpec
+from gpubench.profiles import load_site
 from gpubench.render.objects import MOST_FILES, object_name, quantity
 from tests.plan.requests_by_hand import image, plan
 from tests.rendering import render_jobs

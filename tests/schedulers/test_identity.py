@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.campaign import watching
+from gpubench.campaign import watching
 from gpubench.errors import MissingToolError, SchedulerError
 from gpubench.schedulers import batch, local, submitted
 from gpubench.schedulers.lsf import Lsf

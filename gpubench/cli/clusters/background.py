@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gpubench.cli.campaign.interrupts import LOOK_S, interrupts
+from gpubench.campaign.interrupts import LOOK_S, interrupts
 from gpubench.polling import poll_until
 from gpubench.schedulers import LOCAL
 from gpubench.schedulers.batch import inherited

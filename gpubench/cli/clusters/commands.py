@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gpubench.campaign import options as campaign_options
+from gpubench.campaign.options import CampaignOptions
 from gpubench.cli import options
-from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.options import with_options
 from gpubench.errors import UsageError
 
@@ -55,7 +56,7 @@ def start(asked: ClusterOptions) -> None:
     start_cluster(asked)
 
 
-def status(name: Name = None, outputs: options.Outputs = None) -> None:
+def status(name: Name = None, outputs: campaign_options.Outputs = None) -> None:
     """Its jobs, nodes, workers and times, and why processes died. Exit 4 if anything is missing."""
     from gpubench.cli.clusters.resize import show_status
 
@@ -63,7 +64,7 @@ def status(name: Name = None, outputs: options.Outputs = None) -> None:
 
 
 def grow(
-    by: Change, name: Name = None, limit: MaybeTime = None, wait: Wait = "10m", outputs: options.Outputs = None
+    by: Change, name: Name = None, limit: MaybeTime = None, wait: Wait = "10m", outputs: campaign_options.Outputs = None
 ) -> None:
     """Submit one more job of +N nodes, whose workers join the cluster."""
     from gpubench.cli.clusters.resize import grow as more
@@ -74,7 +75,7 @@ def grow(
     more(cluster, _count(by, "+"), limit_s, time.monotonic() + seconds("--wait", wait))
 
 
-def shrink(by: Change, name: Name = None, wait: Wait = "10m", outputs: options.Outputs = None) -> None:
+def shrink(by: Change, name: Name = None, wait: Wait = "10m", outputs: campaign_options.Outputs = None) -> None:
     """Give back -N nodes by ending whole jobs. Their workers' data moves to the others first."""
     from gpubench.cli.clusters.resize import shrink as fewer
     from gpubench.cli.clusters.start import seconds
@@ -82,7 +83,7 @@ def shrink(by: Change, name: Name = None, wait: Wait = "10m", outputs: options.O
     fewer(_found(name, outputs), _count(by, "-"), time.monotonic() + seconds("--wait", wait))
 
 
-def stop(name: Name = None, outputs: options.Outputs = None, ended: options.DeclaredEnded = None) -> None:
+def stop(name: Name = None, outputs: campaign_options.Outputs = None, ended: options.DeclaredEnded = None) -> None:
     """End all its jobs. Only its record and logs are left."""
     from gpubench.cli.clusters.jobs import stop_cluster
 
@@ -99,7 +100,7 @@ def verify(
         ),
     ] = None,
     python: Python = None,
-    site: options.Site = "local",
+    site: campaign_options.Site = "local",
 ) -> None:
     """Who is connected, and whether their versions agree. Hosts, workers, threads, memory, GPUs; Python, dask, UCX.
 
@@ -116,7 +117,7 @@ def affinity(
         int | None, typer.Option(min=1, help="CPUs that a worker must have; default: as many as its threads.")
     ] = None,
     python: Python = None,
-    site: options.Site = "local",
+    site: campaign_options.Site = "local",
 ) -> None:
     """Whether each worker has the CPUs that its threads need. Also NUMA nodes and GPU; pass or FAIL.
 
@@ -150,7 +151,7 @@ Wait = Annotated[
 class ClusterOptions:
     """What the user asked for, and the options that ask for it; None where nothing was given."""
 
-    site: options.Site = "local"
+    site: campaign_options.Site = "local"
     nodes: Annotated[int, typer.Option(min=1, help="Nodes of the first job, which has the scheduler.")] = 1
     ucx: options.OneVariant = None
     name: Annotated[str | None, typer.Option(help="Name of the cluster; default: site and time.")] = None
@@ -158,12 +159,12 @@ class ClusterOptions:
     time: MaybeTime = None
     workers: Annotated[int | None, typer.Option(min=1, help="Workers per node.")] = None
     wait: Wait = "10m"
-    runtime: options.Runtime = None
-    base: options.Base = None
-    date: options.Date = None
-    settings: options.Set = None
-    allow_unknown_env: options.AllowUnknownEnv = False
-    outputs: options.Outputs = None
+    runtime: campaign_options.Runtime = None
+    base: campaign_options.Base = None
+    date: campaign_options.Date = None
+    settings: campaign_options.Set = None
+    allow_unknown_env: campaign_options.AllowUnknownEnv = False
+    outputs: campaign_options.Outputs = None
 
     @property
     def as_asked(self) -> CampaignOptions:

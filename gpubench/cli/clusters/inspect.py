@@ -7,12 +7,12 @@ from typing import Any
 
 from gpubench.cli.clusters.inspect_client import SubprocessClient, address_in, image_python, named_python
 from gpubench.cli.say import say
-from gpubench.cli.sites.profiles import default_variant, load_site
 from gpubench.errors import GpubenchError, IncompleteError, MissingToolError, PlanRefusedError
 from gpubench.files import temporary_directory
 from gpubench.node.spec.inspect_record import INSPECT_SPEC, InspectRecord, InspectSpec
 from gpubench.plan.cluster_checks import check_count, check_processes, check_versions, host_lines
 from gpubench.plan.cpu_affinity import WorkerAffinity, judge_affinity
+from gpubench.profiles import default_variant, load_site
 from gpubench.report.sections import TextTable, table_lines
 from gpubench.store.clusters import Cluster
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import resources
-from gpubench.cli.campaign.interrupts import LOOK_S, end_process, interrupts
-from gpubench.cli.images.obtain import kind_of, obtain_images
+from gpubench.campaign.interrupts import LOOK_S, end_process, interrupts
 from gpubench.errors import DataError, InterruptedByUserError, MissingToolError, PlanRefusedError, UsageError
 from gpubench.files import write_atomically
+from gpubench.images.obtain import kind_of, obtain_images
 from gpubench.model.site import Site
 from gpubench.node.spec.inspect_record import INSPECT_FILE, InspectRecord, InspectSpec
 from gpubench.node.spec.plain import SpecError

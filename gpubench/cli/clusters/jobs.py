@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpubench import resources
-from gpubench.cli.campaign.ending import declare_ended
-from gpubench.cli.campaign.interrupts import LOOK_S, interrupts
+from gpubench.campaign.ending import declare_ended
+from gpubench.campaign.interrupts import LOOK_S, interrupts
 from gpubench.cli.clusters import background
 from gpubench.cli.say import say
 from gpubench.errors import GpubenchError, IncompleteError, InterruptedByUserError, MissingToolError, SchedulerError

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.cli.campaign.interrupts import LOOK_S, interrupts
+from gpubench.campaign.interrupts import LOOK_S, interrupts
 from gpubench.cli.clusters.jobs import job_state, put_away, submit_job, wait_for
 from gpubench.cli.clusters.start import time_lines
 from gpubench.cli.say import say

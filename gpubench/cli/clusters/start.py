@@ -8,17 +8,16 @@ import time
 from pathlib import Path
 
 from gpubench import __version__, resources
-from gpubench.cli.campaign.options import quantity
-from gpubench.cli.campaign.preflight import image_place, require_account, resolve, shared_paths
-from gpubench.cli.campaign.requests import node_memory
+from gpubench.campaign.option_values import chosen, chosen_settings, quantity
+from gpubench.campaign.preflight import image_place, require_account, resolve, shared_paths
+from gpubench.campaign.requests import node_memory
 from gpubench.cli.clusters.commands import ClusterOptions
 from gpubench.cli.clusters.jobs import job_state, submit_job, sweep, wait_for
-from gpubench.cli.images.obtain import make_ready, obtain_images
 from gpubench.cli.say import say
-from gpubench.cli.sites.profiles import default_variant, expanded, known_issues, load_site, to_type
 from gpubench.errors import IncompleteError, MissingToolError, PlanRefusedError, UsageError
 from gpubench.files import temporary_directory, write_atomically, writing
 from gpubench.images.compatibility import with_waiting
+from gpubench.images.obtain import make_ready, obtain_images
 from gpubench.images.variables import check_variables
 from gpubench.model.base import check_name
 from gpubench.model.cluster import PROTOCOLS, TLS_FOLDER, ClusterRecord
@@ -34,6 +33,7 @@ from gpubench.plan.feasibility import check_bounds, check_gpu_transports, check_
 from gpubench.plan.known_issues import apply_issues, issue_lines
 from gpubench.plan.placement import check_placement, check_steps_of
 from gpubench.plan.shared_paths import require_shared
+from gpubench.profiles import default_variant, expanded, known_issues, load_site, to_type
 from gpubench.render.cluster import (
     CLIENT_FILE,
     check_shared,
@@ -57,7 +57,7 @@ def start_cluster(asked: ClusterOptions) -> None:
         PlanRefusedError: the site can't hold a standing cluster, or the variant has no image.
         IncompleteError: it isn't ready within ``wait``, or ended.
     """
-    site = load_site(asked.site, asked.as_asked.chosen_settings())
+    site = load_site(asked.site, chosen_settings(asked.as_asked))
     check_combination(site)
     check_bounds(site, [asked.nodes], [site.layout.workers])
     check_placement(site, site.device)
@@ -203,7 +203,7 @@ def _image(asked: ClusterOptions, site: Site, variant: Variant, directory: Path)
 
     With the profile that its processes run under: how they can wait depends on the image.
     """
-    found = obtain_images(site, [variant.ucx], date=asked.as_asked.chosen("date", ""), base=asked.base or "")[
+    found = obtain_images(site, [variant.ucx], date=chosen(asked.as_asked, "date", ""), base=asked.base or "")[
         variant.ucx
     ]
     if found is None:

@@ -14,8 +14,6 @@ import rich.progress
 import rich.table
 
 from gpubench import __version__, resources
-from gpubench.cli.images.lock import add_rows, locked_rows, read_lock
-from gpubench.cli.images.obtain import kind_of, obtain_images
 from gpubench.cli.say import say, warn
 from gpubench.cli.terminal import Terminal
 from gpubench.errors import GpubenchError, MissingToolError, PlanRefusedError, SchedulerError, UsageError
@@ -26,7 +24,9 @@ from gpubench.images.docker.engine import Engine, PushProgress
 from gpubench.images.kinds.base import Step, images_root
 from gpubench.images.kinds.conda import make_prefix
 from gpubench.images.kinds.modules import describe_modules
+from gpubench.images.lock import add_rows, locked_rows, read_lock
 from gpubench.images.manifests import reference
+from gpubench.images.obtain import kind_of, obtain_images
 from gpubench.images.recipes import recipes, unresolved
 from gpubench.images.specs import parse
 from gpubench.model.image import Recipe

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gpubench.campaign import options as campaign_options
+from gpubench.campaign.options import CampaignOptions
 from gpubench.cli import completion, options
-from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,10 +46,10 @@ def register(app: typer.Typer) -> None:
 def build(
     specs: Specs = None,
     ucx: MoreSpecs = None,
-    site: options.Site = "local",
-    runtime: options.Runtime = None,
-    base: options.Base = None,
-    date: options.Date = None,
+    site: campaign_options.Site = "local",
+    runtime: campaign_options.Runtime = None,
+    base: campaign_options.Base = None,
+    date: campaign_options.Date = None,
     stack: Annotated[
         str,
         typer.Option(
@@ -61,7 +62,7 @@ def build(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write Dockerfiles; default: outputs/images.")] = None,
     at_once: Annotated[int, typer.Option("--at-once", min=1, help="Number of builds at the same time.")] = 2,
-    settings: options.Set = None,
+    settings: campaign_options.Set = None,
 ) -> None:
     """Build an image per version, push and lock it. Writes a Dockerfile, create.sh or load.sh for each.
 
@@ -75,7 +76,7 @@ def build(
         build.BuildRequest(
             site=_container_site(asked),
             specs=_required(specs, ucx),
-            date=asked.chosen("date", ""),
+            date=_date(asked),
             stack=stack,
             push=push,
             out=out,
@@ -87,24 +88,24 @@ def build(
 def push(
     specs: Specs = None,
     ucx: MoreSpecs = None,
-    site: options.Site = "local",
-    date: options.Date = None,
-    settings: options.Set = None,
+    site: campaign_options.Site = "local",
+    date: campaign_options.Date = None,
+    settings: campaign_options.Set = None,
 ) -> None:
     """Push locked images to the site's registry. Without names: all of them. Locks the registry's digests."""
     from gpubench.cli.images import build
 
     asked = CampaignOptions(site=site, date=date, settings=settings)
-    build.push(_site(asked), _words(specs, ucx), asked.chosen("date", ""))
+    build.push(_site(asked), _words(specs, ucx), _date(asked))
 
 
 def import_(
     specs: Specs = None,
     ucx: MoreSpecs = None,
-    site: options.Site = "local",
-    date: options.Date = None,
+    site: campaign_options.Site = "local",
+    date: campaign_options.Date = None,
     out: Annotated[Path | None, typer.Option(help="Only write import.sh there; don't run it.")] = None,
-    settings: options.Set = None,
+    settings: campaign_options.Set = None,
 ) -> None:
     """Import locked images into squashfs files. By enroot or Apptainer, here or as a job, as the profile says.
 
@@ -113,7 +114,7 @@ def import_(
     from gpubench.cli.images.importing import import_images
 
     asked = CampaignOptions(site=site, date=date, settings=settings)
-    import_images(_site(asked), _words(specs, ucx), asked.chosen("date", ""), out)
+    import_images(_site(asked), _words(specs, ucx), _date(asked), out)
 
 
 def list_(
@@ -124,8 +125,8 @@ def list_(
         ),
     ] = None,
     site: Annotated[str | None, typer.Option(help="Only images of this site.", autocompletion=completion.sites)] = None,
-    date: options.Date = None,
-    settings: options.Set = None,
+    date: campaign_options.Date = None,
+    settings: campaign_options.Set = None,
     as_json: AsJson = False,
 ) -> None:
     """Every image that there is. Locked ones by digest, venvs by content, and the squashfs files imported here.
@@ -138,7 +139,7 @@ def list_(
         if as_json:
             raise UsageError("--json lists images", then="leave SPEC or --json out")
         asked = CampaignOptions(site=site or "local", date=date, settings=settings)
-        list_images.show_image(_site(asked), spec, asked.chosen("date", ""))
+        list_images.show_image(_site(asked), spec, _date(asked))
     elif date or settings:
         raise UsageError("--date and --set are for one image", then="name its version")
     else:
@@ -146,14 +147,14 @@ def list_(
 
 
 def lock(
-    site: options.Site = "local",
+    site: campaign_options.Site = "local",
     from_registry: Annotated[
         bool, typer.Option("--from-registry", help="Ask the registry instead of the local engine; needs no Docker.")
     ] = False,
-    settings: options.Set = None,
+    settings: campaign_options.Set = None,
 ) -> None:
     """Make the site's rows of images.lock.toml again. From the images in the engine or the registry."""
-    from gpubench.cli.images import lock
+    from gpubench.images import lock
 
     asked = CampaignOptions(site=site, settings=settings)
     lock.lock(_site(asked), from_registry=from_registry)
@@ -172,15 +173,22 @@ def _required(specs: list[str] | None, ucx: str | None) -> list[str]:
 
 
 def _site(asked: CampaignOptions) -> Site:
-    from gpubench.cli.sites.profiles import load_site
+    from gpubench.campaign.option_values import chosen_settings
+    from gpubench.profiles import load_site
 
-    return load_site(asked.site, asked.chosen_settings())
+    return load_site(asked.site, chosen_settings(asked))
+
+
+def _date(asked: CampaignOptions) -> str:
+    from gpubench.campaign.option_values import chosen
+
+    return str(chosen(asked, "date", ""))
 
 
 def _container_site(asked: CampaignOptions) -> Site:
     """The site; where campaigns build their images themselves, containers are what is left to ask for."""
-    from gpubench.cli.images.obtain import kind_of
     from gpubench.images.kinds import KINDS
+    from gpubench.images.obtain import kind_of
 
     site = _site(asked)
     if asked.runtime is None and KINDS[kind_of(site)].ON_DEMAND:

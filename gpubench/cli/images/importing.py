@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench import __version__, resources
-from gpubench.cli.images.lock import locked_rows
 from gpubench.cli.say import say
-from gpubench.cli.sites.profiles import to_type
 from gpubench.errors import (
     DataError,
     GpubenchError,
@@ -18,9 +16,11 @@ from gpubench.errors import (
 )
 from gpubench.files import write_atomically
 from gpubench.images.kinds.base import ImagePaths
+from gpubench.images.lock import locked_rows
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
 from gpubench.model.text import counted
+from gpubench.profiles import to_type
 from gpubench.render.environment import words
 from gpubench.render.importing import PROGRAMS, ImportItem, render_import
 from gpubench.runtimes import RUNTIMES

@@ -7,17 +7,17 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from gpubench.cli.images.lock import locked_rows, read_lock
-from gpubench.cli.images.obtain import kind_of
 from gpubench.cli.say import say, say_text
-from gpubench.cli.sites.profiles import load_site, site_names, to_type
 from gpubench.cli.terminal import Terminal
 from gpubench.errors import UsageError
 from gpubench.images import manifests
 from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, images_root, of_lock
+from gpubench.images.lock import locked_rows, read_lock
+from gpubench.images.obtain import kind_of
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
+from gpubench.profiles import load_site, site_names, to_type
 from gpubench.render.environment import words
 
 COLUMNS = ("version", "UCX", "kind", "site", "date", "stack", "digest or content", "where", "size")

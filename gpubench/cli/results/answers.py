@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from gpubench.cli.campaign.states import account_now
+from gpubench.campaign.states import account_now
 from gpubench.cli.results.judge import judge_campaign, with_evidence
 from gpubench.cli.results.options import Content
 from gpubench.errors import DataError, UsageError

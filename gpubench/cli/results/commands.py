@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from gpubench.campaign import options as campaign_options
 from gpubench.cli import completion, options
 from gpubench.cli.options import with_options
 from gpubench.cli.results.options import (
@@ -39,7 +40,7 @@ def register(app: typer.Typer) -> None:
 
 
 def compare(
-    *, campaign: Target = None, other: Other = None, asked: CompareOptions, outputs: options.Outputs = None
+    *, campaign: Target = None, other: Other = None, asked: CompareOptions, outputs: campaign_options.Outputs = None
 ) -> None:
     """Verdict of each workload: slower, faster, equal or undecided.
 
@@ -55,7 +56,7 @@ def compare(
 
 
 def report(
-    *, campaign: Target = None, other: Other = None, asked: ReportOptions, outputs: options.Outputs = None
+    *, campaign: Target = None, other: Other = None, asked: ReportOptions, outputs: campaign_options.Outputs = None
 ) -> None:
     """Judge, and write report.html and report.md. Opens offline; a pack's is NAME.report.html beside it.
 
@@ -211,7 +212,7 @@ def export(
     tracking_uri: Annotated[
         str | None, typer.Option(help="Of mlflow: server, or database; default: sqlite:///outputs/mlflow.db.")
     ] = None,
-    outputs: options.Outputs = None,
+    outputs: campaign_options.Outputs = None,
 ) -> None:
     """Export a campaign or an import for other tools.
 

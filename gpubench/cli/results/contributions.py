@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gpubench.cli.campaign.states import account_now
+from gpubench.campaign.states import account_now
 from gpubench.cli.results import fsck
 from gpubench.cli.results.open_target import opened
 from gpubench.cli.say import say

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from gpubench.cli.campaign.states import account_now
+from gpubench.campaign.states import account_now
 from gpubench.cli.say import warn
 from gpubench.errors import DataError
 from gpubench.files import write_atomically

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gpubench.cli.campaign.states import account_now
+from gpubench.campaign.states import account_now
 from gpubench.cli.results.open_target import all_opened, opened, root_of
 from gpubench.cli.say import warn
 from gpubench.errors import UsageError

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpubench.cli.campaign.options import CampaignOptions
+from gpubench.campaign.options import CampaignOptions
 from gpubench.cli.say import warn
 from gpubench.errors import UsageError
 from gpubench.files import temporary_directory

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from gpubench.campaign import options as campaign_options
 from gpubench.cli import completion, options
 from gpubench.errors import UsageError
 from gpubench.stats import settings
@@ -72,7 +73,7 @@ class QuestionOptions:
             help="Variant to judge; default: every other. With B: the variant of B.", autocompletion=completion.variants
         ),
     ] = None
-    margin: options.Margin = None
+    margin: campaign_options.Margin = None
     summary: Annotated[
         str | None,
         typer.Option(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpubench.cli.campaign.states import account_now, open_states
+from gpubench.campaign.states import account_now, open_states
 from gpubench.cli.results.open_target import newest, opened, root_of
 from gpubench.cli.say import say, warn
 from gpubench.errors import DataError, UsageError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from gpubench.cli.campaign.display import show_verdicts, write_page, write_report
+from gpubench.cli.display import show_verdicts, write_page, write_report
 from gpubench.cli.results.answers import answer, import_cautions
 from gpubench.cli.results.judge import judge_campaign
 from gpubench.cli.results.load import results_of

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from gpubench import resources
-from gpubench.cli.campaign.display import show_next_steps, show_verdicts
-from gpubench.cli.campaign.options import CampaignOptions
+from gpubench.campaign.option_values import parsed
+from gpubench.cli.display import show_next_steps, show_verdicts
 from gpubench.cli.results.answers import answer, campaign_answer, section
 from gpubench.cli.results.load import is_table, load_sides, load_table, results_of
 from gpubench.cli.results.open_target import newest, opened, root_of
@@ -208,10 +208,8 @@ def _show_answer(answer: VerdictAnswer, form: Form) -> None:
 
 
 def _question(kind: str, asked: QuestionOptions) -> Question:
-    words = CampaignOptions(margin=asked.margin, summary=asked.summary)
-    summary = None if asked.summary is None else words.chosen("summary")
-    allow = tuple(asked.allow or ())
-    question = Question(words.chosen("margin"), asked.baseline, asked.candidate, allow, summary)
+    margin, summary = parsed("margin", asked.margin), parsed("summary", asked.summary)
+    question = Question(margin, asked.baseline, asked.candidate, tuple(asked.allow or ()), summary)
     for name, why in CANNOT[kind].items():
         if getattr(question, name) != getattr(Question(), name):
             raise UsageError(f"--{name}: {why}", then="leave it out")

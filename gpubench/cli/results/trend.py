@@ -8,7 +8,7 @@ from pathlib import Path
 import rich.progress
 
 from gpubench import resources
-from gpubench.cli.campaign.display import write_page
+from gpubench.cli.display import write_page
 from gpubench.cli.results.load import load_all
 from gpubench.cli.results.options import TrendContent, TrendOptions
 from gpubench.cli.results.show import show_section, write_images

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from gpubench.campaign import options as campaign_options
 from gpubench.cli import completion, options
 from gpubench.errors import UsageError
 
@@ -36,7 +37,7 @@ def list_(
             autocompletion=completion.sites,
         ),
     ] = None,
-    settings: options.Set = None,
+    settings: campaign_options.Set = None,
 ) -> None:
     """Every shipped profile. With NAME: that profile as TOML, with inherited values and the values from --set."""
     from gpubench.cli.sites.list_sites import list_sites, show_site
@@ -80,8 +81,8 @@ def check(
     ucx: Annotated[
         str | None, typer.Option(help="With --live: also check inside the image of this UCX version.")
     ] = None,
-    settings: options.Set = None,
-    outputs: options.Outputs = None,
+    settings: campaign_options.Set = None,
+    outputs: campaign_options.Outputs = None,
 ) -> None:
     """Check a profile: a line for each check. Exit 2 if the file is wrong, 6 if the site isn't as the file says."""
     from gpubench.cli.sites.list_sites import check_sites
@@ -108,8 +109,8 @@ def clean(
         bool, typer.Option("--all", help="Check every node of the profile's partition that takes jobs (Slurm).")
     ] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Remove what is found.")] = False,
-    settings: options.Set = None,
-    outputs: options.Outputs = None,
+    settings: campaign_options.Set = None,
+    outputs: campaign_options.Outputs = None,
 ) -> None:
     """List what dead jobs left on nodes, or remove it. Exit 6 if anything can't be removed."""
     from gpubench.cli.sites.node_jobs import clean_site
@@ -122,7 +123,7 @@ def clean(
 def prereqs(
     name: options.NamedSite,
     out: Annotated[Path | None, typer.Option(help="Where to write; default: outputs/prereqs/SITE.")] = None,
-    settings: options.Set = None,
+    settings: campaign_options.Set = None,
 ) -> None:
     """Write files that prepare the nodes of a site. An Ansible playbook, and the conda environment of its stack.
 
@@ -130,6 +131,6 @@ def prereqs(
     versions, and makes the shared directory; a second run changes nothing. This command needs no network.
     """
     from gpubench.cli.sites.prereqs import write_prereqs
-    from gpubench.cli.sites.profiles import load_site
+    from gpubench.profiles import load_site
 
     write_prereqs(load_site(name, settings), out)

@@ -8,7 +8,6 @@ import tomli_w
 
 from gpubench.cli.say import say
 from gpubench.cli.sites.new_site import to_fill_in
-from gpubench.cli.sites.profiles import SET, Profile, known_issues, load_suite, read_profile, site_names
 from gpubench.errors import GpubenchError, UsageError
 from gpubench.images.recipes import stacks_for
 from gpubench.images.variables import check_variables
@@ -19,6 +18,7 @@ from gpubench.plan.check_result import CheckResult
 from gpubench.plan.image_checks import BUILT, check_image
 from gpubench.plan.node_kinds import check_node_kinds
 from gpubench.plan.site_checks import check_site
+from gpubench.profiles import SET, Profile, known_issues, load_suite, read_profile, site_names
 from gpubench.report.sections import TextTable, table_lines
 from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import BATCH

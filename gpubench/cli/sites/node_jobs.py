@@ -11,11 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gpubench import __version__, resources
-from gpubench.cli.campaign.interrupts import interrupts
-from gpubench.cli.campaign.preflight import require_account, resolve, shared_paths
-from gpubench.cli.images.obtain import obtain_images
+from gpubench.campaign.interrupts import interrupts
+from gpubench.campaign.preflight import require_account, resolve, shared_paths
 from gpubench.cli.say import say
-from gpubench.cli.sites.profiles import expanded, load_site
 from gpubench.errors import (
     GpubenchError,
     InterruptedByUserError,
@@ -25,6 +23,7 @@ from gpubench.errors import (
     UsageError,
 )
 from gpubench.files import locked, write_atomically, writing
+from gpubench.images.obtain import obtain_images
 from gpubench.model.image import Image
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
@@ -34,6 +33,7 @@ from gpubench.plan.node_checks import check_images, check_nodes, parse_facts
 from gpubench.plan.shared_paths import require_shared
 from gpubench.plan.site_checks import check_site
 from gpubench.polling import poll_until
+from gpubench.profiles import expanded, load_site
 from gpubench.render.check import FACTS, INSIDE, JOB, LEFT, render_check, render_clean
 from gpubench.render.job import OBJECTS, job_file
 from gpubench.render.planned import pack

@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 from gpubench import resources
-from gpubench.cli.images.obtain import kind_of
 from gpubench.cli.say import say
 from gpubench.errors import PlanRefusedError
 from gpubench.files import write_atomically
+from gpubench.images.obtain import kind_of
 from gpubench.images.recipes import recipes
 from gpubench.model.site import Site
 from gpubench.render.ansible import PLAYBOOK, render_prereqs

@@ -1,71 +1,19 @@
-"""The catalogue of workloads for people and for programs, and files of users that hold workloads."""
+"""The catalogue of workloads for people and for programs."""
 
-import importlib.util
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
-from importlib import metadata
-from pathlib import Path
 from typing import Any
 
-from gpubench.cli.sites.profiles import load_suite, suite_names
 from gpubench.errors import UsageError
 from gpubench.model.base import TomlSource, nearest
-from gpubench.model.own_workload import OwnWorkload, parse_own
 from gpubench.model.parameters import spelled
 from gpubench.model.quantities import format_bytes
 from gpubench.model.suite import Suite
 from gpubench.node.workloads.catalogue import CATALOGUE, Shape, Workload
-
-ENTRY_POINTS = "gpubench.workloads"
-"""Group of entry points by which an installed package offers workloads by name."""
-
-
-def find_own(word: str, folder: Path = Path()) -> OwnWorkload | None:
-    """The workload that ``FILE.py:NAME`` means, or an entry point's name; None: ``word`` is neither.
-
-    Args:
-        folder: that a relative path starts from.
-
-    Raises:
-        UsageError: as ``parse_own``.
-    """
-    if word in CATALOGUE:
-        return None
-    path, attribute = _parted(word)
-    if not path:
-        return None
-    file = folder / path
-    return parse_own(file.name, attribute, lambda name: file.with_name(name).read_bytes(), str(file))
-
-
-def own_workloads(suite: Suite, source: str) -> dict[str, OwnWorkload]:
-    """Those of a suite, by what its entries call them; paths are relative to the folder of the suite's file.
-
-    Raises:
-        UsageError: as ``find_own``.
-    """
-    words = {entry.file or entry.name for entry in suite.workload}
-    found = {word: find_own(word, Path(source).parent) for word in sorted(words)}
-    return {word: one for word, one in found.items() if one is not None}
-
-
-def _parted(word: str) -> tuple[str, str]:
-    """Path and name; an empty path where ``word`` names no file."""
-    path, _, attribute = word.rpartition(":") if ".py:" in word else (word, "", "")
-    if path.endswith(".py"):
-        return path, attribute
-    for point in metadata.entry_points(group=ENTRY_POINTS, name=word):
-        try:
-            module = importlib.util.find_spec(point.module)
-        except (ImportError, ValueError):
-            module = None
-        if module is None or not (module.origin or "").endswith(".py"):
-            raise UsageError(f"entry point {word} names module {point.module}, which is no Python file here")
-        return str(module.origin), point.attr
-    return "", ""
-
+from gpubench.own_workloads import find_own, own_workloads
+from gpubench.profiles import load_suite, suite_names
 
 WORKLOADS = "gpubench/workloads/1"
 PIPED_COLUMNS = 80

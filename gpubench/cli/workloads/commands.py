@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from gpubench.campaign import options as campaign_options
 from gpubench.cli import completion, options
 from gpubench.cli.options import with_options
 from gpubench.errors import UsageError
@@ -93,14 +94,14 @@ class MeasureOptions:
             "defaults where nothing is held); --set overrides this."
         ),
     ] = None
-    reps: options.Reps = None
+    reps: campaign_options.Reps = None
     warmup: Annotated[int | None, typer.Option(min=0, help="Repetitions before the first that counts.")] = None
-    site: options.Site = "local"
+    site: campaign_options.Site = "local"
     ucx: options.OneVariant = None
-    protocol: options.Protocol = None
-    runtime: options.Runtime = None
-    base: options.Base = None
-    date: options.Date = None
-    seed: options.Seed = None
-    outputs: options.Outputs = None
+    protocol: campaign_options.Protocol = None
+    runtime: campaign_options.Runtime = None
+    base: campaign_options.Base = None
+    date: campaign_options.Date = None
+    seed: campaign_options.Seed = None
+    outputs: campaign_options.Outputs = None
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object; progress goes to standard error.")] = False

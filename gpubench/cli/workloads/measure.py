@@ -12,17 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.cli.campaign import lifecycle
-from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.campaign.planning import plan_campaign, prepare_request
-from gpubench.cli.campaign.preflight import prepare
-from gpubench.cli.campaign.requests import build_request, memory_of_a_worker
-from gpubench.cli.campaign.states import account_now
+from gpubench.campaign import lifecycle
+from gpubench.campaign.option_values import chosen
+from gpubench.campaign.options import CampaignOptions
+from gpubench.campaign.own_gpus import gpu_memories
+from gpubench.campaign.planning import plan_campaign, prepare_request
+from gpubench.campaign.preflight import prepare
+from gpubench.campaign.requests import build_request, memory_of_a_worker
+from gpubench.campaign.states import account_now
+from gpubench.cli.progress import progress_for
 from gpubench.cli.say import say, say_text
-from gpubench.cli.sites.gpus import gpu_memories
-from gpubench.cli.sites.profiles import default_variant, load_site, toml_or_text
 from gpubench.cli.workloads import catalogue
-from gpubench.cli.workloads.catalogue import find_own
 from gpubench.cli.workloads.commands import MeasureOptions
 from gpubench.errors import DataError, IncompleteError, UsageError
 from gpubench.files import reading
@@ -38,8 +38,10 @@ from gpubench.node.spec import WorkloadRecord, WorkloadSpec
 from gpubench.node.spec.plain import SpecError, parse_lines
 from gpubench.node.spec.records import LINKS_FILE, SAMPLES_FILE
 from gpubench.node.workloads.catalogue import CATALOGUE, Shape, Workload
+from gpubench.own_workloads import find_own
 from gpubench.plan.feasibility import SHARES, size_preset
 from gpubench.plan.request import Request
+from gpubench.profiles import default_variant, load_site, toml_or_text
 from gpubench.store.campaign import Campaign
 
 SOURCE = "measure"
@@ -72,7 +74,7 @@ def measure(asked: MeasureOptions) -> None:
         settings=settings,
         outputs=asked.outputs,
     )
-    general.chosen("date")
+    chosen(general, "date")
     planned = resolved(asked, parameters, site, own)
     variants = [default_variant(site, asked.ucx)]
     request = build_request(
@@ -97,7 +99,7 @@ def _run(request: Request, options: CampaignOptions, *, held: int, memory: int) 
     for note in campaign.plan.notes:
         say(f"  {note}")
     prepare(campaign)
-    lifecycle.run_all(campaign, numbers_of_blocks(campaign.jobs))
+    lifecycle.run_blocks(campaign, numbers_of_blocks(campaign.jobs), observe=progress_for)
     return of_campaign(campaign, held=held, memory=memory)
 
 

@@ -10,10 +10,10 @@ import dask.array
 import numpy as np
 import pytest
 
-from gpubench.cli.sites.profiles import load_suite
-from gpubench.cli.workloads.catalogue import own_workloads
 from gpubench.node.workloads.base import WorkloadContext
 from gpubench.node.workloads.catalogue import Shape
+from gpubench.own_workloads import own_workloads
+from gpubench.profiles import load_suite
 from tests.workloads.contrib.conftest import CONTRIB, Family
 from tests.workloads.running import Answers, created, measured_rightly
 

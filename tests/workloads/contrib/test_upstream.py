@@ -12,11 +12,11 @@ import pytest
 
 from contrib.upstream.upstream import ADMITTED, Upstream, UpstreamError, lack_of_rapidsmpf, read
 from gpubench import resources
-from gpubench.cli.sites.profiles import load_suite
-from gpubench.cli.workloads.catalogue import own_workloads
 from gpubench.model.own_workload import packed_together
 from gpubench.node.workloads.base import Answer, UnavailableError, WorkloadContext
 from gpubench.node.workloads.catalogue.own import module_name
+from gpubench.own_workloads import own_workloads
+from gpubench.profiles import load_suite
 from gpubench.render.planned import pack
 from tests.cli.campaigns import campaign_in, records
 from tests.conftest import Run

@@ -4,7 +4,8 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 
-from gpubench.cli.images.obtain import not_imported
+from gpubench.images.obtain import not_imported
+from gpubench.model.cell_names import cell_names
 from gpubench.model.image import ImageSpec
 from gpubench.model.plan import Plan
 from gpubench.model.quantities import format_seconds
@@ -109,9 +110,6 @@ def _price(plan: Plan, blocks: int | None) -> str:
 
 
 def _foreseen_names(plan: Plan) -> list[str]:
-    # Late: it brings scipy, which a plan without a forecast need not wait for.
-    from gpubench.report.labels import cell_names
-
     params = {item.params_id: json.dumps(item.params) for item in plan.workloads}
     cell = {"workload", "nodes", "workers_per_node"}
     return cell_names([one.model_dump(include=cell) | {"params": params[one.params_id]} for one in plan.foreseen])

@@ -1,15 +1,17 @@
 """End jobs, or keep a user's word that they have ended."""
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from gpubench.cli.campaign.lock import campaign_lock
-from gpubench.cli.campaign.states import doubts, job_states
-from gpubench.cli.say import say
+from gpubench.campaign.lock import campaign_lock
+from gpubench.campaign.states import doubts, job_states
 from gpubench.errors import GpubenchError, SchedulerError, UsageError
 from gpubench.schedulers import SCHEDULERS, JobState, Scheduler
 from gpubench.schedulers import submitted as jobs_known
 from gpubench.store.campaign import Campaign
+
+_log = logging.getLogger(__name__)
 
 
 def cancel_jobs(campaign: Campaign) -> None:
@@ -20,7 +22,7 @@ def cancel_jobs(campaign: Campaign) -> None:
     for job in [job for job, state in states.items() if state.alive]:
         try:
             scheduler.cancel(campaign.job_dir(job))
-            say(f"job {job}: cancelled")
+            _log.info("job %s: cancelled", job)
         except GpubenchError as error:
             failed.append(error)
     if failed:
@@ -28,7 +30,7 @@ def cancel_jobs(campaign: Campaign) -> None:
     for what, then in doubts(campaign, states):
         raise SchedulerError(what, then=then)
     if not any(state.alive for state in states.values()):
-        say("no job waits or runs")
+        _log.info("no job waits or runs")
 
 
 def declare_job_ended(campaign: Campaign, job_id: str) -> None:
@@ -61,6 +63,6 @@ def declare_ended(scheduler: Scheduler, directories: Mapping[str, Path], job_id:
         if state.over:
             raise UsageError(f"job {name} ({job_id}) has ended already: {state.end or state.word}")
         scheduler.declare_ended(directory)
-        say(f"job {name}: {scheduler.state(directory).end}")
+        _log.info("job %s: %s", name, scheduler.state(directory).end)
         return
     raise UsageError(f"--ended {job_id}: no such job was submitted", then="gpubench status lists the jobs")

@@ -1,12 +1,12 @@
 """Hand the jobs of a campaign to the queue of its site."""
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 
-from gpubench.cli.campaign.budget import Budget
-from gpubench.cli.campaign.plan_lines import queue_limit
-from gpubench.cli.campaign.preflight import require_sound_images
-from gpubench.cli.say import say, warn
+from gpubench.campaign.budget import Budget
+from gpubench.campaign.plan_lines import queue_limit
+from gpubench.campaign.preflight import require_sound_images
 from gpubench.errors import MissingToolError, SchedulerError
 from gpubench.model.text import counted
 from gpubench.render.environment import words
@@ -14,6 +14,8 @@ from gpubench.schedulers import BATCH
 from gpubench.schedulers import submitted as jobs_known
 from gpubench.schedulers.batch import inherited
 from gpubench.store.campaign import Campaign
+
+_log = logging.getLogger(__name__)
 
 
 def submit_jobs(
@@ -56,16 +58,16 @@ def submit_jobs(
             later = _later(campaign) if before or job is not at_once[0] else ""
             raise SchedulerError(error.what, then="; ".join(filter(None, (error.then, later)))) from None
         entry = jobs_known.read(directory)
-        say(f"job {job.job}: {job_id}{entry.place if entry else ''}")
+        _log.info("job %s: %s%s", job.job, job_id, entry.place if entry else "")
         if entry and entry.warning:
-            warn(f"job {job.job}: {entry.warning}")
+            _log.warning("job %s: %s", job.job, entry.warning)
         if scheduler.ONE_AT_A_TIME or site.layout.one_machine:  # two at once would measure each other
             before = [job_id]
     waits = ", which submits the jobs that wait, and fetches results" if scheduler.ONE_AT_A_TIME else ""
-    say(f"to see the progress: gpubench status --watch {campaign.directory}{waits}")
+    _log.info("to see the progress: gpubench status --watch %s%s", campaign.directory, waits)
     left = [job.job for job in jobs[len(at_once) :]]
     if left:
-        say(f"{counted(len(left), 'job')} not submitted: {queue_limit(site)}; {_later(campaign)}")
+        _log.info("%s not submitted: %s; %s", counted(len(left), "job"), queue_limit(site), _later(campaign))
     return left
 
 

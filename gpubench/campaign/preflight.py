@@ -10,14 +10,14 @@ import socket
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from gpubench.cli.images.obtain import make_ready, not_imported
-from gpubench.cli.sites.profiles import to_type
 from gpubench.errors import MissingToolError, PlanRefusedError, UsageError
 from gpubench.files import write_atomically
 from gpubench.images.kinds.base import images_root
+from gpubench.images.obtain import make_ready, not_imported
 from gpubench.model.image import Image
 from gpubench.model.site import Site
 from gpubench.plan.shared_paths import Resolved, require_shared
+from gpubench.profiles import to_type
 from gpubench.render.environment import words
 from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import BATCH

@@ -8,18 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import __version__
-from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.sites.profiles import expanded, known_issues, load_site, load_suite
-from gpubench.cli.workloads.catalogue import own_workloads
+from gpubench.campaign.option_values import chosen, chosen_settings, chosen_variants
+from gpubench.campaign.options import CampaignOptions
 from gpubench.images.compatibility import with_waiting
 from gpubench.images.variables import check_variables
 from gpubench.model.image import Variant
 from gpubench.model.own_workload import packed_together
 from gpubench.model.site import Site
 from gpubench.node.spec import WorkloadSpec
+from gpubench.own_workloads import own_workloads
 from gpubench.plan.budget import MOST_BLOCKS
 from gpubench.plan.feasibility import resolve_arrangement, worker_memory
 from gpubench.plan.request import Request
+from gpubench.profiles import expanded, known_issues, load_site, load_suite
 from gpubench.schedulers import LOCAL
 from gpubench.stats.settings import Margin, VerdictSettings
 
@@ -32,18 +33,18 @@ DECIDED = {field.name for field in dataclasses.fields(CampaignOptions)} & {
 
 def parse_request(options: CampaignOptions) -> Request:
     """Read profile and suite and check every word; raises UsageError before anything costs time."""
-    site = load_site(options.site, options.chosen_settings())
+    site = load_site(options.site, chosen_settings(options))
     suite, source = load_suite(options.suite or site.defaults.suite)
     own = own_workloads(suite, source.name)
     packed_together(own.values())  # refuses two contents of one version
     workloads = suite.resolve(source, reps=options.reps, timeout_s=site.limits.workload, own=own)
-    options.chosen("date")
+    chosen(options, "date")
     request = build_request(
         options,
         site,
         suite.name,
         workloads,
-        options.chosen_variants(site.defaults.variants),
+        chosen_variants(options, site.defaults.variants),
         margin=site.defaults.margin if suite.margin is None else suite.margin,
         own=list(own.values()),
         chooses_repetitions=suite.first_pass and options.reps is None,
@@ -66,10 +67,10 @@ def build_request(
     """
     if not options.allow_unknown_env:
         check_variables(site, variants)
-    budget_s = options.chosen("budget")
+    budget_s = chosen(options, "budget")
     if budget_s is None and options.blocks is None:
         budget_s = site.defaults.budget
-    given = {name: value for name in DECIDED if (value := options.chosen(name)) is not None}
+    given = {name: value for name in DECIDED if (value := chosen(options, name)) is not None}
     decided = {
         "blocks": site.defaults.blocks if options.budget is None else MOST_BLOCKS,
         "nodes": site.defaults.nodes,

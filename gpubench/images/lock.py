@@ -1,10 +1,9 @@
 """``images.lock.toml`` in the current directory, read and written whole; ``gpubench images lock`` makes it again."""
 
+import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from gpubench.cli.say import say, warn
-from gpubench.cli.sites.profiles import to_type
 from gpubench.errors import DataError, MissingToolError, UsageError
 from gpubench.files import locked, write_atomically
 from gpubench.images import manifests
@@ -12,7 +11,10 @@ from gpubench.images.kinds.base import images_root
 from gpubench.images.manifests import BUILD_ID_LABEL, BUILD_MANIFEST, SITE_LABEL, from_labels, plain
 from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
 from gpubench.model.site import Site
+from gpubench.profiles import to_type
 from gpubench.render.environment import words
+
+_log = logging.getLogger(__name__)
 
 
 def read_lock() -> ImagesLock:
@@ -66,12 +68,12 @@ def lock(site: Site, *, from_registry: bool) -> None:
         raise DataError(f"{where} holds no image for site {site.name}", then="gpubench images build makes one")
     add_rows(rows)
     for row in rows:
-        say(f"{row.spec} {row.date}: {row.digest}")
+        _log.info("%s %s: %s", row.spec, row.date, row.digest)
 
 
 def _of_engine(site: Site) -> Iterable[LockRow]:
-    from gpubench.images.docker.build import LOCAL_REPOSITORY
-    from gpubench.images.docker.engine import Engine
+    from gpubench.images.docker.build import LOCAL_REPOSITORY  # noqa: PLC0415 - it loads docker
+    from gpubench.images.docker.engine import Engine  # noqa: PLC0415
 
     engine, root = Engine.connect(), images_root(site.paths.images)
     newest: dict[str, str] = {}
@@ -93,7 +95,7 @@ def _of_engine(site: Site) -> Iterable[LockRow]:
 
 
 def _of_registry(site: Site) -> Iterable[LockRow]:
-    from gpubench.images.docker.registry import Registry
+    from gpubench.images.docker.registry import Registry  # noqa: PLC0415 - it loads docker
 
     if not site.image.registry:
         raise UsageError(f"site {site.name} names no registry", then="give it: --set image.registry=HOST/NAME")
@@ -117,6 +119,6 @@ def _of_registry(site: Site) -> Iterable[LockRow]:
                 digest=found.digest,
             )
         except DataError as error:
-            warn(f"{tag} left out: {error}")
+            _log.warning("%s left out: %s", tag, error)
             continue
         yield row

@@ -3,12 +3,12 @@
 import os
 from collections.abc import Mapping, Sequence
 
-from gpubench.cli.campaign.budget import Budget
-from gpubench.cli.campaign.interrupts import LOOK_S, interrupts
-from gpubench.cli.campaign.preflight import planned_images
-from gpubench.cli.images.obtain import make_ready
-from gpubench.cli.progress import Progress, progress_for
+from gpubench.campaign.budget import Budget
+from gpubench.campaign.interrupts import LOOK_S, interrupts
+from gpubench.campaign.observer import Observe, Observer, unobserved
+from gpubench.campaign.preflight import planned_images
 from gpubench.errors import InterruptedByUserError
+from gpubench.images.obtain import make_ready
 from gpubench.model.plan import PlannedJob
 from gpubench.polling import poll_until
 from gpubench.schedulers import LOCAL
@@ -22,7 +22,7 @@ def run_jobs(
     blocks: Mapping[str, Sequence[int]],
     *,
     budget: Budget | None = None,
-    quiet: bool = False,
+    observe: Observe = unobserved,
 ) -> None:
     """Run jobs of the campaign on this machine, one after the other, to their end.
 
@@ -39,9 +39,9 @@ def run_jobs(
     for image in planned_images(campaign):
         make_ready(image)
     jobs = [job for job in campaign.jobs if job.job in blocks]
-    with interrupts() as interrupted, progress_for(campaign, quiet=quiet) as progress:
+    with interrupts() as interrupted, observe(campaign) as observer:
         for job in jobs:
-            _run_job(campaign, job, blocks[job.job], interrupted=interrupted, progress=progress, budget=budget)
+            _run_job(campaign, job, blocks[job.job], interrupted=interrupted, observer=observer, budget=budget)
 
 
 def _run_job(
@@ -50,7 +50,7 @@ def _run_job(
     blocks: Sequence[int],
     *,
     interrupted: list[str],
-    progress: Progress,
+    observer: Observer,
     budget: Budget | None,
 ) -> None:
     scheduler = LOCAL[campaign.plan.site.scheduler]
@@ -58,11 +58,11 @@ def _run_job(
 
     def waiting(holder: str) -> None:
         _stop_if(interrupted, None)
-        progress.waiting(holder)
+        observer.waiting(holder)
 
     def ended() -> bool:
         _stop_if(interrupted, running)
-        progress.look()
+        observer.look()
         return running.ended()
 
     with scheduler.acquire_machine(directory, waiting) as lock:
@@ -72,7 +72,7 @@ def _run_job(
             poll_until(ended, interval_s=LOOK_S)
         finally:
             code = running.close()
-        progress.look()
+        observer.look()
         _stop_if(interrupted, None)
         if code == STOPPED:  # by gpubench cancel or by hand: the jobs behind it aren't wanted either
             raise InterruptedByUserError(f"job {job.job} was ended by a signal")

@@ -1,16 +1,19 @@
 """Commands that plan and run campaigns."""
 
 import dataclasses
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from gpubench.campaign import options as campaign_options
+from gpubench.campaign.options import CampaignOptions
 from gpubench.cli import completion, options
-from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.options import with_options
 from gpubench.cli.say import say, say_text
 from gpubench.errors import UsageError
+from gpubench.stats.settings import FailOn
 
 
 def register(app: typer.Typer) -> None:
@@ -39,23 +42,49 @@ def bench(
 
     Exits 0 when the campaign is complete, whatever the verdict; with --fail-on 20 or 21 by the verdict.
     """
-    from gpubench.cli.campaign import lifecycle
-    from gpubench.cli.results.open_target import only_one
-
-    more = asked.more_blocks()
     if over_budget and asked.budget is None:
         raise UsageError("--over-budget needs a budget", then="add --budget, or leave --over-budget out")
     if fail_on is not None and dry_run:
         raise UsageError("--fail-on needs verdicts, and --dry-run makes none", then="leave one of them out")
-    if campaign is not None:
-        only_one(campaign, dataclasses.replace(asked, blocks=None) if more else asked)
-        if dry_run:
-            raise UsageError("--dry-run shows a new plan", then=f"what is missing: gpubench status {campaign}")
-        lifecycle.go_on(campaign, more=more, fail_on=fail_on)
-    elif dry_run:
+    if campaign is not None and dry_run:
+        raise UsageError("--dry-run shows a new plan", then=f"what is missing: gpubench status {campaign}")
+    if dry_run:
         _show_plan(None, asked)
+    elif campaign is not None:
+        _resume(campaign, asked, fail_on)
     else:
-        lifecycle.bench(asked, fail_on=fail_on, over_budget=over_budget)
+        _bench(asked, fail_on, over_budget=over_budget)
+
+
+def _resume(directory: Path, options: CampaignOptions, fail_on: FailOn | None) -> None:
+    from gpubench.campaign import lifecycle
+    from gpubench.campaign.option_values import more_blocks
+    from gpubench.cli.display import conclude
+    from gpubench.cli.progress import progress_for
+    from gpubench.cli.results.open_target import only_one, root_of
+
+    more = more_blocks(options)
+    only_one(directory, dataclasses.replace(options, blocks=None) if more else options)
+    conclude(lifecycle.resume(root_of(directory), more, progress_for), fail_on)
+
+
+def _bench(options: CampaignOptions, fail_on: FailOn | None, *, over_budget: bool) -> None:
+    from gpubench.campaign import lifecycle
+    from gpubench.campaign.plan_lines import plan_lines
+    from gpubench.cli.display import conclude
+    from gpubench.cli.progress import progress_for
+    from gpubench.model.quantities import format_seconds
+
+    began = time.monotonic()
+    opened = lifecycle.plan(options, fill_budget=True)
+    for line in plan_lines(opened):
+        say(line)
+    steps = "images, first pass and plan" if opened.plan.first_pass else "images and plan"
+    say(f"{steps} took {format_seconds(time.monotonic() - began)}")
+    say("")
+    budget = None if over_budget else lifecycle.budget_limit(options, opened)
+    lifecycle.run(opened, budget, progress_for)
+    conclude(opened, fail_on)
 
 
 def plan(
@@ -81,8 +110,8 @@ def plan(
     refuses them. With --images too, the images are found or built, and `gpubench submit DIR` runs the campaign.
     """
     from gpubench import resources
-    from gpubench.cli.campaign.planning import plan_campaign, prepare_request, render_campaign, write_scripts
-    from gpubench.cli.campaign.requests import parse_request
+    from gpubench.campaign.planning import plan_campaign, prepare_request, render_campaign, write_scripts
+    from gpubench.campaign.requests import parse_request
     from gpubench.cli.results.open_target import only_one
     from gpubench.render.job import job_file
     from gpubench.store.campaign import PLAN_FILE, Campaign
@@ -110,9 +139,9 @@ def plan(
 
 
 def _show_plan(campaign: Path | None, asked: CampaignOptions, *, as_json: bool = False) -> None:
-    from gpubench.cli.campaign.plan_lines import plan_lines
-    from gpubench.cli.campaign.planning import foreseen_campaign
-    from gpubench.cli.campaign.requests import parse_request
+    from gpubench.campaign.plan_lines import plan_lines
+    from gpubench.campaign.planning import foreseen_campaign
+    from gpubench.campaign.requests import parse_request
     from gpubench.cli.results.open_target import chosen_campaign
 
     opened = chosen_campaign(campaign, None) if campaign else foreseen_campaign(parse_request(asked), asked)
@@ -147,30 +176,38 @@ def submit(
     If the scheduler's commands are missing, the scripts are still written, and the exit code is 5. It is 6 if a
     variant has no image yet.
     """
-    from gpubench.cli.campaign import lifecycle
-    from gpubench.cli.results.open_target import campaign_to_change, only_one
+    from gpubench.campaign import lifecycle
+    from gpubench.campaign.plan_lines import plan_lines
+    from gpubench.cli.progress import progress_for
+    from gpubench.cli.results.open_target import campaign_to_change, only_one, root_of
 
     only_one(campaign or go_on, asked)
     if go_on is not None:
         if campaign is not None or here:
             raise UsageError("--campaign excludes CAMPAIGN and --here", then="leave CAMPAIGN and --here out")
-        lifecycle.submit_what_is_missing(go_on)
+        lifecycle.submit_missing(root_of(go_on), progress_for)
     elif campaign or (here and asked == CampaignOptions(outputs=asked.outputs)):
-        lifecycle.submit(asked, campaign_to_change(campaign, None if campaign else asked.outputs), here=here)
+        planned = campaign_to_change(campaign, None if campaign else asked.outputs)
+        lifecycle.submit(planned, here=here, observe=progress_for)
     else:
-        lifecycle.submit(asked, here=here)
+        new = lifecycle.plan(asked)
+        for line in plan_lines(new):
+            say(line)
+        budget = lifecycle.budget_limit(asked, new)
+        lifecycle.submit(new, budget, new=True, here=here, observe=progress_for)
 
 
 def status(
     campaign: options.MaybeCampaign = None,
-    outputs: options.Outputs = None,
+    outputs: campaign_options.Outputs = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Keep running, and show changes, until every job has ended.")
     ] = False,
 ) -> None:
     """Status of every job and run, with reasons. Ok, failed, skipped, lost or pending; exit 4 if incomplete."""
-    from gpubench.cli.campaign.display import job_lines, require_complete, status_lines
-    from gpubench.cli.campaign.states import account_now, job_states, poll
+    from gpubench.campaign.completeness import require_complete
+    from gpubench.campaign.states import account_now, job_states, poll
+    from gpubench.campaign.status_lines import job_lines, status_lines
     from gpubench.cli.results.open_target import chosen_campaign
 
     opened = chosen_campaign(campaign, outputs)
@@ -178,9 +215,10 @@ def status(
         raise UsageError(f"--watch: {campaign} is a pack, nothing in it changes", then="leave --watch out")
     if watch:
         # Late: its bars take a fifth of the time of a status.
-        from gpubench.cli.campaign.watching import watch_jobs
+        from gpubench.campaign.watching import watch_jobs
+        from gpubench.cli.progress import progress_for
 
-        states = watch_jobs(opened)
+        states = watch_jobs(opened, progress_for)
     else:
         poll(opened)
         states = job_states(opened)
@@ -193,13 +231,15 @@ def status(
 
 
 def cancel(
-    campaign: options.MaybeCampaign = None, outputs: options.Outputs = None, ended: options.DeclaredEnded = None
+    campaign: options.MaybeCampaign = None,
+    outputs: campaign_options.Outputs = None,
+    ended: options.DeclaredEnded = None,
 ) -> None:
     """End every job that waits or runs. What has been finished is kept.
 
     Exits 7 if a job can't be ended, or if its scheduler can't say whether it has ended.
     """
-    from gpubench.cli.campaign.ending import cancel_jobs, declare_job_ended
+    from gpubench.campaign.ending import cancel_jobs, declare_job_ended
     from gpubench.cli.results.open_target import campaign_to_change
 
     opened = campaign_to_change(campaign, outputs)
@@ -211,11 +251,12 @@ def cancel(
 
 def logs(
     campaign: options.MaybeCampaign = None,
-    outputs: options.Outputs = None,
+    outputs: campaign_options.Outputs = None,
     run: Annotated[str | None, typer.Option(help="Only this run; default: every run that failed.")] = None,
 ) -> None:
     """Where logs are, and how the logs of failed runs end. With the last lines of every process of such runs."""
-    from gpubench.cli.campaign.logs import show_logs
+    from gpubench.campaign.logs import log_lines
     from gpubench.cli.results.open_target import chosen_campaign
 
-    show_logs(chosen_campaign(campaign, outputs), run)
+    for line in log_lines(chosen_campaign(campaign, outputs), run):
+        say(line)

@@ -2,9 +2,9 @@
 
 import time
 
-from gpubench.cli.campaign.interrupts import interrupts
-from gpubench.cli.campaign.states import job_states, poll
-from gpubench.cli.progress import progress_for
+from gpubench.campaign.interrupts import interrupts
+from gpubench.campaign.observer import Observe, unobserved
+from gpubench.campaign.states import job_states, poll
 from gpubench.errors import InterruptedByUserError, SchedulerError
 from gpubench.schedulers import JobState
 from gpubench.store.campaign import Campaign
@@ -15,7 +15,7 @@ MOST_FAILURES = 12
 """So many consecutive queries may fail (one minute): a controller may be restarted in this time."""
 
 
-def watch_jobs(campaign: Campaign) -> dict[str, JobState]:
+def watch_jobs(campaign: Campaign, observe: Observe = unobserved) -> dict[str, JobState]:
     """The state of every job, after waiting until none of the campaign waits or runs.
 
     Ctrl-C ends the watching, not the jobs. A scheduler that fails to answer is asked again.
@@ -25,11 +25,11 @@ def watch_jobs(campaign: Campaign) -> dict[str, JobState]:
         MissingToolError: the scheduler isn't on this machine.
         SchedulerError: it failed to answer ``MOST_FAILURES`` times in a row.
     """
-    with interrupts() as interrupted, progress_for(campaign, joining=True) as progress:
+    with interrupts() as interrupted, observe(campaign, joining=True) as observer:
         told: dict[str, str] = {}
         asked, failures = 0.0, 0
         while True:
-            progress.look()
+            observer.look()
             if interrupted:
                 raise InterruptedByUserError(
                     f"stopped watching by {interrupted[0]}; the jobs continue",
@@ -50,15 +50,15 @@ def watch_jobs(campaign: Campaign) -> dict[str, JobState]:
                     if failures == MOST_FAILURES:
                         raise
                     if failures == 1:
-                        progress.log(f"{error.what}; trying again every {ASK_S:g} s")
+                        observer.log(f"{error.what}; trying again every {ASK_S:g} s")
                 else:
                     failures = 0
                     for job, state in states.items():
                         if told.get(job) != state.standing:
                             told[job] = state.standing
-                            progress.log(f"job {job} ({state.job_id}): {state.standing}")
+                            observer.log(f"job {job} ({state.job_id}): {state.standing}")
                     if ended:
-                        progress.look()
+                        observer.look()
                         return states
                 asked = time.monotonic()
             time.sleep(0.5)

@@ -3,18 +3,20 @@
 import dataclasses
 import datetime as dt
 import json
+import logging
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpubench.cli.campaign.local_jobs import run_jobs
-from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.campaign.planning import Images, plan_campaign
-from gpubench.cli.campaign.preflight import prepare
-from gpubench.cli.campaign.requests import outputs_of
-from gpubench.cli.campaign.states import account_now
-from gpubench.cli.say import say
+from gpubench.campaign.local_jobs import run_jobs
+from gpubench.campaign.option_values import chosen
+from gpubench.campaign.options import CampaignOptions
+from gpubench.campaign.planning import Images, plan_campaign
+from gpubench.campaign.preflight import prepare
+from gpubench.campaign.requests import outputs_of
+from gpubench.campaign.states import account_now
 from gpubench.errors import InterruptedByUserError
+from gpubench.model.cell_names import cell_names
 from gpubench.model.plan import numbers_of_blocks
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
@@ -36,6 +38,8 @@ from gpubench.plan.request import Request
 from gpubench.store.accounting import RunResult
 from gpubench.store.rundirs import record_seconds
 
+_log = logging.getLogger(__name__)
+
 FOLDER = "first-passes"
 """Folder below the outputs for first passes, which aren't campaigns of their own."""
 REPS = 4
@@ -54,7 +58,8 @@ def with_repetitions(request: Request, options: CampaignOptions, images: Images)
     repetitions are the suite's own then, and the plan says why.
     """
     baseline, budget_s = request.variants[0], request.budget_s or 0.0
-    say(f"first pass of {baseline.label}: {REPS} repetitions of each workload, to choose how many fill the budget")
+    aim = "to choose how many fill the budget"
+    _log.info("first pass of %s: %d repetitions of each workload, %s", baseline.label, REPS, aim)
     outcome = _run(request, options, images)
     together = interleaved(request.site)
     rows = _timed_rows(outcome)
@@ -69,7 +74,7 @@ def with_repetitions(request: Request, options: CampaignOptions, images: Images)
         _fixed_s(request, rows, tried, seconds, together=together),
         tried,
     )
-    left_s, fixed_blocks = max(budget_s - seconds, 0.0), options.chosen("blocks")
+    left_s, fixed_blocks = max(budget_s - seconds, 0.0), chosen(options, "blocks")
     blocks, reps = fill_budget(
         first, budget_s=FILLED * left_s, blocks=fixed_blocks or MOST_BLOCKS, variants=len(request.variants)
     )
@@ -101,7 +106,7 @@ def _run(request: Request, options: CampaignOptions, images: Images) -> RunResul
     campaign = plan_campaign(alone, beside, {baseline.ucx: images[baseline.ucx]})
     prepare(campaign)
     try:
-        run_jobs(campaign, numbers_of_blocks(campaign.jobs), quiet=True)
+        run_jobs(campaign, numbers_of_blocks(campaign.jobs))
     except InterruptedByUserError as stopped:
         raise InterruptedByUserError(
             f"{stopped} in the first pass", then="the campaign hadn't begun: start it again"
@@ -168,9 +173,6 @@ def _at(row: Mapping[str, Any]) -> float:
 
 def _words(first: FirstPass, request: Request) -> list[str]:
     """``merge 4 x 0.98s (scatter 9 %), ...``, and where that comes from; what the blocks find with that scatter."""
-    # Late: the page's libraries take half a second, and the first run shall begin before.
-    from gpubench.report.labels import cell_names
-
     names = cell_names([{"workload": item.name, "params": json.dumps(item.params)} for item in request.workloads])
     measured = [
         (name, item.reps, first.tried[item.params_id])
@@ -194,8 +196,8 @@ BETWEEN_RUNS = 0.008
 
 def _finds(request: Request, measured: Sequence[tuple[str, int, PilotWorkload]]) -> list[str]:
     """A line: the difference that the blocks detect in each workload, if it scatters as in the first pass."""
-    # Late: as above.
-    from gpubench.stats.power import detectable_effect, sigma_from_parts
+    # scipy takes a second, and the first run shall begin before.
+    from gpubench.stats.power import detectable_effect, sigma_from_parts  # noqa: PLC0415
 
     family = len(request.workloads) * (len(request.variants) - 1)
     if not family or request.blocks < LEAST_BLOCKS:

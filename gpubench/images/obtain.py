@@ -1,14 +1,14 @@
 """Images for campaigns: find or build the image of each UCX spec on a site, and check that it is intact."""
 
+import logging
 from collections.abc import Iterable, Sequence
 
-from gpubench.cli.images.lock import add_rows, read_lock
-from gpubench.cli.say import say
 from gpubench.errors import (
     UsageError,
 )
 from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.base import Found, ImageRequest, images_root
+from gpubench.images.lock import add_rows, read_lock
 from gpubench.images.recipes import stacks_for
 from gpubench.model.base import nearest
 from gpubench.model.image import Image, ImageSpec
@@ -16,6 +16,8 @@ from gpubench.model.site import Site
 from gpubench.plan.image_checks import BUILT
 from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import LOCAL
+
+_log = logging.getLogger(__name__)
 
 
 def kind_of(site: Site) -> str:
@@ -60,7 +62,7 @@ def obtain_images(
         base=base,
         build=build and not look_only and site.scheduler in LOCAL,
         look_only=look_only,
-        progress=(lambda _line: None) if quiet else say,
+        progress=(lambda _line: None) if quiet else _log.info,
     )
     obtained = KINDS[kind].obtain(request)
     if kind in BUILT:  # what no stack can run is known before anybody builds it

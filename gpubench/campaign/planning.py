@@ -7,15 +7,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gpubench import resources
-from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.campaign.past_runs import with_history
-from gpubench.cli.campaign.preflight import can_submit, require_account, require_built
-from gpubench.cli.campaign.requests import SEEDS, outputs_of, resolve_auto
-from gpubench.cli.images.obtain import obtain_images
-from gpubench.cli.sites.gpus import require_own_gpus
+from gpubench.campaign.option_values import chosen
+from gpubench.campaign.options import CampaignOptions
+from gpubench.campaign.own_gpus import require_own_gpus
+from gpubench.campaign.past_runs import with_history
+from gpubench.campaign.preflight import can_submit, require_account, require_built
+from gpubench.campaign.requests import SEEDS, outputs_of, resolve_auto
 from gpubench.errors import UsageError
 from gpubench.files import write_atomically
 from gpubench.images.kinds.base import Found
+from gpubench.images.obtain import obtain_images
 from gpubench.images.variables import check_listed
 from gpubench.model.image import Image
 from gpubench.model.own_workload import OwnWorkload, packed_together
@@ -72,7 +73,7 @@ def prepare_request(
 
 
 def _images(request: Request, options: CampaignOptions, *, foreseen: bool = False) -> Images:
-    specs, date = [variant.ucx for variant in request.variants], options.chosen("date", "")
+    specs, date = [variant.ucx for variant in request.variants], chosen(options, "date", "")
     return obtain_images(request.site, specs, date=date, base=options.base or "", look_only=foreseen, quiet=foreseen)
 
 
@@ -155,10 +156,10 @@ def render_campaign(request: Request, options: CampaignOptions, directory: Path)
     Raises:
         UsageError: ``directory`` holds another plan.
     """
-    request, date = resolve_auto(request), options.chosen("date", "")
+    request, date = resolve_auto(request), chosen(options, "date", "")
     if options.seed is None:
         words = {key: value for key, value in dataclasses.asdict(options).items() if key != "outputs"}
-        words["blocks"] = options.chosen("blocks")
+        words["blocks"] = chosen(options, "blocks")
         request = dataclasses.replace(request, seed=int(content_id(words), 16) % SEEDS)
     plan = make_plan(
         request,

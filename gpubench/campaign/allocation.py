@@ -1,13 +1,13 @@
 """Run the jobs of a campaign on the nodes that this shell holds."""
 
+import logging
 import os
 import subprocess
 
-from gpubench.cli.campaign.display import continue_command, missing_words
-from gpubench.cli.campaign.interrupts import LOOK_S, end_process, interrupts
-from gpubench.cli.campaign.preflight import require_sound_images
-from gpubench.cli.progress import Progress, progress_for
-from gpubench.cli.say import say
+from gpubench.campaign.completeness import continue_command, missing_words
+from gpubench.campaign.interrupts import LOOK_S, end_process, interrupts
+from gpubench.campaign.observer import Observe, Observer, unobserved
+from gpubench.campaign.preflight import require_sound_images
 from gpubench.errors import InterruptedByUserError, MissingToolError, UsageError
 from gpubench.model.plan import PlannedJob
 from gpubench.polling import poll_until
@@ -16,11 +16,13 @@ from gpubench.schedulers import submitted as jobs_known
 from gpubench.schedulers.batch import inherited
 from gpubench.store.campaign import Campaign
 
+_log = logging.getLogger(__name__)
+
 STOP_S = 120.0
 """Seconds from the signal to the end of a script: supervisors first end their processes and write a record."""
 
 
-def run_here(campaign: Campaign) -> None:
+def run_here(campaign: Campaign, observe: Observe = unobserved) -> None:
     """Run the jobs of the campaign that fit into this allocation, one after the other, to their end.
 
     Raises:
@@ -32,8 +34,9 @@ def run_here(campaign: Campaign) -> None:
     require_sound_images(campaign)
     for job in campaign.jobs:
         if job.nodes > held.nodes:
-            say(
-                f"job {job.job}: not run here, it needs {job.nodes} nodes and allocation {held.job_id} has {held.nodes}"
+            _log.info(
+                "job %s: not run here, it needs %d nodes and allocation %s has %d",
+                *(job.job, job.nodes, held.job_id, held.nodes),
             )
     fitting = [job for job in campaign.jobs if job.nodes <= held.nodes]
     if not fitting:
@@ -41,9 +44,9 @@ def run_here(campaign: Campaign) -> None:
             f"every job of {campaign.directory} needs more nodes than allocation {held.job_id} has ({held.nodes})",
             then=f"get more: {_allocate(campaign, scheduler)}",
         )
-    with interrupts() as interrupted, progress_for(campaign) as progress:
+    with interrupts() as interrupted, observe(campaign) as observer:
         for job in fitting:
-            _run_script(campaign, job, held, interrupted, progress)
+            _run_script(campaign, job, held, interrupted, observer)
 
 
 def _allocation(campaign: Campaign) -> tuple[QueuedScheduler, Allocation]:
@@ -68,10 +71,10 @@ def _allocate(campaign: Campaign, scheduler: QueuedScheduler) -> str:
 
 
 def _run_script(
-    campaign: Campaign, job: PlannedJob, held: Allocation, interrupted: list[str], progress: Progress
+    campaign: Campaign, job: PlannedJob, held: Allocation, interrupted: list[str], observer: Observer
 ) -> None:
     directory = campaign.job_dir(job.job)
-    progress.log(f"job {job.job}: on {job.nodes} nodes of allocation {held.job_id}")
+    observer.log(f"job {job.job}: on {job.nodes} nodes of allocation {held.job_id}")
     (directory / held.exit_code_file).unlink(missing_ok=True)
     scheduler = campaign.plan.site.scheduler
     jobs_known.write(directory, scheduler, job.job, held.job_id, cluster=held.cluster, here=True)
@@ -94,14 +97,14 @@ def _run_script(
         raise MissingToolError(f"can't start {directory / 'job.sh'}: {error.strerror}") from None
 
     def ended() -> bool:
-        progress.look()
+        observer.look()
         return process.poll() is not None or bool(interrupted)
 
     try:
         poll_until(ended, interval_s=LOOK_S)
     finally:
         end_process(process, STOP_S)
-    progress.look()
+    observer.look()
     if interrupted:
         raise InterruptedByUserError(
             f"interrupted by {interrupted[0]}; {missing_words(campaign)}",

@@ -76,9 +76,9 @@ def _shape(of: Request | Plan) -> dict[str, Any]:
 
 
 def _pilot(campaign: Campaign) -> list[ComparisonInput]:
-    # Late: polars takes half a second, and most plans have no campaign of their shape before them.
-    from gpubench.merge.family import cells, family
-    from gpubench.merge.table import merge_directory
+    # polars takes half a second, and most plans have no campaign of their shape before them.
+    from gpubench.merge.family import cells, family  # noqa: PLC0415
+    from gpubench.merge.table import merge_directory  # noqa: PLC0415
 
     merged = merge_directory(campaign.runs_dir)
     return family(campaign.plan, cells(campaign.plan, account(campaign).outcomes, merged))

@@ -1,0 +1,59 @@
+"""Whether every planned run has ended, and what to type where one has not."""
+
+from collections.abc import Mapping, Sequence
+
+from gpubench.campaign.states import doubts
+from gpubench.errors import IncompleteError
+from gpubench.render.environment import words
+from gpubench.schedulers import JobState, submitted
+from gpubench.store.accounting import PENDING, Accounting, RunResult, account, missing_runs
+from gpubench.store.campaign import Campaign
+
+
+def require_complete(campaign: Campaign, accounting: Accounting, states: Mapping[str, JobState] | None = None) -> None:
+    """Raise IncompleteError unless every planned run has ended; a failed run has ended, and is a finding.
+
+    Args:
+        states: of the jobs, where they were asked for: runs of one that waits or runs may come by themselves.
+    """
+    missing = missing_runs(campaign.plan, accounting.outcomes)
+    if missing:
+        first = missing[0]
+        raise IncompleteError(
+            f"{len(missing)} of {len(accounting.outcomes)} runs are missing; the first: block {first.block.block} "
+            f"{first.run.variant}: {first.status}: {first.reason}",
+            then=_resume_hint(campaign, missing, states or {}),
+        )
+    if not any(outcome.status == "ok" for outcome in accounting.outcomes):
+        failed = [outcome for outcome in accounting.outcomes if outcome.status == "failed"]
+        if not failed:
+            raise IncompleteError(f"no run was begun; the first: {accounting.outcomes[0].reason}")
+        raise IncompleteError(f"every run failed; the first: {failed[0].reason}", then="see logs.zip in runs/")
+
+
+def _resume_hint(campaign: Campaign, missing: Sequence[RunResult], states: Mapping[str, JobState]) -> str:
+    """What to do about runs that haven't ended; those of a submitted job may come by themselves."""
+    if campaign.pack:
+        return "run them in the campaign that was packed"
+    running = any(state.alive for state in states.values())
+    if not running:
+        for _, way in doubts(campaign, states):
+            return way
+    repair = continue_command(campaign)
+    coming = {one.job.job for one in missing if one.status == PENDING}
+    if coming and (running or any(submitted.read(campaign.job_dir(job)) for job in coming)):
+        after = "" if all(one.status == PENDING for one in missing) else f"; when they have ended: {repair}"
+        return f"jobs still wait or run: gpubench status --watch {campaign.directory}{after}"
+    return f"to run what is missing: {repair}"
+
+
+def continue_command(campaign: Campaign) -> str:
+    """What to type to run what is missing of a campaign."""
+    return words(["gpubench", "bench", "--campaign", str(campaign.directory)])
+
+
+def missing_words(campaign: Campaign) -> str:
+    """How much has been finished, in one phrase."""
+    counts = account(campaign).counts()
+    total = sum(counts.values())
+    return f"{counts.get('ok', 0) + counts.get('failed', 0)} of {total} runs finished"

@@ -1,0 +1,34 @@
+"""Who wants to see the progress of jobs while a call of the library runs or watches them."""
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from gpubench.store.campaign import Campaign
+
+
+class Observer:
+    """Is told of every event; this one does nothing."""
+
+    def look(self) -> None:
+        """Time to look at the run directories; called several times a second."""
+
+    def waiting(self, holder: str) -> None:
+        """Another job, of this holder, has the machine."""
+
+    def log(self, line: str) -> None:
+        """A line that deserves to stay."""
+
+
+class Observe(Protocol):
+    """Makes the observer of a campaign."""
+
+    def __call__(self, campaign: Campaign, /, *, joining: bool = False) -> AbstractContextManager[Observer]:
+        """``joining``: jobs of the campaign may be running already."""
+
+
+@contextlib.contextmanager
+def unobserved(_campaign: Campaign, /, *, joining: bool = False) -> Iterator[Observer]:  # noqa: ARG001
+    """Nobody looks."""
+    yield Observer()

@@ -1,0 +1,119 @@
+"""What the options of a campaign say: values of their texts."""
+
+import datetime as dt
+import re
+from collections.abc import Callable
+from typing import Any, get_args
+
+from gpubench.campaign.options import CampaignOptions
+from gpubench.errors import UsageError
+from gpubench.model.bounds import MOST_BLOCKS
+from gpubench.model.image import Variant, parse_variants, with_packages
+from gpubench.model.quantities import parse_fraction, parse_seconds
+from gpubench.model.text import shortened
+from gpubench.stats.settings import Summary
+
+
+def chosen_variants(options: CampaignOptions, default: list[str]) -> list[Variant]:
+    """The variants, from ``--variants``, ``--ucx`` or the profile, and ``--with``; raises UsageError."""
+    if options.ucx is not None and options.variants is not None:
+        raise UsageError("--ucx and --variants exclude each other", then="write the versions into --variants")
+    words = default if options.ucx is None else _words(options.ucx)
+    return with_packages(
+        parse_variants(words if options.variants is None else options.variants.split()), options.packages or []
+    )
+
+
+def chosen(options: CampaignOptions, name: str, default: Any = None) -> Any:
+    """What the option of that name says, ``default`` if it was not given; raises UsageError."""
+    return parsed(name, getattr(options, name), default)
+
+
+def parsed(name: str, value: Any, default: Any = None) -> Any:
+    """The value of an option's text, ``default`` for None; raises UsageError."""
+    if value is None:
+        return default
+    return PARSERS[name](f"--{name}", value) if name in PARSERS else value
+
+
+def more_blocks(options: CampaignOptions) -> int:
+    """How many blocks are added to a campaign, 0 if not given; raises UsageError."""
+    return _count_of_blocks("--blocks", options.blocks[1:]) if options.blocks and options.blocks.startswith("+") else 0
+
+
+def chosen_settings(options: CampaignOptions) -> list[str]:
+    """``--set`` and the options that are short for it."""
+    short = [("runtime", options.runtime), ("layout.arrangement", options.arrangement), ("image.base", options.base)]
+    return [*(options.settings or []), *(f'{key}="{value}"' for key, value in short if value)]
+
+
+_COUNT = re.compile(r"0*[1-9][0-9]{0,9}")
+
+
+def _count_of_blocks(option: str, text: str) -> int:
+    if not (_COUNT.fullmatch(text) and int(text) <= MOST_BLOCKS):
+        raise UsageError(f"{option} '{shortened(text, 60)}' is no count from 1 to {MOST_BLOCKS}")
+    return int(text)
+
+
+def _blocks(option: str, text: str) -> int:
+    if text.startswith("+"):
+        count = _count_of_blocks(option, text[1:])
+        raise UsageError(f"{option} +{count} needs a campaign", then="name it: gpubench bench --campaign DIR")
+    return _count_of_blocks(option, text)
+
+
+def _words(text: str) -> list[str]:
+    return text.replace(",", " ").split()
+
+
+def _counts(option: str, text: str) -> list[int]:
+    words = _words(text)
+    if not words or not all(_COUNT.fullmatch(word) for word in words):
+        raise UsageError(
+            f"{option} '{shortened(text, 60)}' is no list of counts", then=f'write it like {option} "1 2 4"'
+        )
+    return sorted({int(word) for word in words})
+
+
+def quantity(option: str, text: str, parse: Callable[[str], float]) -> float:
+    """The value of an option as ``parse`` reads it; raises UsageError."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from None
+
+
+def _date(option: str, text: str) -> str:
+    try:
+        if text and (len(text) != 8 or not dt.datetime.strptime(text, "%Y%m%d")):
+            raise ValueError
+    except ValueError:
+        raise UsageError(f"{option} '{text}' is no date", then="write it like 20261107") from None
+    return text
+
+
+def _summary(option: str, word: str) -> str:
+    if word not in get_args(Summary):
+        raise UsageError(f"{option} '{word}' is none of {', '.join(get_args(Summary))}")
+    return word
+
+
+def _seconds(option: str, text: str) -> float:
+    return quantity(option, text, parse_seconds)
+
+
+def _fraction(option: str, text: str) -> float:
+    return quantity(option, text, parse_fraction)
+
+
+PARSERS: dict[str, Callable[[str, str], Any]] = {
+    "blocks": _blocks,
+    "budget": _seconds,
+    "date": _date,
+    "margin": _fraction,
+    "nodes": _counts,
+    "summary": _summary,
+    "workers": _counts,
+}
+"""By option: what makes its value of the text; gets the option's name and the text, raises UsageError."""

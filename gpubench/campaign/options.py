@@ -1,0 +1,104 @@
+"""Options of a campaign: the same words for the command line, for make and for a Python prompt.
+
+An option is declared once: its name, type, default and help. The command line makes its parameters of the fields.
+"""
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpubench.model.bounds import MOST_REPS
+
+Site = Annotated[str, typer.Option(help="Profile in sites/, or a .toml file.")]
+Reps = Annotated[int | None, typer.Option(min=1, max=MOST_REPS, help="Timed repetitions of every workload.")]
+Protocol = Annotated[str | None, typer.Option(help="tcp or ucx.")]
+Runtime = Annotated[
+    str | None,
+    typer.Option(help="How runs enter their image: venv, conda, modules, docker, pyxis, enroot or apptainer."),
+]
+Base = Annotated[str | None, typer.Option(help="Image that container builds start from; default: the profile's.")]
+Date = Annotated[
+    str | None, typer.Option(help="YYYYMMDD: images of that day; default: the newest in images.lock.toml.")
+]
+Seed = Annotated[int | None, typer.Option(help="Seed of the order; the same seed gives the same order.")]
+Margin = Annotated[str | None, typer.Option(help="Margin: differences up to this do not matter, like 3%.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="KEY=VALUE: any key of the site profile, dotted, like launcher=ssh."),
+]
+AllowUnknownEnv = Annotated[
+    bool, typer.Option("--allow-unknown-env", help="Also set variables that no known library reads.")
+]
+Outputs = Annotated[Path | None, typer.Option(help="Where campaigns live; default: as the profile says (outputs/).")]
+
+
+@dataclasses.dataclass(frozen=True)
+class CampaignOptions:
+    """The options of a campaign; None for an option that was not given."""
+
+    site: Site = "local"
+    ucx: Annotated[
+        str | None,
+        typer.Option(
+            help="UCX versions, separated by commas or blanks; the first is the baseline.",
+        ),
+    ] = None
+    variants: Annotated[
+        str | None,
+        typer.Option(
+            help="[LABEL=]VERSION[,PACKAGE==VERSION...][,KEY=VALUE...], separated by blanks; the first is the baseline."
+        ),
+    ] = None
+    packages: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with", help="PACKAGE==VERSION: of a Python package, in every variant that names none of it; repeatable."
+        ),
+    ] = None
+    nodes: Annotated[str | None, typer.Option(help="Node counts, separated by commas or blanks.")] = None
+    suite: Annotated[
+        str | None,
+        typer.Option(help="Suite in suites/, or a .toml file; default: the profile's."),
+    ] = None
+    blocks: Annotated[
+        str | None,
+        typer.Option(help="This many blocks, fixed; +N with bench --campaign: N more blocks."),
+    ] = None
+    budget: Annotated[
+        str | None, typer.Option(help="Time budget, like 10m: plan the largest number of blocks that fits.")
+    ] = None
+    reps: Reps = None
+    workers: Annotated[str | None, typer.Option(help='Workers per node: "2", or a sweep: "1 2 4".')] = None
+    protocol: Protocol = None
+    runtime: Runtime = None
+    arrangement: Annotated[
+        str | None,
+        typer.Option(
+            help="How a block runs its variants: sequential (one cluster after the other), interleaved (all alive, "
+            "repetitions in turns), or auto (interleaved where that is possible)."
+        ),
+    ] = None
+    base: Base = None
+    date: Date = None
+    seed: Seed = None
+    margin: Margin = None
+    summary: Annotated[
+        str | None,
+        typer.Option(
+            help="Summary of a run's repetitions: mean (default), geomean or median; choose it before you look.",
+        ),
+    ] = None
+    power: Annotated[
+        float | None,
+        typer.Option(
+            min=0.5,
+            max=0.99,
+            help="Chance of finding an effect, for what the plan foresees; default 0.9. Given, it is foreseen from "
+            "assumed noise where no earlier campaign tells.",
+        ),
+    ] = None
+    settings: Set = None
+    allow_unknown_env: AllowUnknownEnv = False
+    outputs: Outputs = None

@@ -1,0 +1,37 @@
+"""How the jobs and runs of a campaign stand, as lines for people."""
+
+from collections.abc import Iterator, Mapping
+
+from gpubench.schedulers import JobState
+from gpubench.store.accounting import Accounting, run_warnings
+from gpubench.store.campaign import Campaign
+
+
+def job_lines(campaign: Campaign, states: Mapping[str, JobState], accounting: Accounting) -> Iterator[str]:
+    """A line per job that hasn't ended well; also for a job that its scheduler calls failed, whatever its runs say."""
+    open_jobs = {one.job.job for one in accounting.outcomes if one.status not in ("ok", "failed")}
+    for job in campaign.jobs:
+        state = states[job.job]
+        if state.phase == "ended" and not state.end:
+            continue
+        number = f" ({state.job_id})" if state.job_id else ""
+        parts = [state.end or state.word or state.phase, *([state.reason] if state.reason and not state.end else [])]
+        hosts = f" on {state.hosts}" if state.hosts else ""
+        odd = ", although all of its runs have ended" if state.end and job.job not in open_jobs else ""
+        yield f"job {job.job}{number}: {': '.join(parts)}{hosts}{odd}"
+
+
+def status_lines(campaign: Campaign, accounting: Accounting) -> Iterator[str]:
+    """A line for every run that isn't ok, the runs' own warnings, then the counts."""
+    for outcome in accounting.outcomes:
+        if outcome.status != "ok":
+            place = f"block {outcome.block.block} {outcome.run.variant} ({outcome.run.run})"
+            yield f"{place}: {outcome.status}: {outcome.reason}"
+    for warning in run_warnings(accounting.outcomes):
+        yield f"warning: {warning}"
+    yield f"{campaign.place}: {counts(accounting)} of {len(accounting.outcomes)} runs"
+
+
+def counts(accounting: Accounting) -> str:
+    """``2 failed, 16 ok``."""
+    return ", ".join(f"{count} {status}" for status, count in sorted(accounting.counts().items()))

@@ -1,0 +1,58 @@
+"""Files of users, and installed packages, that hold workloads."""
+
+import importlib.util
+from importlib import metadata
+from pathlib import Path
+
+from gpubench.errors import UsageError
+from gpubench.model.own_workload import OwnWorkload, parse_own
+from gpubench.model.suite import Suite
+from gpubench.node.workloads.catalogue import CATALOGUE
+
+ENTRY_POINTS = "gpubench.workloads"
+"""Group of entry points by which an installed package offers workloads by name."""
+
+
+def find_own(word: str, folder: Path = Path()) -> OwnWorkload | None:
+    """The workload that ``FILE.py:NAME`` means, or an entry point's name; None: ``word`` is neither.
+
+    Args:
+        folder: that a relative path starts from.
+
+    Raises:
+        UsageError: as ``parse_own``.
+    """
+    if word in CATALOGUE:
+        return None
+    path, attribute = _parted(word)
+    if not path:
+        return None
+    file = folder / path
+    return parse_own(file.name, attribute, lambda name: file.with_name(name).read_bytes(), str(file))
+
+
+def own_workloads(suite: Suite, source: str) -> dict[str, OwnWorkload]:
+    """Those of a suite, by what its entries call them; paths are relative to the folder of the suite's file.
+
+    Raises:
+        UsageError: as ``find_own``.
+    """
+    words = {entry.file or entry.name for entry in suite.workload}
+    found = {word: find_own(word, Path(source).parent) for word in sorted(words)}
+    return {word: one for word, one in found.items() if one is not None}
+
+
+def _parted(word: str) -> tuple[str, str]:
+    """Path and name; an empty path where ``word`` names no file."""
+    path, _, attribute = word.rpartition(":") if ".py:" in word else (word, "", "")
+    if path.endswith(".py"):
+        return path, attribute
+    for point in metadata.entry_points(group=ENTRY_POINTS, name=word):
+        try:
+            module = importlib.util.find_spec(point.module)
+        except (ImportError, ValueError):
+            module = None
+        if module is None or not (module.origin or "").endswith(".py"):
+            raise UsageError(f"entry point {word} names module {point.module}, which is no Python file here")
+        return str(module.origin), point.attr
+    return "", ""
