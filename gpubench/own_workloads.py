@@ -1,13 +1,15 @@
-"""Files of users, and installed packages, that hold workloads."""
+"""Workloads by name: those of the catalogue, of suites, of users' files, and of installed packages."""
 
 import importlib.util
 from importlib import metadata
 from pathlib import Path
 
 from gpubench.errors import UsageError
+from gpubench.model.base import TomlSource, nearest
 from gpubench.model.own_workload import OwnWorkload, parse_own
 from gpubench.model.suite import Suite
-from gpubench.node.workloads.catalogue import CATALOGUE
+from gpubench.node.workloads.catalogue import CATALOGUE, Workload
+from gpubench.profiles import load_suite, suite_names
 
 ENTRY_POINTS = "gpubench.workloads"
 """Group of entry points by which an installed package offers workloads by name."""
@@ -56,3 +58,24 @@ def _parted(word: str) -> tuple[str, str]:
             raise UsageError(f"entry point {word} names module {point.module}, which is no Python file here")
         return str(module.origin), point.attr
     return "", ""
+
+
+def workloads_named(name: str | None) -> list[Workload]:
+    """One workload, those of a suite, or all, in the catalogue's order; raises UsageError."""
+    if name is None:
+        return list(CATALOGUE.values())
+    if name in CATALOGUE:
+        return [CATALOGUE[name]]
+    if own := find_own(name):
+        return [own.described]
+    if name not in suite_names() and not name.endswith(".toml"):
+        known = [*suite_names(), *CATALOGUE]
+        raise UsageError(f"no suite and no workload '{name}'{nearest(name, known)}")
+    return workloads_of(*load_suite(name))
+
+
+def workloads_of(suite: Suite, source: TomlSource) -> list[Workload]:
+    """The workloads of a suite, in the catalogue's order, then its own; raises UsageError."""
+    named = {entry.name for entry in suite.workload}
+    own = {item.described.name: item.described for item in own_workloads(suite, source.name).values()}
+    return [*(workload for workload in CATALOGUE.values() if workload.name in named), *own.values()]

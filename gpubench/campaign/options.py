@@ -12,6 +12,7 @@ import typer
 from gpubench.model.bounds import MOST_REPS
 
 Site = Annotated[str, typer.Option(help="Profile in sites/, or a .toml file.")]
+OneVariant = Annotated[str | None, typer.Option(help="VERSION[,KEY=VALUE...]; default: the first variant of the site.")]
 Reps = Annotated[int | None, typer.Option(min=1, max=MOST_REPS, help="Timed repetitions of every workload.")]
 Protocol = Annotated[str | None, typer.Option(help="tcp or ucx.")]
 Runtime = Annotated[

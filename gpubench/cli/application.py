@@ -11,11 +11,11 @@ from gpubench.cli.say import show_log
 
 PARTS = {
     "campaign": ("bench", "plan", "submit", "status", "logs", "cancel"),
-    "workloads.commands": ("measure", "suites"),
+    "workloads": ("measure", "suites"),
     "clusters.commands": ("cluster",),
     "results.commands": ("compare", "report", "trend", "diff", "results"),
-    "images.commands": ("images",),
-    "sites.commands": ("sites",),
+    "images": ("images",),
+    "sites": ("sites",),
     "node_command": ("run",),
 }
 """The commands that each module registers, in the order in which --help lists them."""

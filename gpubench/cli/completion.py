@@ -110,14 +110,16 @@ def variants(ctx: typer.Context) -> Iterable[str]:
 
 
 OPTIONS: dict[str, Completer] = {
+    "backend": backends,
     "protocol": protocols,
     "runtime": runtimes,
     "site": sites,
     "suite": suites,
     "summary": summaries,
     "ucx": several(versions),
+    "workload": workloads,
 }
-"""By name: the options of a campaign, whose declarations know nothing of shells."""
+"""By name: the options of campaigns and measurements, whose declarations know nothing of shells."""
 
 
 def _typed() -> list[str]:

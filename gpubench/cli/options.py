@@ -53,7 +53,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 def _completed(parameter: inspect.Parameter) -> inspect.Parameter:
     """With what a shell completes, for an option whose declaration knows nothing of shells."""
     option = next(iter(getattr(parameter.annotation, "__metadata__", ())), None)
-    if isinstance(option, typer.models.OptionInfo) and option.autocompletion is None:
+    if isinstance(option, typer.models.ParameterInfo) and option.autocompletion is None:
         option.autocompletion = completion.OPTIONS.get(parameter.name)
     return parameter
 

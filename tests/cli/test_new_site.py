@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.sites import survey
-from gpubench.cli.sites.new_site import new_site
 from gpubench.plan.adapter_combinations import VALID
+from gpubench.sites import survey
+from gpubench.sites.new_site import new_site
 from tests.answers import install
 from tests.cli.test_bad_input import one_line
 from tests.conftest import Run

@@ -7,9 +7,9 @@ import os
 
 import pytest
 
-from gpubench.cli.workloads import catalogue
 from gpubench.node.workloads.catalogue import CATALOGUE
 from gpubench.profiles import load_suite
+from gpubench.report import catalogue
 from tests.conftest import ROOT, Run
 
 DOCUMENT = ROOT / "docs" / "workloads.md"

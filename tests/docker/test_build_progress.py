@@ -6,7 +6,7 @@ import pytest
 import rich.console
 import rich.progress
 
-from gpubench.cli.images.build import Bars, build_display
+from gpubench.cli.build_display import Bars, build_display
 
 
 def test_without_a_terminal_each_step_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,13 +6,10 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gpubench.errors import UsageError
-from gpubench.model.base import TomlSource, nearest
 from gpubench.model.parameters import spelled
 from gpubench.model.quantities import format_bytes
-from gpubench.model.suite import Suite
 from gpubench.node.workloads.catalogue import CATALOGUE, Shape, Workload
-from gpubench.own_workloads import find_own, own_workloads
+from gpubench.own_workloads import workloads_named, workloads_of
 from gpubench.profiles import load_suite, suite_names
 
 WORKLOADS = "gpubench/workloads/1"
@@ -21,26 +18,6 @@ MOST_COLUMNS = 120
 UNITS = {"size": "bytes", "duration": "seconds", "fraction": "1"}
 """Units of the plain values in records and JSON, by kind; other kinds have no unit."""
 _HEAD = "{:<26} {:<14} {:<8} {}"
-
-
-def chosen(name: str | None) -> list[Workload]:
-    """One workload, those of a suite, or all, in the catalogue's order; raises UsageError."""
-    if name is None:
-        return list(CATALOGUE.values())
-    if name in CATALOGUE:
-        return [CATALOGUE[name]]
-    if own := find_own(name):
-        return [own.described]
-    if name not in suite_names() and not name.endswith(".toml"):
-        known = [*suite_names(), *CATALOGUE]
-        raise UsageError(f"no suite and no workload '{name}'{nearest(name, known)}")
-    return _of_suite(*load_suite(name))
-
-
-def _of_suite(suite: Suite, source: TomlSource) -> list[Workload]:
-    named = {entry.name for entry in suite.workload}
-    own = {one.described.name: one.described for one in own_workloads(suite, source.name).values()}
-    return [*(one for one in CATALOGUE.values() if one.name in named), *own.values()]
 
 
 def listed(name: str | None) -> Iterator[str]:
@@ -56,10 +33,10 @@ def listed(name: str | None) -> Iterator[str]:
     if name in suite_names() or name.endswith(".toml"):
         suite, source = load_suite(name)
         yield f"{suite.name}: {suite.description}"
-        yield from table_lines(_of_suite(suite, source))
+        yield from table_lines(workloads_of(suite, source))
         if name not in CATALOGUE:
             return
-    for workload in chosen(name):
+    for workload in workloads_named(name):
         yield from sheet_lines(workload)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,9 +12,13 @@ import typer
 from gpubench.campaign import options as campaign_options
 from gpubench.campaign.options import CampaignOptions
 from gpubench.cli import completion, options
+from gpubench.cli.say import say, say_text
 from gpubench.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
+    from gpubench.images.kinds.base import Entry
     from gpubench.model.site import Site
 
 Specs = Annotated[
@@ -31,6 +37,10 @@ MoreSpecs = Annotated[
         autocompletion=completion.several(completion.versions),
     ),
 ]
+COLUMNS = ("version", "UCX", "kind", "site", "date", "stack", "digest or content", "where", "size")
+WIDTH = 200
+"""Columns of the table, also of a narrower terminal, which wraps the lines: digests stay whole."""
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -69,13 +79,15 @@ def build(
     Without Docker or conda the files are still written, and the exit code is 5. A version that fails doesn't stop
     the others; the exit code is then that of the failure.
     """
-    from gpubench.cli.images import build
+    from gpubench.cli.build_display import build_display
+    from gpubench.images import building
 
     asked = CampaignOptions(site=site, runtime=runtime, base=base, date=date, settings=settings)
-    build.build(
-        build.BuildRequest(
+    building.build(
+        building.BuildRequest(
             site=_container_site(asked),
             specs=_required(specs, ucx),
+            displayed=build_display,
             date=_date(asked),
             stack=stack,
             push=push,
@@ -93,10 +105,11 @@ def push(
     settings: campaign_options.Set = None,
 ) -> None:
     """Push locked images to the site's registry. Without names: all of them. Locks the registry's digests."""
-    from gpubench.cli.images import build
+    from gpubench.cli.build_display import build_display
+    from gpubench.images import building
 
     asked = CampaignOptions(site=site, date=date, settings=settings)
-    build.push(_site(asked), _words(specs, ucx), _date(asked))
+    building.push(_site(asked), _words(specs, ucx), _date(asked), build_display)
 
 
 def import_(
@@ -111,7 +124,7 @@ def import_(
 
     A file is named after the digest of its image. Imports at the same time and killed imports leave no torn file.
     """
-    from gpubench.cli.images.importing import import_images
+    from gpubench.images.importing import import_images
 
     asked = CampaignOptions(site=site, date=date, settings=settings)
     import_images(_site(asked), _words(specs, ucx), _date(asked), out)
@@ -133,17 +146,55 @@ def list_(
 
     With SPEC: its names and digests, its UCX, and its packages; of site local if --site names no other.
     """
-    from gpubench.cli.images import list_images
+    from gpubench.images.listing import image_lines, images_of
 
     if spec is not None:
         if as_json:
             raise UsageError("--json lists images", then="leave SPEC or --json out")
         asked = CampaignOptions(site=site or "local", date=date, settings=settings)
-        list_images.show_image(_site(asked), spec, _date(asked))
+        for line in image_lines(_site(asked), spec, _date(asked)):
+            say(line)
     elif date or settings:
         raise UsageError("--date and --set are for one image", then="name its version")
     else:
-        list_images.list_images(site, as_json=as_json)
+        _show_images(images_of(site), as_json=as_json)
+
+
+def _show_images(entries: Sequence[Entry], *, as_json: bool) -> None:
+    if as_json:
+        say_text(json.dumps({"images": [entry.plain() for entry in entries]}, indent=1))
+    elif not entries:
+        say("no image yet; for example: gpubench images build --ucx 1.16.0, or gpubench bench, which builds them")
+    else:
+        from gpubench.cli.terminal import Terminal
+
+        Terminal(width=WIDTH).print(_table(entries))
+
+
+def _table(entries: Sequence[Entry]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    from gpubench.model.quantities import format_bytes
+
+    table = Table(box=None, pad_edge=False)
+    for name in COLUMNS:
+        table.add_column(name, overflow="fold", justify="right" if name == "size" else "left")
+    for entry in entries:
+        size = format_bytes(entry.size) if entry.size else ""
+        cells = (
+            entry.spec,
+            entry.ucx,
+            entry.kind,
+            entry.site,
+            entry.date,
+            entry.stack,
+            entry.identity,
+            entry.where,
+            size,
+        )
+        table.add_row(*map(Text, cells))
+    return table
 
 
 def lock(

@@ -1,11 +1,11 @@
-"""``gpubench images import``: the script that imports locked images into squashfs files, and where it runs."""
+"""The script that imports locked images into squashfs files, and where it runs."""
 
+import logging
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench import __version__, resources
-from gpubench.cli.say import say
 from gpubench.errors import (
     DataError,
     GpubenchError,
@@ -24,6 +24,8 @@ from gpubench.profiles import to_type
 from gpubench.render.environment import words
 from gpubench.render.importing import PROGRAMS, ImportItem, render_import
 from gpubench.runtimes import RUNTIMES
+
+_log = logging.getLogger(__name__)
 
 SCRIPT = "import.sh"
 _CAUSES: dict[int, type[GpubenchError]] = {
@@ -52,7 +54,7 @@ def import_images(site: Site, specs: Sequence[str], date: str, out: Path | None)
     write_atomically(path, script)
     words = [*site.imports.launch, "bash", str(path.resolve())]
     if out:
-        say(f"{path} imports {counted(len(items), 'image')} into {folder}")
+        _log.info("%s imports %s into %s", path, counted(len(items), "image"), folder)
         return
     try:
         code = subprocess.run(words, check=False).returncode

@@ -1,21 +1,14 @@
-"""``gpubench images build`` and ``push``: whatever kind of images the site's runtime starts."""
+"""Build and push images, whatever kind of images the site's runtime starts."""
 
-import contextlib
 import dataclasses
 import datetime as dt
 import functools
-import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-import rich.markup
-import rich.progress
-import rich.table
-
 from gpubench import __version__, resources
-from gpubench.cli.say import say, warn
-from gpubench.cli.terminal import Terminal
 from gpubench.errors import GpubenchError, MissingToolError, PlanRefusedError, SchedulerError, UsageError
 from gpubench.files import write_atomically
 from gpubench.images.container_builds import build_all_images, contexts, steps
@@ -34,15 +27,19 @@ from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
 from gpubench.render.conda import LOAD_SCRIPT, render_modules, render_prefix
 
+_log = logging.getLogger(__name__)
+
 Make = Callable[[Step], LockRow]
+Displayed = Callable[[Sequence[str]], AbstractContextManager[Display]]
 
 
 @dataclasses.dataclass(frozen=True)
 class BuildRequest:
-    """What ``images build`` was asked for."""
+    """What to build; ``displayed`` shows the progress of the versions that it is given."""
 
     site: Site
     specs: Sequence[str]
+    displayed: Displayed
     date: str = ""
     stack: str = ""
     push: bool | None = None
@@ -72,7 +69,7 @@ def _build_venvs(request: BuildRequest) -> None:
     found = obtain_images(request.site, request.specs)
     for spec, entry in found.items():
         if entry:
-            say(f"{spec}: {entry[0].id} {entry[0].python}")
+            _log.info("%s: %s %s", spec, entry[0].id, entry[0].python)
 
 
 def _build_containers(request: BuildRequest) -> None:
@@ -93,7 +90,7 @@ def _build_containers(request: BuildRequest) -> None:
         raise MissingToolError(f"{error.what}; Dockerfiles written to {_folder(request)}", then=error.then) from None
     for spec, context in rendered.items():
         _write(request, spec, context.files)
-    with build_display(steps(known)) as show:
+    with request.displayed(steps(known)) as show:
         built = build_all_images(
             engine,
             known,
@@ -106,10 +103,10 @@ def _build_containers(request: BuildRequest) -> None:
             keep=lambda row: add_rows([row]),
         )
     for row in filter(None, (one.row for one in built)):
-        say(f"{row.spec}: {reference(row)}")
+        _log.info("%s: %s", row.spec, reference(row))
     failed = {one.recipe.spec: one.error for one in built if one.error}
     if failed and silent:
-        warn(str(silent))
+        _log.warning("%s", silent)
     if failed:
         # They were shown in full while the builds went on.
         logs = ", ".join(str(one.outcome.log) for one in built if one.error)
@@ -166,7 +163,7 @@ def _make(request: BuildRequest, makers: Mapping[str, Make]) -> None:
     """Build all, even if one fails; then raise an error that names the failed ones, or the only failure."""
     failed: dict[str, GpubenchError] = {}
     rows: list[LockRow] = []
-    with build_display(list(makers)) as show:
+    with request.displayed(list(makers)) as show:
         for spec, make in makers.items():
             try:
                 row = make(functools.partial(show.step, spec))
@@ -179,7 +176,7 @@ def _make(request: BuildRequest, makers: Mapping[str, Make]) -> None:
             rows.append(_dated(row, request.date))
     add_rows(rows)
     for row in rows:
-        say(f"{row.spec}: {row.digest} {row.python}")
+        _log.info("%s: %s %s", row.spec, row.digest, row.python)
     if failed:
         raise _summary(failed, len(makers), MissingToolError) if len(makers) > 1 else failed.popitem()[1]
 
@@ -239,12 +236,12 @@ def _registry(site: Site) -> str:
     return site.image.registry
 
 
-def push(site: Site, specs: Sequence[str], date: str) -> None:
+def push(site: Site, specs: Sequence[str], date: str, displayed: Displayed) -> None:
     """Push locked local images to the site's registry, and lock what the registry calls them."""
     registry = _registry(site)
     rows = [row for row in locked_rows(site, specs, date) if row.registry != registry]
     engine = Engine.connect()
-    with build_display([row.spec for row in rows]) as show:
+    with displayed([row.spec for row in rows]) as show:
         for row in rows:
             engine.ensure(reference(row))
 
@@ -255,70 +252,6 @@ def push(site: Site, specs: Sequence[str], date: str) -> None:
             show.done(row.spec)
             pushed = row.model_copy(update={"registry": registry, "digest": digest})
             add_rows([pushed])
-            say(f"{row.spec}: {reference(pushed)}")
+            _log.info("%s: %s", row.spec, reference(pushed))
     if not rows:
-        say(f"nothing to push: {', '.join(specs) or 'every image'} is in {registry} already")
-
-
-class PlainLines:
-    """A line per step, without the progress inside a step."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._told: dict[str, str] = {}
-
-    def step(self, name: str, text: str, share: float) -> None:  # noqa: ARG002 - bars show it
-        """A new step of a version."""
-        with self._lock:
-            if self._told.get(name) != text:
-                self._told[name] = text
-                say(f"{name}: {text}")
-
-    def done(self, name: str) -> None:
-        """A version is finished."""
-        with self._lock:
-            say(f"{name}: done")
-
-    def fail(self, name: str, line: str) -> None:
-        """A version failed."""
-        with self._lock:
-            say(f"{name}: failed: {line}")
-
-
-class Bars:
-    """A bar per version."""
-
-    def __init__(self, progress: rich.progress.Progress, names: Sequence[str]) -> None:
-        self._progress = progress
-        self._tasks = {name: progress.add_task(rich.markup.escape(name), total=1.0, text="waiting") for name in names}
-
-    def step(self, name: str, text: str, share: float) -> None:
-        """Move a version's bar."""
-        self._progress.update(self._tasks[name], completed=share, text=rich.markup.escape(text))
-
-    def done(self, name: str) -> None:
-        """Fill it."""
-        self._progress.update(self._tasks[name], completed=1.0, text="done")
-
-    def fail(self, name: str, line: str) -> None:
-        """Stop the bar, and print the whole reason above the bars."""
-        self._progress.update(self._tasks[name], text="[red]failed")
-        self._progress.stop_task(self._tasks[name])
-        self._progress.console.print(f"{name}: failed: {line}", markup=False, highlight=False, soft_wrap=True)
-
-
-@contextlib.contextmanager
-def build_display(names: Sequence[str]) -> Iterator[Display]:
-    """Bars on a terminal, lines elsewhere; ``names`` are the versions."""
-    if not sys.stdout.isatty():
-        yield PlainLines()
-        return
-    columns = (
-        rich.progress.TextColumn("{task.description}"),
-        rich.progress.BarColumn(bar_width=24),
-        rich.progress.TimeElapsedColumn(),
-        # The step is cut where the line ends: it may be a whole shell command.
-        rich.progress.TextColumn("{task.fields[text]}", table_column=rich.table.Column(no_wrap=True, ratio=1)),
-    )
-    with rich.progress.Progress(*columns, console=Terminal(), expand=True) as progress:
-        yield Bars(progress, names)
+        _log.info("nothing to push: %s is in %s already", ", ".join(specs) or "every image", registry)

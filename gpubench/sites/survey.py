@@ -1,17 +1,19 @@
 """What the commands of this machine say of its site: what is beyond doubt, and what only a person can judge."""
 
 import dataclasses
+import logging
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from gpubench.cli.say import say
 from gpubench.errors import GpubenchError, MissingToolError, UsageError
 from gpubench.model.base import nearest
 from gpubench.model.text import visible
 from gpubench.plan.node_kinds import NodeKind, of_queue
 from gpubench.schedulers import BATCH, LOCAL
 from gpubench.schedulers.batch import BatchScheduler, call, said
+
+_log = logging.getLogger(__name__)
 
 MOUNTS = Path("/proc/mounts")
 INFINIBAND = Path("/sys/class/infiniband")
@@ -59,7 +61,7 @@ def _nodes(found: Survey, scheduler: str, queue: str) -> None:
     except MissingToolError:
         kinds = []
     except GpubenchError as error:
-        say(f"no answer: {error.what}")
+        _log.info(f"no answer: {error.what}")
         kinds = []
     found.seen["queue"] = [visible(str(kind)) + (", default" if kind.default else "") for kind in kinds]
     here = of_queue(kinds, queue) if queue else []
@@ -124,10 +126,10 @@ def _ask(*words: str) -> list[str]:
     except MissingToolError:
         return []
     except (GpubenchError, OSError) as error:
-        say(f"no answer: {words[0]}: {error}")
+        _log.info(f"no answer: {words[0]}: {error}")
         return []
     if done.returncode:
-        say(f"no answer: {words[0]}: {visible(said(done))}")
+        _log.info(f"no answer: {words[0]}: {visible(said(done))}")
         return []
     return [visible(line) for line in done.stdout.splitlines()]
 

@@ -7,6 +7,7 @@ import typer
 
 from gpubench.campaign import options as campaign_options
 from gpubench.cli import completion, options
+from gpubench.cli.say import say
 from gpubench.errors import UsageError
 
 MaybeName = Annotated[
@@ -40,14 +41,13 @@ def list_(
     settings: campaign_options.Set = None,
 ) -> None:
     """Every shipped profile. With NAME: that profile as TOML, with inherited values and the values from --set."""
-    from gpubench.cli.sites.list_sites import list_sites, show_site
+    from gpubench.report.sections import table_lines
+    from gpubench.sites.profile_checks import profile_lines, site_table
 
-    if name is not None:
-        show_site(name, settings or [])
-    elif settings:
+    if name is None and settings:
         raise UsageError("--set changes one profile", then="name it")
-    else:
-        list_sites()
+    for line in table_lines(site_table()) if name is None else profile_lines(name, settings or []):
+        say(line)
 
 
 def new(
@@ -66,7 +66,7 @@ def new(
 
     Commands of this machine (sinfo, nvidia-smi, ip, ucx_info) are asked; what they say beyond doubt is filled in.
     """
-    from gpubench.cli.sites.new_site import new_site
+    from gpubench.sites.new_site import new_site
 
     new_site(name, scheduler, launcher, runtime, out, queue=partition)
 
@@ -85,18 +85,29 @@ def check(
     outputs: campaign_options.Outputs = None,
 ) -> None:
     """Check a profile: a line for each check. Exit 2 if the file is wrong, 6 if the site isn't as the file says."""
-    from gpubench.cli.sites.list_sites import check_sites
-
     if not live:
         if nodes or ucx or outputs:
             raise UsageError("--nodes, --ucx and --outputs go with --live only")
-        check_sites([name] if name else [], settings or [])
+        _check_profiles(name, settings or [])
         return
     if name is None:
         raise UsageError("--live needs the name of a profile")
-    from gpubench.cli.sites.node_jobs import check_live
+    from gpubench.sites.node_jobs import check_live
 
     check_live(name, settings or [], nodes=nodes or 2, ucx=ucx, outputs=outputs)
+
+
+def _check_profiles(name: str | None, settings: list[str]) -> None:
+    from gpubench.profiles import site_names
+    from gpubench.sites.profile_checks import check_profile
+
+    results = [
+        (site, result) for site in ([name] if name else site_names()) for result in check_profile(site, settings)
+    ]
+    for site, result in results:
+        say(str(result) if name else f"{site}: {result}")
+    if wrong := sum(result.ok is False for _, result in results):
+        raise UsageError(f"{wrong} of these lines {'is' if wrong == 1 else 'are'} wrong", then="correct the profile")
 
 
 def clean(
@@ -113,7 +124,7 @@ def clean(
     outputs: campaign_options.Outputs = None,
 ) -> None:
     """List what dead jobs left on nodes, or remove it. Exit 6 if anything can't be removed."""
-    from gpubench.cli.sites.node_jobs import clean_site
+    from gpubench.sites.node_jobs import clean_site
 
     if nodes and everywhere:
         raise UsageError("--nodes and --all", then="give one of them")
@@ -130,7 +141,7 @@ def prereqs(
     The playbook installs git, rsync, compilers, conda and, where there are GPUs, the CUDA toolkit, all in fixed
     versions, and makes the shared directory; a second run changes nothing. This command needs no network.
     """
-    from gpubench.cli.sites.prereqs import write_prereqs
     from gpubench.profiles import load_site
+    from gpubench.sites.prereqs import write_prereqs
 
     write_prereqs(load_site(name, settings), out)

@@ -1,4 +1,4 @@
-"""Site profiles: list them, show one with the source of each value, check one by itself."""
+"""Site profiles: list them, show one with the source of each value, check one without its site."""
 
 import operator
 from collections.abc import Iterator, Sequence
@@ -6,8 +6,6 @@ from pathlib import Path
 
 import tomli_w
 
-from gpubench.cli.say import say
-from gpubench.cli.sites.new_site import to_fill_in
 from gpubench.errors import GpubenchError, UsageError
 from gpubench.images.recipes import stacks_for
 from gpubench.images.variables import check_variables
@@ -19,59 +17,43 @@ from gpubench.plan.image_checks import BUILT, check_image
 from gpubench.plan.node_kinds import check_node_kinds
 from gpubench.plan.site_checks import check_site
 from gpubench.profiles import SET, Profile, known_issues, load_suite, read_profile, site_names
-from gpubench.report.sections import TextTable, table_lines
+from gpubench.report.sections import TextTable
 from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import BATCH
 from gpubench.schedulers.batch import BatchScheduler
+from gpubench.sites.new_site import to_fill_in
 
 
-def list_sites() -> None:
-    """A line per shipped profile."""
+def site_table() -> TextTable:
+    """A row per shipped profile."""
     sites = [read_profile(name).site() for name in site_names()]
-    rows = [(one.name, " + ".join((one.scheduler, one.launcher, one.runtime)), one.description) for one in sites]
-    for line in table_lines(TextTable(("name", "adapters", "description"), rows, bare=True)):
-        say(line)
+    rows = [(site.name, " + ".join((site.scheduler, site.launcher, site.runtime)), site.description) for site in sites]
+    return TextTable(("name", "adapters", "description"), rows, bare=True)
 
 
-def show_site(name: str, settings: Sequence[str]) -> None:
+def profile_lines(name: str, settings: Sequence[str]) -> Iterator[str]:
     """The profile as TOML with all that it inherits; values that don't come from its own file name their source."""
     profile = read_profile(name, list(settings))
     profile.site()
-    for line in _toml_lines(profile):
-        say(line)
+    return _toml_lines(profile)
 
 
-def check_sites(names: Sequence[str], settings: Sequence[str]) -> None:
-    """Check profiles by themselves: a line for each check.
-
-    Raises:
-        UsageError: something is wrong, in a line of its own too.
-    """
-    wrong = 0
-    chosen = names or site_names()
-    for name in chosen:
-        for finding in _findings(name, settings):
-            wrong += finding.ok is False
-            say(f"{name}: {finding}" if len(chosen) > 1 else str(finding))
-    if wrong:
-        raise UsageError(f"{wrong} of these lines {'is' if wrong == 1 else 'are'} wrong", then="correct the profile")
-
-
-def _findings(name: str, settings: Sequence[str]) -> Iterator[CheckResult]:
+def check_profile(name: str, settings: Sequence[str]) -> Iterator[CheckResult]:
+    """Check a profile by itself: a result for each check."""
     try:
         profile = read_profile(name, list(settings))
         site = profile.site()
     except UsageError as error:
-        yield from (CheckResult(False, str(one)) for one in error.every)
+        yield from (CheckResult(False, str(fault)) for fault in error.every)
         return
     yield CheckResult(True, f"{profile.source}: all keys are known")
     file = Path(profile.source.removesuffix(f" with {SET}"))
     to_fill = to_fill_in(file.read_text(encoding="utf-8")) if file.is_file() else []
     empty = [key for key in to_fill if not operator.attrgetter(key)(site)]  # --set may have filled it in
     yield from (CheckResult(False, f"{key} is empty, and {file} says that it must be filled in") for key in empty)
-    for one in check_site(site):
-        if one.ok is not None or not any(one.what.startswith(f"{key} ") for key in empty):  # said already
-            yield one
+    for result in check_site(site):
+        if result.ok is not None or not any(result.what.startswith(f"{key} ") for key in empty):  # said already
+            yield result
     kind = RUNTIMES[site.runtime].KIND if site.runtime in RUNTIMES else ""
     yield from check_image(site, kind)
     yield from _nodes(site)
@@ -98,7 +80,7 @@ def _defaults(site: Site, kind: str) -> Iterator[CheckResult]:
         if kind in BUILT:
             stacks_for([variant.ucx for variant in variants], site)
     except GpubenchError as error:
-        yield from (CheckResult(False, str(one)) for one in error.every)
+        yield from (CheckResult(False, str(fault)) for fault in error.every)
         return
     issues = counted(len(rules), "known issue")
     yield CheckResult(True, f"suite {site.defaults.suite}, {issues}, default variants can be read")

@@ -1,16 +1,18 @@
 """``gpubench sites prereqs``: from a profile to a playbook on disk."""
 
+import logging
 import os
 from pathlib import Path
 
 from gpubench import resources
-from gpubench.cli.say import say
 from gpubench.errors import PlanRefusedError
 from gpubench.files import write_atomically
 from gpubench.images.obtain import kind_of
 from gpubench.images.recipes import recipes
 from gpubench.model.site import Site
 from gpubench.render.ansible import PLAYBOOK, render_prereqs
+
+_log = logging.getLogger(__name__)
 
 WITHOUT_UCX = "none"
 """The stack's own packages are the same for every UCX, which is built into the prefix later."""
@@ -37,5 +39,5 @@ def write_prereqs(site: Site, out: Path | None) -> None:
     files = render_prereqs(site, recipe, shared, resources.texts("templates", "**/*.j2"), resources.docker_sources())
     for name, data in files.items():
         write_atomically(folder / name, data)
-        say(str(folder / name))
-    say(f"to prepare the nodes: ansible-playbook -i INVENTORY {folder / PLAYBOOK}")
+        _log.info(str(folder / name))
+    _log.info(f"to prepare the nodes: ansible-playbook -i INVENTORY {folder / PLAYBOOK}")

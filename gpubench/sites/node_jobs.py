@@ -3,6 +3,7 @@
 import contextlib
 import datetime as dt
 import glob
+import logging
 import os
 import secrets
 import shutil
@@ -13,7 +14,6 @@ from pathlib import Path
 from gpubench import __version__, resources
 from gpubench.campaign.interrupts import interrupts
 from gpubench.campaign.preflight import require_account, resolve, shared_paths
-from gpubench.cli.say import say
 from gpubench.errors import (
     GpubenchError,
     InterruptedByUserError,
@@ -39,6 +39,8 @@ from gpubench.render.job import OBJECTS, job_file
 from gpubench.render.planned import pack
 from gpubench.schedulers import BATCH, JobState
 from gpubench.schedulers.batch import BatchScheduler, inherited
+
+_log = logging.getLogger(__name__)
 
 _STAMP = "[0-9]" * 8 + "-[0-9]*"
 LOOK_S = 1.0
@@ -118,7 +120,7 @@ def run(site: Site, directory: Path) -> JobState:
             raise InterruptedByUserError(f"interrupted by {interrupted[0]}; job {job_id} is cancelled")
         if state.words != said:
             said = state.words
-            say(f"job {job_id}: {said}")
+            _log.info(f"job {job_id}: {said}")
         return state
 
     with interrupts() as interrupted:
@@ -167,7 +169,7 @@ def check_live(name: str, settings: Sequence[str], *, nodes: int, ucx: str | Non
             *check_images(site, hosts, inside if image else None),
         ]
         for finding in findings:
-            say(str(finding))
+            _log.info(str(finding))
         wrong = sum(finding.ok is False for finding in findings)
         if wrong:
             raise PlanRefusedError(
@@ -229,7 +231,7 @@ def clean_site(name: str, settings: Sequence[str], *, nodes: int | None, remove:
         seen = dict(left_by_nodes(directory, LEFT, nodes))
         found = [one for node, text in seen.items() for one in _left(node, text)]
         for _, line in found:
-            say(line)
+            _log.info(line)
         if len(seen) != nodes:
             names = f": {', '.join(seen)}" if seen else ""
             raise SchedulerError(f"{len(seen)} of {nodes} nodes answered{names}", then=f"the job's log is in {log}")
@@ -239,7 +241,7 @@ def clean_site(name: str, settings: Sequence[str], *, nodes: int | None, remove:
             raise PlanRefusedError(f"{kept} of these can't be removed", then=why)
     there = len(found) if not remove else 0
     how = "; remove it with --remove" if there else ""
-    say(f"{there or 'nothing'} left by dead jobs on {', '.join(seen)}{how}")
+    _log.info(f"{there or 'nothing'} left by dead jobs on {', '.join(seen)}{how}")
 
 
 def _every_node(site: Site) -> int:
@@ -249,7 +251,7 @@ def _every_node(site: Site) -> int:
         return 1
     usable, others = scheduler.count_nodes(site.batch.queue)
     if others:
-        say(f"{counted(others, 'node')} that take{'s' if others == 1 else ''} no jobs now: not looked at")
+        _log.info(f"{counted(others, 'node')} that take{'s' if others == 1 else ''} no jobs now: not looked at")
     if not usable:
         raise SchedulerError(f"no node of site {site.name} takes jobs now")
     return usable

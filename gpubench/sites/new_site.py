@@ -1,17 +1,19 @@
 """``gpubench sites new``: a commented profile to begin with, which holds what a command said beyond doubt."""
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 from gpubench import resources
-from gpubench.cli.say import say
-from gpubench.cli.sites.survey import survey
 from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.files import create_exclusively
 from gpubench.model.base import check_name, nearest
 from gpubench.plan.adapter_combinations import VALID
 from gpubench.render.environment import environment
 from gpubench.runtimes import RUNTIMES
+from gpubench.sites.survey import survey
+
+_log = logging.getLogger(__name__)
 
 TEMPLATE = "new/site.toml.j2"
 FILL_IN = "# fill in:"
@@ -54,8 +56,8 @@ def new_site(name: str, scheduler: str, launcher: str | None, runtime: str, fold
             f"{path} exists already, and is left as it is", then="take another name, or --out FOLDER"
         ) from None
     missing = list(to_fill_in(text))
-    say(f"{path}{': fill in ' if missing else ''}{', '.join(missing)}")
-    say(f"next: gpubench sites check {path}")
+    _log.info(f"{path}{': fill in ' if missing else ''}{', '.join(missing)}")
+    _log.info(f"next: gpubench sites check {path}")
 
 
 def to_fill_in(text: str) -> Iterator[str]:

@@ -1,0 +1,231 @@
+"""One workload on a cluster of ours, as a campaign of one block and one variant."""
+
+import dataclasses
+import logging
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpubench.campaign import lifecycle
+from gpubench.campaign.measure_options import MeasureOptions
+from gpubench.campaign.measured import of_campaign
+from gpubench.campaign.observer import Observe, unobserved
+from gpubench.campaign.option_values import chosen
+from gpubench.campaign.options import CampaignOptions
+from gpubench.campaign.own_gpus import gpu_memories
+from gpubench.campaign.planning import plan_campaign, prepare_request
+from gpubench.campaign.preflight import prepare
+from gpubench.campaign.requests import build_request, memory_of_a_worker
+from gpubench.errors import IncompleteError, UsageError
+from gpubench.model.base import nearest
+from gpubench.model.own_workload import OwnWorkload
+from gpubench.model.parameters import sizes_spelled
+from gpubench.model.plan import numbers_of_blocks
+from gpubench.model.quantities import format_bytes
+from gpubench.model.site import Site
+from gpubench.model.suite import Suite, SuiteEntry
+from gpubench.node.spec import WorkloadSpec
+from gpubench.node.workloads.catalogue import Shape, Workload
+from gpubench.own_workloads import find_own, workloads_named
+from gpubench.plan.feasibility import SHARES, size_preset
+from gpubench.plan.request import Request
+from gpubench.profiles import default_variant, load_site, toml_or_text
+from gpubench.store.campaign import Campaign
+
+_log = logging.getLogger(__name__)
+
+SOURCE = "measure"
+AS_TYPED = ("choice", "name", "path")
+"""Kinds of parameters whose text is the value, also where it looks like a number."""
+
+
+def measure(asked: MeasureOptions, observe: Observe = unobserved) -> dict[str, Any]:
+    """Plan and run a campaign of one block, one variant and one workload; what it measured, as ``measured.result``.
+
+    Raises:
+        UsageError: a name or a value that doesn't exist, processors that aren't there.
+        PlanRefusedError: it doesn't fit the site.
+    """
+    own = find_own(asked.workload)
+    workload = known(asked, own)
+    parameters, settings = parted(asked, workload)
+    site = _site(asked, settings)
+    workers = _workers(asked)
+    general = CampaignOptions(
+        site=asked.site,
+        blocks="1",
+        workers=None if workers is None else str(workers),
+        protocol=asked.protocol,
+        runtime=asked.runtime,
+        base=asked.base,
+        date=asked.date,
+        seed=asked.seed,
+        settings=settings,
+        outputs=asked.outputs,
+    )
+    chosen(general, "date")
+    planned = resolved(asked, parameters, site, own)
+    variants = [default_variant(site, asked.ucx)]
+    request = build_request(
+        general, site, directory_word(planned.name), [planned], variants, nodes=[asked.nodes], own=[own] if own else []
+    )
+    shape = Shape(asked.nodes, request.workers[0], site.layout.threads)
+    memory = memory_of_a_worker(request)
+    request = dataclasses.replace(
+        request, workloads=[sized(asked, workload, parameters, planned, shape=shape, memory=memory)]
+    )
+    for line in size_lines(workload, request.workloads[0], shape, memory, asked.size):
+        _log.info(line)
+    held = workload.held(request.workloads[0].params, shape)
+    return of_campaign(_run(request, general, observe), held=held, memory=memory)
+
+
+def _run(request: Request, options: CampaignOptions, observe: Observe) -> Campaign:
+    request, images = prepare_request(request, options)
+    campaign = plan_campaign(request, options, images)
+    _log.info(f"campaign {campaign.directory}")
+    for note in campaign.plan.notes:
+        _log.info(f"  {note}")
+    prepare(campaign)
+    lifecycle.run_blocks(campaign, numbers_of_blocks(campaign.jobs), observe=observe)
+    return campaign
+
+
+def parted(asked: MeasureOptions, workload: Workload) -> tuple[dict[str, Any], list[str]]:
+    """``--set``: values of the workload's parameters, and settings of the profile (``limits.start=2m``).
+
+    Raises:
+        UsageError: neither knows the name.
+    """
+    parameters: dict[str, Any] = {}
+    settings = []
+    for setting in asked.settings or []:
+        key, equals, text = setting.partition("=")
+        param = workload.params.get(key)
+        if param is None and key.partition(".")[0] in Site.model_fields:
+            settings.append(setting)
+            continue
+        if param is None and not workload.takes_any:
+            near = nearest(key, workload.params)
+            raise UsageError(f"--set {setting}: {asked.workload} has no parameter '{key}'{near}")
+        if not equals:
+            raise UsageError(f"--set {setting}: no value", then=f"write it like --set {key}=...")
+        parameters[key] = text if param and param.kind in AS_TYPED else toml_or_text(text)
+    return parameters, settings
+
+
+def known(asked: MeasureOptions, own: OwnWorkload | None) -> Workload:
+    """The workload; raises UsageError."""
+    return own.described if own else workloads_named(asked.workload)[0]
+
+
+def directory_word(name: str) -> str:
+    """A workload's name as a part of a directory's name."""
+    return re.sub(r"[^\w.+-]+", "-", name)
+
+
+def resolved(asked: MeasureOptions, parameters: Mapping[str, Any], site: Site, own: OwnWorkload | None) -> WorkloadSpec:
+    """The workload with complete, plain parameters; raises UsageError."""
+    entry = SuiteEntry(name=asked.workload, backend=asked.backend, warmup=asked.warmup, params=dict(parameters))
+    suite = Suite(name=SOURCE, workload=[entry])
+    mine = {asked.workload: own} if own else {}
+    return suite.resolve(SOURCE, reps=asked.reps, timeout_s=site.limits.workload, own=mine)[0]
+
+
+def sized(
+    asked: MeasureOptions,
+    workload: Workload,
+    parameters: Mapping[str, Any],
+    spec: WorkloadSpec,
+    *,
+    shape: Shape,
+    memory: int,
+) -> WorkloadSpec:
+    """With the sizes of ``--size``; what ``--set`` gave stays. Raises UsageError and PlanRefusedError."""
+    if asked.size is None:
+        return spec
+    if asked.size not in SHARES:
+        raise UsageError(f"no --size '{asked.size}'{nearest(asked.size, SHARES)}")
+    changed = size_preset(workload, spec.params, asked.size, fixed=parameters, shape=shape, memory=memory)
+    return dataclasses.replace(spec, params={**spec.params, **changed})
+
+
+def size_lines(workload: Workload, spec: WorkloadSpec, shape: Shape, memory: int, size: str | None) -> Iterator[str]:
+    """What will be measured."""
+    yield f"{spec.name}, {spec.backend}: {sizes_spelled(workload, spec.params)}{f'  (--size {size})' if size else ''}"
+    held = workload.held(spec.params, shape)
+    if held:
+        share = f" of {format_bytes(memory)}, {100 * held / memory:.2g} %" if memory else ""
+        yield f"  a worker holds up to {format_bytes(held)}{share}"
+
+
+def _site(asked: MeasureOptions, settings: list[str]) -> Site:
+    """The profile with everything laid over it, which this adds to ``settings``; raises UsageError."""
+    given = [name for name in ("cpus", "gpus", "workers") if getattr(asked, name) is not None]
+    if len(given) > 1:
+        raise UsageError(f"--{given[0]} and --{given[1]} exclude each other")
+    short = {"runtime": asked.runtime, "image.base": asked.base}
+    laid = [f'{key}="{value}"' for key, value in short.items() if value]
+    if asked.threads is not None:
+        settings.append(f"layout.threads={asked.threads}")
+    site = load_site(asked.site, [*settings, *laid])
+    if asked.cpus is not None:
+        require_cpus(asked.cpus, site)
+        settings.append('device="cpu"')
+    if asked.gpus is not None:
+        settings += require_gpus(asked.gpus, site)
+    return load_site(asked.site, [*settings, *laid])
+
+
+def _workers(asked: MeasureOptions) -> int | None:
+    """Per node: as many as GPUs, or as CPUs shared by the threads of a worker; raises UsageError."""
+    if asked.cpus is None:
+        return asked.gpus or asked.workers
+    threads = asked.threads or 1
+    if asked.cpus % threads:
+        raise UsageError(f"--cpus {asked.cpus} is no multiple of {threads}, the threads of a worker")
+    return asked.cpus // threads
+
+
+def require_cpus(asked: int, site: Site) -> None:
+    """Raise UsageError unless a node of the site, or this machine where it is the site, has so many CPUs."""
+    if site.layout.one_machine:
+        there, where = len(os.sched_getaffinity(0)), "this machine lets us use"
+    else:
+        there, where = site.node.cores or asked, f"a node of {site.name} has"
+    if asked > there:
+        raise UsageError(
+            f"--cpus {asked}: {where} {there}",
+            then=f"--cpus {there}, or --workers {asked} if workers are to share CPUs",
+        )
+
+
+def require_gpus(asked: int, site: Site) -> list[str]:
+    """Check that there are so many GPUs, and return settings (``KEY=VALUE``) that the profile lacks.
+
+    Raises:
+        UsageError: fewer GPUs.
+        MissingToolError: this machine has no NVIDIA driver.
+    """
+    settings = ['device="gpu"']
+    if not site.layout.one_machine:
+        _enough(asked, site.node.gpus, f"a node of {site.name} has")
+        return settings
+    memories = gpu_memories("--gpus", otherwise="--cpus N")
+    _enough(asked, len(memories), "NVML knows")
+    return [*settings, f"node.gpus={asked}", f'node.gpu_memory="{min(memories[:asked])}B"']
+
+
+def _enough(asked: int, there: int, where: str) -> None:
+    if asked > there:
+        raise UsageError(f"--gpus {asked}: {where} {there}", then=f"--gpus {there}" if there else "--cpus N")
+
+
+def require_ok(result: Mapping[str, Any]) -> None:
+    """Raise IncompleteError unless the workload was measured and its answers were right."""
+    if result["status"] != "ok":
+        raise IncompleteError(
+            f"{result['workload']} {result['status']}: {result['reason'] or 'no reason given'}",
+            then=f"see {result['directory'] or result['campaign']}",
+        )

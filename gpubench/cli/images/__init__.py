@@ -1,1 +1,0 @@
-"""The group ``gpubench images``: build, push, import, list, lock."""

@@ -1,1 +1,0 @@
-"""The group ``gpubench sites``: the profiles of machines, and jobs that check or clean their nodes."""

@@ -1,0 +1,67 @@
+"""``gpubench suites``: what can be measured; and ``measure``: one workload by itself."""
+
+import contextlib
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from gpubench.campaign.measure_options import MeasureOptions
+from gpubench.cli import completion, options
+from gpubench.cli.options import with_options
+from gpubench.cli.say import say, say_text
+from gpubench.errors import UsageError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command and the group."""
+    app.command()(with_options(measure))
+    group = options.command_group("Suites, and the workloads that they are made of.")
+    group.command("list")(list_)
+    app.add_typer(group, name="suites")
+
+
+def list_(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="A suite: its workloads; or a workload: all details of it; default: every suite and workload by name.",
+            show_default=False,
+            autocompletion=completion.suites_and_workloads,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all details of workloads as one JSON object.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a table of workloads in Markdown.")] = False,
+) -> None:
+    """Suites and workloads. What is timed, which bytes are counted, and how the answer is checked."""
+    from gpubench.own_workloads import workloads_named
+    from gpubench.report import catalogue
+
+    if as_json and as_markdown:
+        raise UsageError("--json and --markdown exclude each other")
+    if as_json:
+        say_text(json.dumps(catalogue.document(workloads_named(name)), indent=1, ensure_ascii=False))
+        return
+    for line in catalogue.markdown_lines(workloads_named(name)) if as_markdown else catalogue.listed(name):
+        say(line)
+
+
+def measure(asked: MeasureOptions) -> None:
+    """Measure one workload. With every check that a campaign makes.
+
+    Exits 4 if it failed or its answer was wrong.
+    """
+    from gpubench.campaign import measure
+    from gpubench.campaign.measured import result_lines
+    from gpubench.cli.progress import progress_for
+
+    # With --json, progress goes to standard error, so that standard output is one object.
+    with contextlib.redirect_stdout(sys.stderr) if asked.as_json else contextlib.nullcontext():
+        result = measure.measure(asked, progress_for)
+    if asked.as_json:
+        say_text(json.dumps(result, indent=1, ensure_ascii=False))
+    else:
+        for line in result_lines(result):
+            say(line)
+    measure.require_ok(result)

@@ -1,1 +1,0 @@
-"""Workloads: what can be measured, and ``measure``: one of them by itself."""

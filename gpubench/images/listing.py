@@ -1,0 +1,74 @@
+"""Which images there are, and what is known of one."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpubench.errors import UsageError
+from gpubench.images import manifests
+from gpubench.images.kinds import KINDS
+from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, images_root, of_lock
+from gpubench.images.lock import locked_rows, read_lock
+from gpubench.images.obtain import kind_of
+from gpubench.model.site import Site
+from gpubench.profiles import load_site, site_names, to_type
+from gpubench.render.environment import words
+
+_log = logging.getLogger(__name__)
+
+
+def images_of(site: str | None) -> list[Entry]:
+    """Every image of a site, or of every shipped profile: the locked ones, and those on this machine."""
+    chosen = [load_site(name) for name in ([site] if site else site_names())]
+    rows = read_lock().image
+    entries = of_lock([row for row in rows if row.site == chosen[0].name] if site else rows)
+    for paths in sorted({ImagePaths.of(profile) for profile in chosen}):
+        for kind in KINDS.values():
+            entries += kind.entries(paths)
+    return list({(entry.kind, entry.spec, entry.site, entry.date, entry.where): entry for entry in entries}.values())
+
+
+def image_lines(site: Site, spec: str, date: str) -> Iterator[str]:
+    """The lock row, the manifest, and every package; raises UsageError where there is no such image."""
+    document: Mapping[str, Any]
+    if read_lock().find(kind="docker", spec=spec, site=site.name, date=date):
+        (row,) = locked_rows(site, [spec], date)
+        manifest = manifests.manifest_of(images_root(site.paths.images), row)
+        if manifest is None:
+            raise UsageError(
+                f"the manifest of image {spec} ({row.digest}) isn't on this machine, and the image was never pushed",
+                then=f"where it was built: {words(['gpubench', 'images', 'push', spec, '--site', to_type(site.name)])}",
+            )
+        document, head = manifest, row.model_dump()
+    else:
+        request = ImageRequest(
+            [spec], site, images_root(site.paths.images), read_lock(), build=False, progress=_log.info
+        )
+        entry = KINDS[kind_of(site)].obtain(request).images[spec]
+        if entry is None:
+            raise UsageError(
+                f"there is no image {spec} for site {site.name}",
+                then=words(["gpubench", "images", "build", "--site", to_type(site.name), "--ucx", spec]),
+            )
+        image, document = entry
+        head = image.model_dump(exclude={"env"}) | {"env": image.env}
+    for name, value in head.items():
+        if value:
+            yield f"{name:<14} {_text(value)}"
+    for section in ("ucx", "stack", "binding"):
+        yield ""
+        yield section
+        for name, value in document[section].items():
+            if not isinstance(value, Mapping):
+                yield f"  {name:<12} {_text(value)}"
+    packages = document["stack"]["packages"]
+    yield ""
+    yield f"packages ({len(packages)})"
+    for name, version in packages.items():
+        yield f"  {name} {version}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{key}={word}" for key, word in value.items())
+    return str(value)
