@@ -61,10 +61,10 @@ def _resume(directory: Path, options: CampaignOptions, fail_on: FailOn | None) -
     from gpubench.campaign.option_values import more_blocks
     from gpubench.cli.display import conclude
     from gpubench.cli.progress import progress_for
-    from gpubench.cli.results.open_target import only_one, root_of
+    from gpubench.results.targets import root_of
 
     more = more_blocks(options)
-    only_one(directory, dataclasses.replace(options, blocks=None) if more else options)
+    _only_one(directory, dataclasses.replace(options, blocks=None) if more else options)
     conclude(lifecycle.resume(root_of(directory), more, progress_for), fail_on)
 
 
@@ -85,6 +85,15 @@ def _bench(options: CampaignOptions, fail_on: FailOn | None, *, over_budget: boo
     budget = None if over_budget else lifecycle.budget_limit(options, opened)
     lifecycle.run(opened, budget, progress_for)
     conclude(opened, fail_on)
+
+
+def _only_one(campaign: Path | None, asked: CampaignOptions) -> None:
+    """Raise UsageError where a planned campaign is named together with options that plan another."""
+    if campaign is not None and asked != CampaignOptions():
+        raise UsageError(
+            f"{campaign} is planned already, and options that plan a campaign are given too",
+            then="leave one of them out",
+        )
 
 
 def plan(
@@ -112,11 +121,10 @@ def plan(
     from gpubench import resources
     from gpubench.campaign.planning import plan_campaign, prepare_request, render_campaign, write_scripts
     from gpubench.campaign.requests import parse_request
-    from gpubench.cli.results.open_target import only_one
     from gpubench.render.job import job_file
     from gpubench.store.campaign import PLAN_FILE, Campaign
 
-    only_one(campaign, asked)
+    _only_one(campaign, asked)
     if out is None:
         if images:
             raise UsageError("--images needs a directory for the campaign", then="add --out DIR")
@@ -142,7 +150,7 @@ def _show_plan(campaign: Path | None, asked: CampaignOptions, *, as_json: bool =
     from gpubench.campaign.plan_lines import plan_lines
     from gpubench.campaign.planning import foreseen_campaign
     from gpubench.campaign.requests import parse_request
-    from gpubench.cli.results.open_target import chosen_campaign
+    from gpubench.results.targets import chosen_campaign
 
     opened = chosen_campaign(campaign, None) if campaign else foreseen_campaign(parse_request(asked), asked)
     if as_json:
@@ -179,9 +187,9 @@ def submit(
     from gpubench.campaign import lifecycle
     from gpubench.campaign.plan_lines import plan_lines
     from gpubench.cli.progress import progress_for
-    from gpubench.cli.results.open_target import campaign_to_change, only_one, root_of
+    from gpubench.results.targets import campaign_to_change, root_of
 
-    only_one(campaign or go_on, asked)
+    _only_one(campaign or go_on, asked)
     if go_on is not None:
         if campaign is not None or here:
             raise UsageError("--campaign excludes CAMPAIGN and --here", then="leave CAMPAIGN and --here out")
@@ -208,7 +216,7 @@ def status(
     from gpubench.campaign.completeness import require_complete
     from gpubench.campaign.states import account_now, job_states, poll
     from gpubench.campaign.status_lines import job_lines, status_lines
-    from gpubench.cli.results.open_target import chosen_campaign
+    from gpubench.results.targets import chosen_campaign
 
     opened = chosen_campaign(campaign, outputs)
     if watch and opened.pack is not None:
@@ -240,7 +248,7 @@ def cancel(
     Exits 7 if a job can't be ended, or if its scheduler can't say whether it has ended.
     """
     from gpubench.campaign.ending import cancel_jobs, declare_job_ended
-    from gpubench.cli.results.open_target import campaign_to_change
+    from gpubench.results.targets import campaign_to_change
 
     opened = campaign_to_change(campaign, outputs)
     if ended is None:
@@ -256,7 +264,7 @@ def logs(
 ) -> None:
     """Where logs are, and how the logs of failed runs end. With the last lines of every process of such runs."""
     from gpubench.campaign.logs import log_lines
-    from gpubench.cli.results.open_target import chosen_campaign
+    from gpubench.results.targets import chosen_campaign
 
     for line in log_lines(chosen_campaign(campaign, outputs), run):
         say(line)

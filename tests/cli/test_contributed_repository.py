@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.results.pack import pack
+from gpubench.results.packing import pack
 from gpubench.plan.block_design import run_id
 from gpubench.store.campaign import Campaign
 from tests.conftest import ROOT, Run

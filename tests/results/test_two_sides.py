@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from campaign_builder import Writer, begin, make_plan, variant
 
-from gpubench.cli.results.load import load
+from gpubench.results.loading import load
 from gpubench.merge.table import parquet
 from gpubench.report import inputs
 from gpubench.results.results import Results, judge

@@ -162,7 +162,7 @@ def pack(
     again. Refused while a job runs; missing runs are named, also in the pack. Commands that change a campaign take no
     pack: unzip it first.
     """
-    from gpubench.cli.results.pack import pack as write
+    from gpubench.results.packing import pack as write
 
     write(campaign, out)
 
@@ -191,7 +191,7 @@ def publish(
     The pack becomes contributions/SITE/CAMPAIGN.gpubench.zip with an entry in contributions/index.json: commit both.
     Exit 3 if something may not be published.
     """
-    from gpubench.cli.results.contributions import publish as run
+    from gpubench.contributions import publish as run
 
     run(pack, repository, homes=allow_homes)
 
@@ -200,7 +200,7 @@ def validate(
     repository: Annotated[Path, typer.Argument(metavar="REPO", help="Directory of a repository of contributions.")],
 ) -> None:
     """Validate a repository of contributions, as its CI does. Exit 3 for a pack or an index that has a fault."""
-    from gpubench.cli.results.contributions import validate as run
+    from gpubench.contributions import validate as run
 
     run(repository)
 

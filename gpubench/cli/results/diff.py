@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.cli.results.judge import expected_of, judge_campaign
-from gpubench.cli.results.open_target import chosen_campaign, is_kept, root_of
 from gpubench.cli.results.show import show_section
 from gpubench.errors import DataError, UsageError
 from gpubench.merge.environment import PlannedEnvironment
@@ -17,6 +16,7 @@ from gpubench.render.environment import words
 from gpubench.report import labels
 from gpubench.report.explain import differences_section, layers
 from gpubench.report.sections import Section, SectionPart
+from gpubench.results.targets import chosen_campaign, is_kept, root_of
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import RunResult, account
 from gpubench.store.campaign import Campaign

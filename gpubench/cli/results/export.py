@@ -6,7 +6,6 @@ from pathlib import Path
 import polars as pl
 
 from gpubench.cli.results.judge import judge_campaign
-from gpubench.cli.results.open_target import chosen_campaign, opened
 from gpubench.cli.say import say
 from gpubench.exporters import tracked
 from gpubench.exporters.tracked import EXPERIMENT, Tracker
@@ -17,6 +16,7 @@ from gpubench.model.plan import Plan
 from gpubench.model.secrets import without_login
 from gpubench.model.text import FORMULA, counted
 from gpubench.report import labels
+from gpubench.results.targets import chosen_campaign, opened
 from gpubench.store.campaign import Campaign, require_place
 
 DATABASE = Path("outputs") / "mlflow.db"

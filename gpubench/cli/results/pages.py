@@ -8,7 +8,6 @@ from pathlib import Path
 from gpubench.cli.display import show_verdicts, write_page, write_report
 from gpubench.cli.results.answers import answer, import_cautions
 from gpubench.cli.results.judge import judge_campaign
-from gpubench.cli.results.load import results_of
 from gpubench.cli.results.trend import history_of, searched
 from gpubench.cli.say import say, warn
 from gpubench.errors import DataError
@@ -17,6 +16,7 @@ from gpubench.report import other_pages
 from gpubench.report.answer import VerdictAnswer
 from gpubench.report.page import Page
 from gpubench.results.curves import curves
+from gpubench.results.loading import results_of
 from gpubench.results.results import Results
 from gpubench.stats.question import Question
 from gpubench.store.campaign import Campaign

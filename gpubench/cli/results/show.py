@@ -13,14 +13,14 @@ from gpubench import resources
 from gpubench.campaign.option_values import parsed
 from gpubench.cli.display import show_next_steps, show_verdicts
 from gpubench.cli.results.answers import answer, campaign_answer, section
-from gpubench.cli.results.load import is_table, load_sides, load_table, results_of
-from gpubench.cli.results.open_target import newest, opened, root_of
 from gpubench.cli.results.options import CompareOptions, Content, Form, QuestionOptions, ReportOptions
 from gpubench.cli.say import say, say_text
 from gpubench.errors import UsageError
 from gpubench.files import write_atomically
 from gpubench.report.answer import VerdictAnswer
 from gpubench.report.sections import Section, json_text, markdown_text, text_lines
+from gpubench.results.loading import is_table, load_sides, load_table, results_of
+from gpubench.results.targets import newest, opened, root_of
 from gpubench.stats.question import Question
 from gpubench.stats.verdict import exit_code
 from gpubench.store.campaign import Campaign

@@ -9,7 +9,6 @@ import rich.progress
 
 from gpubench import resources
 from gpubench.cli.display import write_page
-from gpubench.cli.results.load import load_all
 from gpubench.cli.results.options import TrendContent, TrendOptions
 from gpubench.cli.results.show import show_section, write_images
 from gpubench.cli.say import say, warn
@@ -21,6 +20,7 @@ from gpubench.report.sections import Section
 from gpubench.results.changes import Series, find
 from gpubench.results.coverage import ResultHistory, history
 from gpubench.results.figures import Figure
+from gpubench.results.loading import load_all
 from gpubench.results.results import Results
 
 SEED = 20260101

@@ -1,21 +1,23 @@
-"""``gpubench results pack``: a campaign or an import as one file."""
+"""Pack a campaign or an import into one file."""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from gpubench.campaign.states import account_now, open_states
-from gpubench.cli.results.open_target import newest, opened, root_of
-from gpubench.cli.say import say, warn
 from gpubench.errors import DataError, UsageError
 from gpubench.importers.directory import NOTE, TABLE
 from gpubench.model.quantities import format_bytes
 from gpubench.node.spec.records import DATA_FOLDER
+from gpubench.results.targets import newest, opened, root_of
 from gpubench.store.campaign import DERIVED, Campaign
 from gpubench.store.packs import INDEX, SUFFIX, Index, is_plain, read_index, write_pack
 from gpubench.store.rundirs import Records, is_temporary
+
+_log = logging.getLogger(__name__)
 
 _LEFT_OUT = {*DERIVED, DATA_FOLDER, INDEX}
 _MOST_LINES = 8
@@ -42,11 +44,11 @@ def pack(directory: Path | None, out: Path | None) -> None:
         files = {name: directory / name for name in (NOTE, TABLE)}
     write_pack(target, index, files)
     for line in index.missing[:_MOST_LINES]:
-        warn(f"not in it: {line}")
+        _log.warning(f"not in it: {line}")
     if len(index.missing) > _MOST_LINES:
-        warn(f"not in it: {len(index.missing) - _MOST_LINES} more runs; {INDEX} in the pack names them all")
+        _log.warning(f"not in it: {len(index.missing) - _MOST_LINES} more runs; {INDEX} in the pack names them all")
     size = format_bytes(target.stat().st_size)
-    say(f"{target}: {index.what} {index.name}, {len(files)} files, {size}; derived files are left out")
+    _log.info(f"{target}: {index.what} {index.name}, {len(files)} files, {size}; derived files are left out")
 
 
 def _refuse_to_harm(directory: Path, target: Path, name: str) -> None:

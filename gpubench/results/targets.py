@@ -11,12 +11,11 @@ import atexit
 import contextlib
 import dataclasses
 import functools
+import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpubench.campaign.options import CampaignOptions
-from gpubench.cli.say import warn
 from gpubench.errors import UsageError
 from gpubench.files import temporary_directory
 from gpubench.store.campaign import PLAN_FILE, Campaign, newest_campaign
@@ -24,6 +23,8 @@ from gpubench.store.packs import SUFFIX, Pack, unpack
 
 if TYPE_CHECKING:
     from gpubench.importers.directory import ImportedResults
+
+_log = logging.getLogger(__name__)
 
 IMPORT_FILE = "import.json"
 CONTRIBUTED = f"contributions/*/*{SUFFIX}"
@@ -51,7 +52,7 @@ def campaign_to_change(directory: Path | None, outputs: Path | None) -> Campaign
 def newest(outputs: Path | None, *, with_results: bool = False) -> Path:
     """The campaign that is used if none is named; its name goes to standard error; raises UsageError."""
     found = newest_campaign(outputs or Path("outputs"), with_results=with_results)
-    warn(f"campaign {found}, the newest{' with results' if with_results else ''}")
+    _log.warning(f"campaign {found}, the newest{' with results' if with_results else ''}")
     return found
 
 
@@ -74,7 +75,7 @@ def opened(path: Path) -> Campaign | ImportedResults:
         pack, directory = None, path
         if not (directory / IMPORT_FILE).is_file():
             return Campaign.open(directory)
-    from gpubench.importers.directory import open_imported
+    from gpubench.importers.directory import open_imported  # noqa: PLC0415 - polars; a status needs none of it
 
     return dataclasses.replace(open_imported(directory), pack=pack)
 
@@ -92,7 +93,7 @@ def all_opened(paths: Sequence[Path]) -> Iterator[Campaign | ImportedResults]:
             kept = opened(one)
             name = kept.plan.campaign if isinstance(kept, Campaign) else kept.name
             if kept.pack is not None and name in seen:
-                warn(f"{one} holds {name}, which is here already: left out")
+                _log.warning(f"{one} holds {name}, which is here already: left out")
                 continue
             seen.add(name)
             yield kept
@@ -116,12 +117,3 @@ def _unpacked(path: Path, _changed: int) -> tuple[Pack, Path]:
     atexit.register(until_exit.close)
     directory = until_exit.enter_context(temporary_directory("pack"))
     return Pack(path, unpack(path, directory)), directory
-
-
-def only_one(campaign: Path | None, asked: CampaignOptions) -> None:
-    """Raise UsageError where a planned campaign is named together with options that plan another."""
-    if campaign is not None and asked != CampaignOptions():
-        raise UsageError(
-            f"{campaign} is planned already, and options that plan a campaign are given too",
-            then="leave one of them out",
-        )

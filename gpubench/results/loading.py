@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from gpubench.campaign.states import account_now
-from gpubench.cli.results.open_target import all_opened, opened, root_of
-from gpubench.cli.say import warn
 from gpubench.errors import UsageError
+from gpubench.importers.directory import ImportedResults
 from gpubench.merge.table import merge_directory
 from gpubench.merge.table_files import READERS, as_samples, read_table
 from gpubench.node.spec.records import LINKS_FILE, SAMPLES_FILE
 from gpubench.results.campaigns import campaign_results
+from gpubench.results.imports import import_results
 from gpubench.results.results import Results
+from gpubench.results.sides import two_sides
+from gpubench.results.targets import all_opened, opened, root_of
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.question import Question
 from gpubench.stats.table import comparisons_from_frame, require_columns
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records
 
-if TYPE_CHECKING:
-    from gpubench.importers.directory import ImportedResults
+_log = logging.getLogger(__name__)
 
 OWN_TABLES = ("results.parquet", SAMPLES_FILE, LINKS_FILE)
 """Files of campaigns and imports that would be tables of samples elsewhere."""
@@ -58,15 +59,11 @@ def results_of(kept: Campaign | ImportedResults) -> Results:
         records = Records()
         outcomes = account_now(kept, records).outcomes
         return campaign_results(kept, outcomes, merge_directory(kept.runs_dir, records))
-    from gpubench.results.imports import import_results
-
     return import_results(kept.place, kept.note, kept.table)
 
 
 def load_sides(first: Path, second: Path, question: Question, *, every: bool) -> Results:
     """Both as one; see ``two_sides``. Raises UsageError, DataError."""
-    from gpubench.results.sides import two_sides
-
     _refuse_table(first)
     _refuse_table(second)
     if root_of(first).resolve() == root_of(second).resolve():
@@ -87,7 +84,7 @@ def load_table(path: Path, columns: str | None, by: Sequence[str]) -> Results:
     """
     table, note = read_table(path, columns)
     if note:
-        warn(f"{path}: {note}")
+        _log.warning(f"{path}: {note}")
     frame = as_samples(table, path, columns)
     if "variant" not in frame.columns:
         require_columns(frame, by)

@@ -7,6 +7,7 @@ with its hash.
 from __future__ import annotations
 
 import json
+import logging
 import re
 import zipfile
 from collections.abc import Iterator
@@ -14,19 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.campaign.states import account_now
-from gpubench.cli.results import fsck
-from gpubench.cli.results.open_target import opened
-from gpubench.cli.say import say
 from gpubench.errors import DataError, UsageError
 from gpubench.files import create_exclusively, locked, reading, write_atomically
-from gpubench.fsck import sha256
+from gpubench.fsck import check, sha256
 from gpubench.model.quantities import format_bytes
 from gpubench.model.secrets import holds_secret, secrets
 from gpubench.model.text import counted, shortened
 from gpubench.node.spec.plain import parse_json
+from gpubench.results.targets import opened
 from gpubench.store.campaign import Campaign
 from gpubench.store.packs import SUFFIX, too_much, unknown_files
 from gpubench.store.rundirs import read_provenance
+
+_log = logging.getLogger(__name__)
 
 SCHEMA = "gpubench/contributions/1"
 FOLDER, INDEX = "contributions", "index.json"
@@ -68,7 +69,9 @@ def publish(pack: Path, repository: Path, *, homes: bool = False) -> None:
             with reading(pack):
                 create_exclusively(target, pack.read_bytes())
         _write_index(repository, {**entries, entry["pack"]: entry})
-    say(f"{target}: {counted(entry['runs'], 'run')} of {entry['campaign']}; commit it together with {FOLDER}/{INDEX}")
+    _log.info(
+        f"{target}: {counted(entry['runs'], 'run')} of {entry['campaign']}; commit it together with {FOLDER}/{INDEX}"
+    )
 
 
 def validate(repository: Path) -> None:
@@ -101,7 +104,7 @@ def validate(repository: Path) -> None:
         elif said != entry:
             wrong.append(f"{path}: the index {'has other facts about it' if said else 'lacks it'}")
     _refuse(wrong, folder, "correct or remove what is named above, and leave the rest as it is")
-    say(f"{folder}: {counted(len(packs), 'pack')}, nothing wrong")
+    _log.info(f"{folder}: {counted(len(packs), 'pack')}, nothing wrong")
 
 
 def faults(pack: Path, *, homes: bool) -> Iterator[str]:
@@ -111,7 +114,7 @@ def faults(pack: Path, *, homes: bool) -> Iterator[str]:
     if (size := pack.stat().st_size) > MOST_BYTES:
         yield f"{pack}: {format_bytes(size)}, at most {format_bytes(MOST_BYTES)} are allowed"
         return
-    if findings := fsck.check(pack):
+    if findings := check(pack):
         yield from map(str, findings)
         return
     campaign = opened(pack)
@@ -219,9 +222,9 @@ def _refuse_links(folder: Path, repository: Path) -> None:
 
 def _refuse(wrong: list[str], what: Path, then: str) -> None:
     for line in wrong[:_MOST_FAULTS]:
-        say(line)
+        _log.info(line)
     if len(wrong) > _MOST_FAULTS:
-        say(f"… and {len(wrong) - _MOST_FAULTS} more")
+        _log.info(f"… and {len(wrong) - _MOST_FAULTS} more")
     if wrong:
         count = f"{len(wrong)} faults" if len(wrong) > 1 else "a fault"
         raise DataError(f"{what} has {count}", then=then)
