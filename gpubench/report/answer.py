@@ -58,35 +58,39 @@ def _of_all(verdicts: Sequence[Verdict], names: Mapping[int, str], margin: str) 
 def by_candidate(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
     """The verdicts of each (baseline, candidate), in the order in which they first appear."""
     groups: dict[tuple[str, str], list[Verdict]] = {}
-    for one in verdicts:
-        groups.setdefault((one.baseline, one.candidate), []).append(one)
+    for verdict in verdicts:
+        groups.setdefault((verdict.baseline, verdict.candidate), []).append(verdict)
     return list(groups.values())
 
 
 def _sentence(rows: Sequence[Verdict], names: Mapping[int, str], margin: str) -> str:
     """The proven differences with their size, else the likely ones; and how many of the rest are undecided."""
     candidate, baseline, total = rows[0].candidate, rows[0].baseline, len(rows)
-    found = {word: [one for one in rows if one.verdict == word] for word in labels.MARKS}
+    by_verdict = {word: [verdict for verdict in rows if verdict.verdict == word] for word in labels.MARKS}
     of = f"of {total} comparison{'' if total == 1 else 's'}"
     parts: list[str] = []
     named: list[str] = []
     for word, what in (("broken", "breaks"), ("regression", "is slower"), ("improvement", "is faster")):
-        if found[word]:
+        if by_verdict[word]:
             than = f" than {baseline}" if word != "broken" and f"than {baseline}" not in " ".join(parts) else ""
-            parts.append(f"{what}{than} in {len(found[word])}")
-            largest = sorted(found[word], key=lambda one: -abs(one.effect or 0.0))
-            named.append(labels.listed(_named(one, names) for one in largest))
-    unknown = len(found["inconclusive"])
+            parts.append(f"{what}{than} in {len(by_verdict[word])}")
+            largest = sorted(by_verdict[word], key=lambda verdict: -abs(verdict.effect or 0.0))
+            named.append(labels.listed(_named(verdict, names) for verdict in largest))
+    unknown = len(by_verdict["inconclusive"])
     if parts:
         rest = f"; {unknown} inconclusive" if unknown else ""
         return f"{candidate} {' and '.join(parts)} {of}: {'; '.join(named)}{rest}."
     if not unknown:
         return f"{candidate} is as fast as {baseline} in all {total}, to within {margin}."
-    likely = labels.listed(_named(one, names) for one in rows if one.leaning)
-    known = f"; {total - unknown} equivalent to within {margin}" if unknown < total else ""
+    likely = labels.listed(_named(verdict, names) for verdict in rows if verdict.leaning)
+    equivalent = f"; {total - unknown} equivalent to within {margin}" if unknown < total else ""
     leaning = f"; likely, but not proven: {likely}" if likely else ""
-    return f"{candidate} against {baseline}: undecided in {unknown} {of}{known}{leaning}."
+    return f"{candidate} against {baseline}: undecided in {unknown} {of}{equivalent}{leaning}."
 
 
-def _named(one: Verdict, names: Mapping[int, str]) -> str:
-    return names[id(one)] if one.effect is None or one.verdict == "broken" else f"{names[id(one)]} {labels.effect(one)}"
+def _named(verdict: Verdict, names: Mapping[int, str]) -> str:
+    return (
+        names[id(verdict)]
+        if verdict.effect is None or verdict.verdict == "broken"
+        else f"{names[id(verdict)]} {labels.effect(verdict)}"
+    )

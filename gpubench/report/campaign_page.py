@@ -52,24 +52,26 @@ def certainty(inputs: JudgedCampaign) -> str:
             "was shown; an “equivalent” comparison has the interval of its own test."
         )
     rule += _rare_stragglers(inputs)
-    if unchecked := sorted({str(one.key["workload"]) for one in inputs.verdicts if "unchecked" in one.flags}):
+    if unchecked := sorted(
+        {str(verdict.key["workload"]) for verdict in inputs.verdicts if "unchecked" in verdict.flags}
+    ):
         rule += (
             f" The answers of {', '.join(unchecked)} were not checked: a time that is short because the answer is "
             "wrong counts, too."
         )
-    if any(one.one_job for one in inputs.verdicts):
+    if any(verdict.one_job for verdict in inputs.verdicts):
         rule += " Several blocks share an allocation, so the answer holds on these nodes."
     return rule
 
 
 def _rare_stragglers(inputs: JudgedCampaign) -> str:
     """Which stragglers these samples can't show, and how to see more."""
-    limits = [one.straggler_limit for one in inputs.verdicts if one.straggler_limit is not None]
+    limits = [verdict.straggler_limit for verdict in inputs.verdicts if verdict.straggler_limit is not None]
     if not limits:
         return ""
     low, high = share_percent(min(limits)), share_percent(max(limits))
     text = f" Stragglers rarer than {low if low == high else f'{low} to {high}'} % of samples can’t be excluded"
-    few = min(one.reps for one in inputs.plan.workloads) < ENOUGH_FOR_STRAGGLERS
+    few = min(workload.reps for workload in inputs.plan.workloads) < ENOUGH_FOR_STRAGGLERS
     return f"{text}; where they matter, run {ENOUGH_FOR_STRAGGLERS} repetitions or more." if few else f"{text}."
 
 
@@ -93,17 +95,17 @@ def _blocks(inputs: JudgedCampaign) -> str:
 
 
 def _compared(inputs: JudgedCampaign) -> dict[str, str]:
-    found: dict[str, list[str]] = {}
-    for one in inputs.verdicts:
-        found.setdefault(one.baseline, []).append(one.candidate)
-    return {baseline: ", ".join(dict.fromkeys(others)) for baseline, others in found.items()}
+    candidates: dict[str, list[str]] = {}
+    for verdict in inputs.verdicts:
+        candidates.setdefault(verdict.baseline, []).append(verdict.candidate)
+    return {baseline: ", ".join(dict.fromkeys(others)) for baseline, others in candidates.items()}
 
 
 def facts(inputs: JudgedCampaign) -> list[tuple[str, str]]:
     """What was run, in a few words each."""
     plan = inputs.plan
-    nodes = sorted({one.job.nodes for one in inputs.outcomes})
-    workers = sorted({one.job.workers_per_node for one in inputs.outcomes})
+    nodes = sorted({outcome.job.nodes for outcome in inputs.outcomes})
+    workers = sorted({outcome.job.workers_per_node for outcome in inputs.outcomes})
     threads = f", {plan.threads_per_worker} thread{'' if plan.threads_per_worker == 1 else 's'} each"
     return [
         ("campaign", plan.campaign),
@@ -123,7 +125,7 @@ def facts(inputs: JudgedCampaign) -> list[tuple[str, str]]:
 
 
 def _waiting(plan: Plan) -> str:
-    polling = [one.label for one in plan.variants if polls(plan.protocol, {**plan.site.env, **one.env})]
+    polling = [variant.label for variant in plan.variants if polls(plan.protocol, {**plan.site.env, **variant.env})]
     if not polling:
         return "processes that wait for messages sleep"
     which = "" if len(polling) == len(plan.variants) else f" under {', '.join(polling)}"
@@ -139,10 +141,10 @@ def same_twice(plan: Plan) -> list[str]:
     """Sentences about candidates that are the baseline itself under another name (A against A)."""
     baseline = plan.variants[0]
     return [
-        f"{one.label} is the same image with the same settings as {baseline.label} (A against A): "
+        f"{variant.label} is the same image with the same settings as {baseline.label} (A against A): "
         "any difference between them is noise or a false alarm."
-        for one in plan.variants[1:]
-        if _identity(plan, one) == _identity(plan, baseline)
+        for variant in plan.variants[1:]
+        if _identity(plan, variant) == _identity(plan, baseline)
     ]
 
 
@@ -155,13 +157,13 @@ def _identity(plan: Plan, variant: PlannedVariant) -> tuple[object, ...]:
 def campaign_page(inputs: JudgedCampaign) -> Page:
     """The page; its links to raw files are relative to the campaign's directory."""
     plan = inputs.plan
-    names = labels.cell_names([one.key for one in inputs.verdicts])
+    names = labels.cell_names([verdict.key for verdict in inputs.verdicts])
     samples = samples_section(inputs, names)
     drawn, left_out = tiles(inputs, names)
     more = f"; {left_out} more workloads and sizes are in the table" if left_out else ""
     measured = curves(inputs.results, plan.summary)
     return Page(
-        title=f"{' · '.join(one.label for one in plan.variants)} on {plan.site.name}",
+        title=f"{' · '.join(variant.label for variant in plan.variants)} on {plan.site.name}",
         over=about(inputs),
         headline=answer(inputs.verdicts, inputs.settings),
         notes=[[TextSpan("A against A. ", "strong"), text] for text in same_twice(plan)],
@@ -225,7 +227,7 @@ def _verdicts(inputs: JudgedCampaign) -> Section:
 def _scaling(inputs: JudgedCampaign, measured: Sequence[Curve], anchors: list[str]) -> list[Section]:
     """The scaling of workloads with runs at two sizes or more."""
     scaled = [
-        key for key in {curve.key for curve in measured} if is_scaled([one for one in measured if one.key == key])
+        key for key in {curve.key for curve in measured} if is_scaled([curve for curve in measured if curve.key == key])
     ]
     shown = [curve for curve in measured if curve.key in scaled]
     return [_page_only(scaling_section(inputs.plan.campaign, shown, anchors=anchors))] if shown else []

@@ -55,8 +55,8 @@ def stretches(cells: Sequence[CellRun], variants: Sequence[str]) -> Iterator[tup
 
 def mean(cells: Sequence[CellRun]) -> float | None:
     """Mean of the means of those runs that count, in seconds; None where none does."""
-    found = [statistics.fmean(cell.wall_s) for cell in cells if cell.status == "ok"]
-    return statistics.fmean(found) if found else None
+    means = [statistics.fmean(cell.wall_s) for cell in cells if cell.status == "ok"]
+    return statistics.fmean(means) if means else None
 
 
 def name(blocks: Sequence[int]) -> str:

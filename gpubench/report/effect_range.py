@@ -13,7 +13,7 @@ def effect_range(verdicts: Sequence[Verdict], margin: float) -> tuple[float, flo
 
     An effect without an interval doesn't extend the space if others have intervals.
     """
-    shown = [(one.effect, *one.shown) for one in verdicts if one.effect is not None]
+    shown = [(verdict.effect, *verdict.shown) for verdict in verdicts if verdict.effect is not None]
     rows = [row for row in shown if row[1] is not None] or shown
     bound = _BEYOND * max([margin, *(abs(row[0]) for row in rows)])
     ends = [end for row in rows for end in row if end is not None]

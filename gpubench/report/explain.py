@@ -30,7 +30,7 @@ WHY = {
 
 
 def differences_section(
-    found: Explained, kind: str, sides: Sequence[Mapping[str, Any]], names: Sequence[str], about: Sequence[str]
+    explained: Explained, kind: str, sides: Sequence[Mapping[str, Any]], names: Sequence[str], about: Sequence[str]
 ) -> Section:
     """At most 80 columns wide.
 
@@ -38,37 +38,45 @@ def differences_section(
         kind: ``variants``, ``runs`` or ``campaigns``.
         sides: which the two are, for programs.
     """
-    planned = found.planned()
+    planned = explained.planned()
     more = [f"and {len(planned) - MOST_PLANNED} more: --json"] if len(planned) > MOST_PLANNED else []
     others = "Differences that the plan didn't ask for"
     parts = [
         SectionPart(lines=about),
         SectionPart(
-            f"Planned differences{':' if planned else ': none.'}", [*map(_words, planned[:MOST_PLANNED]), *more]
+            f"Planned differences{':' if planned else ': none.'}",
+            [*map(_difference_text, planned[:MOST_PLANNED]), *more],
         ),
-        SectionPart(f"{others}{':' if found.others() else ': none.'}", [*map(_words, found.others())]),
+        SectionPart(
+            f"{others}{':' if explained.others() else ': none.'}", [*map(_difference_text, explained.others())]
+        ),
     ]
-    if found.drifting:
+    if explained.drifting:
         parts.append(
-            SectionPart(lines=[f"Changed from block to block, never within one: {', '.join(found.drifting)}."])
+            SectionPart(lines=[f"Changed from block to block, never within one: {', '.join(explained.drifting)}."])
         )
     data = {
         "schema": SCHEMA,
         "kind": kind,
         "sides": list(sides),
-        "blocks": found.blocks,
-        "differences": [dataclasses.asdict(one) for one in found.differences],
-        "noise": {name: {"what": NOISE[name], **dataclasses.asdict(one)} for name, one in found.noise.items()},
-        "changed_between_blocks_only": list(found.drifting),
+        "blocks": explained.blocks,
+        "differences": [dataclasses.asdict(difference) for difference in explained.differences],
+        "noise": {
+            name: {"what": NOISE[name], **dataclasses.asdict(difference)}
+            for name, difference in explained.noise.items()
+        },
+        "changed_between_blocks_only": list(explained.drifting),
     }
-    return Section([*parts, *_noise(found.noise, names, found.blocks)], data, width=WIDTH)
+    return Section([*parts, *_noise(explained.noise, names, explained.blocks)], data, width=WIDTH)
 
 
-def _words(one: FieldDifference) -> str:
-    notes = [] if one.why == "planned" else [WHY[one.why]]
-    if one.blocks > 1:
-        notes.append(f"in {one.differ} of {one.blocks} blocks")
-    return f"{one.field}: {one.before} → {one.after}" + (f"  ({'; '.join(notes)})" if notes else "")
+def _difference_text(difference: FieldDifference) -> str:
+    notes = [] if difference.why == "planned" else [WHY[difference.why]]
+    if difference.blocks > 1:
+        notes.append(f"in {difference.differ} of {difference.blocks} blocks")
+    return f"{difference.field}: {difference.before} → {difference.after}" + (
+        f"  ({'; '.join(notes)})" if notes else ""
+    )
 
 
 def _noise(noise: Mapping[str, PairedDifference], sides: Sequence[str], blocks: int) -> Iterator[SectionPart]:
@@ -76,25 +84,33 @@ def _noise(noise: Mapping[str, PairedDifference], sides: Sequence[str], blocks: 
         yield SectionPart("Noise: not recorded.")
         return
     single = blocks == 1
-    names = [one if len(one) <= 12 else f"{one[:11]}…" for one in sides]
+    names = [side if len(side) <= 12 else f"{side[:11]}…" for side in sides]
     ranked = sorted(noise.items(), key=lambda item: -abs(item[1].size or 0.0))
     numbers = [*names, "differ by", *([] if single else ["paired t"])]
-    rows = [[NOISE[name], *_numbers(one, single=single)] for name, one in (noise.items() if single else ranked)]
+    rows = [
+        [NOISE[name], *_numbers(difference, single=single)]
+        for name, difference in (noise.items() if single else ranked)
+    ]
     yield SectionPart(
         "Noise:" if single else f"Noise (medians over {blocks} blocks; t of the differences within blocks):",
         table=TextTable(["", *(Heading(name, ColumnStyle.NUMBER) for name in numbers)], rows, numbers=True),
     )
     if not single:
-        said = (
+        line = (
             "A number with a large t went with the variant: the times may have followed it. "
             f"Of {len(rows)} numbers, one may have |t| of 2 to 3 by chance."
         )
-        yield SectionPart(lines=[said])
+        yield SectionPart(lines=[line])
 
 
-def _numbers(one: PairedDifference, *, single: bool) -> list[str]:
-    t = "–" if one.t is None else f"{one.t:.1f}"
-    return [f"{one.before:.2f}", f"{one.after:.2f}", f"{one.difference:+.2f}", *([] if single else [t])]
+def _numbers(difference: PairedDifference, *, single: bool) -> list[str]:
+    t = "–" if difference.t is None else f"{difference.t:.1f}"
+    return [
+        f"{difference.before:.2f}",
+        f"{difference.after:.2f}",
+        f"{difference.difference:+.2f}",
+        *([] if single else [t]),
+    ]
 
 
 LAYERS = ("UCX", "the binding", "Dask or the tasks")
@@ -111,22 +127,23 @@ def layers(verdicts: Sequence[Verdict]) -> tuple[list[str], list[dict[str, Any]]
     Args:
         verdicts: of one baseline and one candidate.
     """
-    known = [one for one in verdicts if _layer(one) is not None]
-    names = dict(zip(map(id, known), labels.cell_names([one.key for one in known]), strict=True))
+    layered = [verdict for verdict in verdicts if _layer(verdict) is not None]
+    names = dict(zip(map(id, layered), labels.cell_names([verdict.key for verdict in layered]), strict=True))
     lines, data = [], []
-    for place in dict.fromkeys(map(_place, known)):
-        here = [one for one in known if _place(one) == place]
-        by_layer = {layer: [one for one in here if _layer(one) == layer] for layer in LAYERS}
-        if any(one.key["workload"] == "link" for one in here):
-            said = [*_causes(by_layer, names), *_sizes(here)]
-            lines += said
+    for place in dict.fromkeys(map(_place, layered)):
+        of_place = [verdict for verdict in layered if _place(verdict) == place]
+        by_layer = {layer: [verdict for verdict in of_place if _layer(verdict) == layer] for layer in LAYERS}
+        if any(verdict.key["workload"] == "link" for verdict in of_place):
+            causes = [*_causes(by_layer, names), *_sizes(of_place)]
+            lines += causes
             cells = {
                 layer: [
-                    {"cell": names[id(one)], "verdict": one.verdict, "effect": one.effect} for one in by_layer[layer]
+                    {"cell": names[id(verdict)], "verdict": verdict.verdict, "effect": verdict.effect}
+                    for verdict in by_layer[layer]
                 ]
                 for layer in LAYERS
             }
-            data.append({**dict(zip(_PLACE, place, strict=True)), "layers": cells, "causes": said})
+            data.append({**dict(zip(_PLACE, place, strict=True)), "layers": cells, "causes": causes})
     return lines, data
 
 
@@ -148,40 +165,53 @@ def _layer(verdict: Verdict) -> str | None:
 
 
 def _causes(by_layer: dict[str, list[Verdict]], names: dict[int, str]) -> Iterator[str]:
-    found = False
+    has_cause = False
     for verdict, word in WORDS.items():
-        lowest = next((name for name in LAYERS if any(one.verdict == verdict for one in by_layer[name])), None)
+        lowest = next(
+            (name for name in LAYERS if any(cell_verdict.verdict == verdict for cell_verdict in by_layer[name])), None
+        )
         if lowest is None:
             continue
-        found = True
-        cells = [f"{names[id(one)]} {labels.effect(one)}" for one in by_layer[lowest] if one.verdict == verdict]
+        has_cause = True
+        cells = [
+            f"{names[id(cell_verdict)]} {labels.effect(cell_verdict)}"
+            for cell_verdict in by_layer[lowest]
+            if cell_verdict.verdict == verdict
+        ]
         below = [_of_lower(name, by_layer[name], names) for name in LAYERS[: LAYERS.index(lowest)]]
         yield f"{'; '.join([f'{word} in {lowest}: {labels.listed(cells)}', *below])}."
-    if not found:
-        open_ones = [names[id(one)] for each in by_layer.values() for one in each if one.verdict != "equivalent"]
+    if not has_cause:
+        open_ones = [
+            names[id(cell_verdict)]
+            for layer_verdicts in by_layer.values()
+            for cell_verdict in layer_verdicts
+            if cell_verdict.verdict != "equivalent"
+        ]
         yield f"No layer is decided to be slower or faster; undecided: {labels.listed(open_ones) or 'none'}."
 
 
 def _of_lower(layer: str, verdicts: Sequence[Verdict], names: dict[int, str]) -> str:
     if not verdicts:
         return f"{layer} was not measured alone, and may be the cause"
-    others = [one for one in verdicts if one.verdict != "equivalent"]
+    others = [verdict for verdict in verdicts if verdict.verdict != "equivalent"]
     if not others:
-        return f"not in {layer}, which is equivalent in {labels.listed(names[id(one)] for one in verdicts)}"
-    said = labels.listed(f"{names[id(one)]} is {one.verdict}" for one in others)
-    return f"{layer} may be the cause: {said}"
+        return f"not in {layer}, which is equivalent in {labels.listed(names[id(verdict)] for verdict in verdicts)}"
+    states = labels.listed(f"{names[id(verdict)]} is {verdict.verdict}" for verdict in others)
+    return f"{layer} may be the cause: {states}"
 
 
 def _sizes(verdicts: Sequence[Verdict]) -> list[str]:
     sizes = {
         name: {
             size
-            for one in verdicts
-            if one.key["workload"] == name and isinstance(size := _params(one).get("size"), int)
+            for verdict in verdicts
+            if verdict.key["workload"] == name and isinstance(size := _params(verdict).get("size"), int)
         }
         for name in ("link", "message")
     }
     if not all(sizes.values()) or sizes["link"] & sizes["message"]:
         return []
-    said = [f"{name} sent {labels.listed(map(labels.size, sorted(each)))}" for name, each in sizes.items()]
-    return [f"{', '.join(said)}: UCX can send messages of other sizes in other ways."]
+    sent = [
+        f"{name} sent {labels.listed(map(labels.size, sorted(message_sizes)))}" for name, message_sizes in sizes.items()
+    ]
+    return [f"{', '.join(sent)}: UCX can send messages of other sizes in other ways."]

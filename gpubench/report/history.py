@@ -46,7 +46,7 @@ def by_machine(sources: Sequence[ResultHistory]) -> list[ResultHistory]:
     A site is a machine, and so is each kind of processors where those of a site differ.
     """
     machines = {
-        figure.circumstances.machine for one in sources for figure in one.figures if figure.circumstances.machine
+        figure.circumstances.machine for source in sources for figure in source.figures if figure.circumstances.machine
     }
     if len(machines) < 2:
         return list(sources)
@@ -57,15 +57,18 @@ def by_machine(sources: Sequence[ResultHistory]) -> list[ResultHistory]:
         return (*key, ("site", site), *([("processors", processors)] if sites.count(site) > 1 else []))
 
     made = []
-    for one in sources:
-        if machine := next((each.circumstances.machine for each in one.figures if each.circumstances.machine), None):
+    for source in sources:
+        if machine := next(
+            (figure.circumstances.machine for figure in source.figures if figure.circumstances.machine), None
+        ):
             figures = [
-                dataclasses.replace(each, key=apart(each.key, each.circumstances.machine)) for each in one.figures
+                dataclasses.replace(figure, key=apart(figure.key, figure.circumstances.machine))
+                for figure in source.figures
             ]
-            missing = [dataclasses.replace(each, key=apart(each.key, machine)) for each in one.missing]
-            made.append(dataclasses.replace(one, figures=figures, missing=missing))
+            missing = [dataclasses.replace(gap, key=apart(gap.key, machine)) for gap in source.missing]
+            made.append(dataclasses.replace(source, figures=figures, missing=missing))
         else:
-            made.append(one)
+            made.append(source)
     return made
 
 
@@ -92,12 +95,12 @@ def _source_parts(source: ResultHistory) -> Iterator[SectionPart]:
     rows: list[list[RichText]] = [
         [
             name,
-            one.variant,
-            f"{one.there:3} of {one.of}",
-            TextSpan(one.marks, "code"),
-            "; ".join(f"{count} x {reason}" for reason, count in one.reasons),
+            line.variant,
+            f"{line.there:3} of {line.of}",
+            TextSpan(line.marks, "code"),
+            "; ".join(f"{count} x {reason}" for reason, count in line.reasons),
         ]
-        for name, one in zip(names, source.lines, strict=True)
+        for name, line in zip(names, source.lines, strict=True)
     ]
     caption = f"What {source.name} has of what was planned"
     yield SectionPart(
@@ -110,15 +113,15 @@ def _source_parts(source: ResultHistory) -> Iterator[SectionPart]:
     for line in source.lines:
         reasons.update(dict(line.reasons))
     if reasons:
-        said = [f"{count} x {why}" for why, count in reasons.most_common()]
-        yield SectionPart("what is missing, and why:", said, depth=1, medium=Medium.PRINTED)
+        lines = [f"{count} x {why}" for why, count in reasons.most_common()]
+        yield SectionPart("what is missing, and why:", lines, depth=1, medium=Medium.PRINTED)
 
 
-def _plain_source(one: ResultHistory) -> dict[str, Any]:
+def _plain_source(source: ResultHistory) -> dict[str, Any]:
     return {
-        "kind": one.kind,
-        "name": one.name,
-        "dates": [str(date) for date in one.dates],
+        "kind": source.kind,
+        "name": source.name,
+        "dates": [str(date) for date in source.dates],
         "cells": [
             {
                 **dict(line.key),
@@ -128,7 +131,7 @@ def _plain_source(one: ResultHistory) -> dict[str, Any]:
                 "dates": line.marks,
                 "missing": [{"reason": why, "count": count} for why, count in line.reasons],
             }
-            for line in one.lines
+            for line in source.lines
         ],
     }
 
@@ -155,7 +158,7 @@ def changes_section(series: Sequence[Series]) -> Section:
     searched = list(searched_lines(series))
     return Section(
         [*parts, SectionPart(lines=searched, medium=Medium.PRINTED)],
-        {"schema": CHANGES, "series": [_plain_series(one) for one in series]},
+        {"schema": CHANGES, "series": [_plain_series(cell_series) for cell_series in series]},
         title="Changes over dates",
         anchor="changes",
         text=[
@@ -169,29 +172,30 @@ def changes_section(series: Sequence[Series]) -> Section:
 
 def change_rows(series: Sequence[Series]) -> list[tuple[str, ...]]:
     """A row per change point, by date."""
-    names = labels.cell_names([dict(one.key) for one in series])
-    found = [
+    names = labels.cell_names([dict(cell_series.key) for cell_series in series])
+    rows = [
         (
-            f"{name}, {one.variant}",
+            f"{name}, {cell_series.variant}",
             str(change.at),
             str(change.before),
             labels.percent(change.effect),
             "< 0.001" if change.p < 0.001 else f"{change.p:.2g}",
             why(change),
         )
-        for one, name in zip(series, names, strict=True)
-        for change in one.changes
+        for cell_series, name in zip(series, names, strict=True)
+        for change in cell_series.changes
     ]
-    return sorted(found, key=lambda row: (row[1], version_key(row[0])))
+    return sorted(rows, key=lambda row: (row[1], version_key(row[0])))
 
 
 def _unusual_lines(series: Sequence[Series]) -> list[str]:
     """Series with unusual days: ``merge, 1.12.1: 2022-09-12 +35.3 %, 2022-09-20 +35.6 %``."""
-    names = labels.cell_names([dict(one.key) for one in series])
+    names = labels.cell_names([dict(cell_series.key) for cell_series in series])
+    days = [", ".join(f"{day} {labels.percent(off)}" for day, off in cell_series.unusual) for cell_series in series]
     return [
-        f"{name}, {one.variant}: {', '.join(f'{day} {labels.percent(off)}' for day, off in one.unusual)}"
-        for one, name in zip(series, names, strict=True)
-        if one.unusual
+        f"{name}, {cell_series.variant}: {text}"
+        for cell_series, name, text in zip(series, names, days, strict=True)
+        if text
     ]
 
 
@@ -217,24 +221,24 @@ def searched_lines(series: Sequence[Series]) -> Iterator[str]:
 def why(change: Changed) -> str:
     """What else changed on that date, as far as it was recorded."""
     if change.unknown:
-        said = "nothing was recorded that could say why"
+        reason = "nothing was recorded that could say why"
     elif not change.fields:
-        said = "nothing else that was recorded changed"
+        reason = "nothing else that was recorded changed"
     else:
         more = len(change.fields) - _MOST_FIELDS
-        said = "changed there: " + ", ".join(change.fields[:_MOST_FIELDS]) + (f" and {more} more" if more > 0 else "")
+        reason = "changed there: " + ", ".join(change.fields[:_MOST_FIELDS]) + (f" and {more} more" if more > 0 else "")
     if not change.others:
-        return said
-    return f"{said}; {change.others} other series {'changes' if change.others == 1 else 'change'} there too"
+        return reason
+    return f"{reason}; {change.others} other series {'changes' if change.others == 1 else 'change'} there too"
 
 
-def _plain_series(one: Series) -> dict[str, Any]:
+def _plain_series(series: Series) -> dict[str, Any]:
     return {
-        **dict(one.key),
-        "variant": one.variant,
-        "searched": one.searched,
-        "figures": [{"date": str(day.date), "log_s": day.log_s, "source": day.source} for day in one.figures],
-        "unusual": [{"date": str(day), "effect": off} for day, off in one.unusual],
+        **dict(series.key),
+        "variant": series.variant,
+        "searched": series.searched,
+        "figures": [{"date": str(day.date), "log_s": day.log_s, "source": day.source} for day in series.figures],
+        "unusual": [{"date": str(day), "effect": off} for day, off in series.unusual],
         "changes": [
             {
                 "at": str(change.at),
@@ -244,7 +248,7 @@ def _plain_series(one: Series) -> dict[str, Any]:
                 "fields": list(change.fields),
                 "others": change.others,
             }
-            for change in one.changes
+            for change in series.changes
         ],
     }
 
@@ -277,11 +281,11 @@ class VersionDifference:
     dates: int
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """``1.14.0 is 11.9 % slower in merge on 128 workers (9 dates)``."""
         way = "slower" if self.effect > 0 else "faster"
         dates = "one date" if self.dates == 1 else f"{self.dates} dates"
-        place = f" on {size_words(self.size)}" if self.size[0] else ""
+        place = f" on {size_text(self.size)}" if self.size[0] else ""
         return f"{self.variant} is {abs(100 * self.effect):.1f} % {way} in {self.workload}{place} ({dates})"
 
 
@@ -290,69 +294,76 @@ class VersionsCompared:
     """All differences from ``baseline``, in the order of workload, version and size."""
 
     baseline: str
-    found: list[VersionDifference]
+    differences: list[VersionDifference]
 
     @property
     def enough(self) -> int:
         """Dates that a difference needs to be called one of the largest."""
-        return min(_ENOUGH, max((one.dates for one in self.found), default=0))
+        return min(_ENOUGH, max((difference.dates for difference in self.differences), default=0))
 
     @property
     def sentence(self) -> str:
         """The largest differences, one for each version and workload; empty where there is nothing to compare."""
         largest: dict[tuple[str, str], VersionDifference] = {}
-        for one in sorted(self.found, key=lambda one: -abs(one.effect)):
-            if one.dates >= self.enough:
-                largest.setdefault((one.variant, one.workload), one)
-        named = [one.words for one in list(largest.values())[:_NAMED]]
+        for difference in sorted(self.differences, key=lambda difference: -abs(difference.effect)):
+            if difference.dates >= self.enough:
+                largest.setdefault((difference.variant, difference.workload), difference)
+        named = [difference.text for difference in list(largest.values())[:_NAMED]]
         return f"Largest differences from {self.baseline}: {'; '.join(named)}." if named else ""
 
     def section(self, variants: Sequence[str]) -> Section:
         """A chart per workload."""
-        parts = [SectionPart(heading=one.name.removeprefix("versions "), charts=[one]) for one in self.charts(variants)]
+        parts = [
+            SectionPart(heading=chart.name.removeprefix("versions "), charts=[chart]) for chart in self.charts(variants)
+        ]
         title = f"Versions against {self.baseline}"
-        few = any(one.dates < self.enough for one in self.found)
+        few = any(difference.dates < self.enough for difference in self.differences)
         left_out = f" The largest differences above are those of {self.enough} dates or more." if few else ""
-        said = [TextSpan(f"{_INTRODUCTION}{left_out}", "quiet")]
-        return Section(parts, title=title, anchor="versions", text=said, medium=Medium.PAGE)
+        intro = [TextSpan(f"{_INTRODUCTION}{left_out}", "quiet")]
+        return Section(parts, title=title, anchor="versions", text=intro, medium=Medium.PAGE)
 
     def charts(self, variants: Sequence[str]) -> list[Chart]:
         """Of each workload one: a facet per version, in it the sizes; ``variants`` decide the colours."""
-        found: list[Chart] = []
-        for workload in dict.fromkeys(one.workload for one in self.found):
-            here = [one for one in self.found if one.workload == workload]
-            ends = [end for one in here if one.dates >= self.enough for end in (one.low, one.effect, one.high)]
-            rows = [_row(one, min([0.0, *ends]), max([0.0, *ends])) for one in here]
+        charts: list[Chart] = []
+        for workload in dict.fromkeys(difference.workload for difference in self.differences):
+            differences = [difference for difference in self.differences if difference.workload == workload]
+            ends = [
+                end
+                for difference in differences
+                if difference.dates >= self.enough
+                for end in (difference.low, difference.effect, difference.high)
+            ]
+            rows = [_row(difference, min([0.0, *ends]), max([0.0, *ends])) for difference in differences]
             rows.sort(key=lambda row: version_key(row["variant"]))
             title = f"{workload}: change of the time against {self.baseline}"
             draw = functools.partial(against, rows, variants, title)
-            found.append(Chart(f"versions-{len(found)}", f"versions {workload}", draw))
-        return found
+            charts.append(Chart(f"versions-{len(charts)}", f"versions {workload}", draw))
+        return charts
 
 
 def compare_versions(observed: Sequence[Figure]) -> VersionsCompared:
     """Every version against the one with most figures (of several the oldest), date by date."""
-    counts = Counter(one.variant for one in observed)
+    counts = Counter(figure.variant for figure in observed)
     versions = sorted(counts, key=version_key)
     if len(versions) < 2:
         return VersionsCompared(versions[0] if versions else "", [])
     baseline = max(versions, key=lambda version: counts[version])
-    groups = dict.fromkeys(group_key(one.key) for one in observed)
+    groups = dict.fromkeys(group_key(figure.key) for figure in observed)
     names = dict(zip(groups, labels.cell_names([dict(key) for key in groups]), strict=True))
     cells: dict[tuple[Key, tuple[int, int]], dict[str, dict[Any, list[float]]]] = {}
-    for one in observed:
-        cell = cells.setdefault((group_key(one.key), cluster_size(one.key, one.workers)), {})
-        cell.setdefault(one.variant, {}).setdefault(one.date, []).append(one.log_s)
+    for figure in observed:
+        cell = cells.setdefault((group_key(figure.key), cluster_size(figure.key, figure.workers)), {})
+        cell.setdefault(figure.variant, {}).setdefault(figure.date, []).append(figure.log_s)
     order = list(groups)
-    found: list[VersionDifference] = []
+    differences: list[VersionDifference] = []
     for (key, size), cell in sorted(cells.items(), key=lambda item: (order.index(item[0][0]), item[0][1])):
         for version in versions:
             shared = sorted(cell.get(version, {}).keys() & cell.get(baseline, {}).keys())
             if version != baseline and shared:
                 logs = [statistics.fmean(cell[version][day]) - statistics.fmean(cell[baseline][day]) for day in shared]
                 effect, low, high = map(math.expm1, _mean_and_interval(logs))
-                found.append(VersionDifference(names[key], size, version, effect, low, high, len(shared)))
-    return VersionsCompared(baseline, found)
+                differences.append(VersionDifference(names[key], size, version, effect, low, high, len(shared)))
+    return VersionsCompared(baseline, differences)
 
 
 def _mean_and_interval(values: Sequence[float]) -> tuple[float, float, float]:
@@ -369,21 +380,21 @@ def version_key(text: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", text)]
 
 
-def _row(one: VersionDifference, low: float, high: float) -> dict[str, Any]:
+def _row(difference: VersionDifference, low: float, high: float) -> dict[str, Any]:
     """Between ``low`` and ``high``; values far outside (from few dates) are drawn at the edge, with their number."""
     room = 0.5 * max(high - low, 0.05)
-    beyond = not low - room <= one.effect <= high + room
+    beyond = not low - room <= difference.effect <= high + room
 
     def inside(ratio: float) -> float:
         return labels.short(100 * min(max(ratio, low - room), high + room))
 
     return {
-        "variant": one.variant,
-        "size": str(one.size[0]) + (f" / {one.size[1]}" if one.size[1] else ""),
-        "effect": inside(one.effect),
-        "low": inside(one.low),
-        "high": inside(one.high),
-        "beyond": labels.percent(one.effect) if beyond else "",
+        "variant": difference.variant,
+        "size": str(difference.size[0]) + (f" / {difference.size[1]}" if difference.size[1] else ""),
+        "effect": inside(difference.effect),
+        "low": inside(difference.low),
+        "high": inside(difference.high),
+        "beyond": labels.percent(difference.effect) if beyond else "",
     }
 
 
@@ -397,7 +408,7 @@ def cluster_size(key: Key, workers: int | None) -> tuple[int, int]:
     return workers or 0, int(dict(key).get("nodes") or 0)
 
 
-def size_words(place: tuple[int, int]) -> str:
+def size_text(place: tuple[int, int]) -> str:
     """``8 workers on 2 nodes``."""
     workers, nodes = place
     return f"{workers} workers" + (f" on {nodes} node{'s' if nodes > 1 else ''}" if nodes else "")

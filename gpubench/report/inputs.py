@@ -94,7 +94,7 @@ class JudgedCampaign:
     @functools.cached_property
     def directories(self) -> dict[str, str]:
         """Names of the runs' directories, by run."""
-        return {one.run.run: one.directory.name for one in self.outcomes if one.directory}
+        return {outcome.run.run: outcome.directory.name for outcome in self.outcomes if outcome.directory}
 
     @functools.cached_property
     def seconds(self) -> list[Seconds]:

@@ -46,7 +46,7 @@ def links_section(campaign: str, tables: Sequence[LinkTable]) -> Section:
     Tables with outliers come first, then those that moved most: the page may not show the others in full.
     """
     names = labels.cell_names([labels.workload_key(table.workload) for table in tables])
-    judged = [(one, name, judge_links(one.links, one.nodes)) for one, name in zip(tables, names, strict=True)]
+    judged = [(table, name, judge_links(table.links, table.nodes)) for table, name in zip(tables, names, strict=True)]
     plain = [
         {
             "workload": table.workload.name,
@@ -61,11 +61,11 @@ def links_section(campaign: str, tables: Sequence[LinkTable]) -> Section:
                 for link in table.links
             ],
             "classes": [dataclasses.asdict(group) for group in report.groups],
-            "outliers": [dataclasses.asdict(one) for one in report.outliers],
+            "outliers": [dataclasses.asdict(outlier) for outlier in report.outliers],
         }
         for table, _, report in judged
     ]
-    judged.sort(key=lambda one: (not one[2].outliers, -sum(one[0].bytes.values())))
+    judged.sort(key=lambda row: (not row[2].outliers, -sum(row[0].bytes.values())))
     parts, left = [], MOST_LINKS
     for number, (table, name, report) in enumerate(judged):
         left -= max(len(table.nodes) ** 2, _LEAST_LINKS)
@@ -92,9 +92,9 @@ def _part(anchor: str, name: str, table: LinkTable, report: LinkReport, *, in_fu
     title = f"{name}, {place}, {counted(table.runs, 'run')}"
     slow = len(report.outliers)
     rates = {(link.sender, link.receiver): statistics.median(link.rates) for link in table.links if link.rates}
-    words = [outlier_words(one) for one in report.outliers]
-    more = words[MOST_OUTLIERS:]
-    crossed = [one.names for one in report.outliers if one.what == "link"]
+    texts = [outlier_text(outlier) for outlier in report.outliers]
+    more = texts[MOST_OUTLIERS:]
+    crossed = [outlier.names for outlier in report.outliers if outlier.what == "link"]
     shown = f"{name}, {place}: median rate of every pair of workers"
     draw = functools.partial(heat_map, list(table.nodes), rates, crossed, shown)
     parts = [SectionPart(lines=more, depth=1, medium=Medium.PRINTED)] if more else []
@@ -108,7 +108,7 @@ def _part(anchor: str, name: str, table: LinkTable, report: LinkReport, *, in_fu
     others = [f"and {len(more)} more, less slow: gpubench report --only links names them all"] if more else []
     return SectionPart(
         title,
-        [*map(group_words, report.groups), *words[:MOST_OUTLIERS]],
+        [*map(group_text, report.groups), *texts[:MOST_OUTLIERS]],
         anchor=anchor,
         fold=[title, ": ", TextSpan(f"{slow} slow", "strong")] if slow else title,
         open=anchor == "links-0",
@@ -122,13 +122,13 @@ def _rates_part(
     name: str, table: LinkTable, rates: _Rates, outliers: Sequence[Outlier], *, in_full: bool
 ) -> SectionPart:
     """Median rates; rows send, columns receive."""
-    slow = {one.names for one in outliers if one.what == "link"}
+    slow = {outlier.names for outlier in outliers if outlier.what == "link"}
     workers = list(table.nodes)
-    words = {pair: f"{_rate(rate)}{' ✕' if pair in slow else ''}" for pair, rate in rates.items()}
+    rate_texts = {pair: f"{_rate(rate)}{' ✕' if pair in slow else ''}" for pair, rate in rates.items()}
     medium = (Medium.PRINTED if len(workers) <= LARGEST_MATRIX else "") + (Medium.PAGE if in_full else "")
     matrix = TextTable(
         ["from \\ to", *(Heading(TextSpan(to), ColumnStyle.NUMBER) for to in workers)],
-        [[sender, *(words.get((sender, to), "-") for to in workers)] for sender in workers],
+        [[sender, *(rate_texts.get((sender, to), "-") for to in workers)] for sender in workers],
         f"{name}: median rates; rows send, columns receive",
         "rates",
         numbers=True,
@@ -147,19 +147,20 @@ def _rate(value: float) -> str:
     return f"{value:.3g} B/s"
 
 
-def group_words(group: LinkGroup) -> str:
+def group_text(group: LinkGroup) -> str:
     """``two nodes: 8 links, median 200 MB/s (...)``, and how slow a link would be found."""
-    words = f"{group.name}: {counted(group.links, 'link')}, median {_rate(group.median)}"
-    words += f" ({_rate(group.slowest)} to {_rate(group.fastest)})"
+    text = f"{group.name}: {counted(group.links, 'link')}, median {_rate(group.median)}"
+    text += f" ({_rate(group.slowest)} to {_rate(group.fastest)})"
     if group.workers > MOST_WORKERS:
-        return f"{words}; slow links are not searched for among more than {MOST_WORKERS} workers"
+        return f"{text}; slow links are not searched for among more than {MOST_WORKERS} workers"
     if group.detectable is None:
-        return f"{words}; too few links to call one slow"
-    return f"{words}; a link that is {100 * (1 - group.detectable):.0f} % slow would be found"
+        return f"{text}; too few links to call one slow"
+    return f"{text}; a link that is {100 * (1 - group.detectable):.0f} % slow would be found"
 
 
-def outlier_words(one: Outlier) -> str:
+def outlier_text(outlier: Outlier) -> str:
     """``slow link: n0/0 to n1/0 at 61 % of what ...``."""
-    what = " to ".join(one.names)
-    others = "its sender and its receiver predict" if one.what == "link" else "the other nodes do"
-    return f"slow {one.what}: {what} at {100 * one.ratio:.0f} % of what {others} ({one.group}, t {one.t:.1f})"
+    what = " to ".join(outlier.names)
+    others = "its sender and its receiver predict" if outlier.what == "link" else "the other nodes do"
+    rate = f"{100 * outlier.ratio:.0f} % of what {others}"
+    return f"slow {outlier.what}: {what} at {rate} ({outlier.group}, t {outlier.t:.1f})"

@@ -44,10 +44,10 @@ def _typed(inputs: JudgedCampaign, *command: str) -> str:
 def _block_s(inputs: JudgedCampaign) -> float:
     """Seconds of a block: the median of those that ran, else as planned."""
     spans: dict[tuple[str, int], list[dt.datetime]] = {}
-    for one in inputs.outcomes:
-        if one.record and one.status != "skipped":
-            times = [dt.datetime.fromisoformat(at) for at in (one.record.started_at, one.record.ended_at)]
-            spans.setdefault((one.job.job, one.block.block), []).extend(times)
+    for outcome in inputs.outcomes:
+        if outcome.record and outcome.status != "skipped":
+            times = [dt.datetime.fromisoformat(at) for at in (outcome.record.started_at, outcome.record.ended_at)]
+            spans.setdefault((outcome.job.job, outcome.block.block), []).extend(times)
     seconds = [(max(times) - min(times)).total_seconds() for times in spans.values()]
     return statistics.median(seconds) if seconds else inputs.plan.time.block_s
 
@@ -64,27 +64,27 @@ def _rest(inputs: JudgedCampaign, missing: Sequence[RunResult], late: Sequence[R
 
 
 def _more_blocks(inputs: JudgedCampaign) -> Iterator[NextStep]:
-    names = labels.cell_names([one.key for one in inputs.verdicts])
-    several = len({one.candidate for one in inputs.verdicts}) > 1
+    names = labels.cell_names([verdict.key for verdict in inputs.verdicts])
+    several = len({verdict.candidate for verdict in inputs.verdicts}) > 1
     wanting = [
-        (one.more_blocks, f"{name} ({one.candidate})" if several else name, one)
-        for one, name in zip(inputs.verdicts, names, strict=True)
-        if one.more_blocks
+        (verdict.more_blocks, f"{name} ({verdict.candidate})" if several else name, verdict)
+        for verdict, name in zip(inputs.verdicts, names, strict=True)
+        if verdict.more_blocks
     ]
     counts = sorted({count for count, _, _ in wanting if count <= _MOST_BLOCKS})
     for count in dict.fromkeys([*counts[:1], *counts[-1:]]):
-        decided = [(name, one) for more, name, one in wanting if more <= count]
+        decided = [(name, verdict) for more, name, verdict in wanting if more <= count]
         price = format_seconds(count * len(inputs.plan.places) * _block_s(inputs))
-        verb = "may decide" if any("may" in labels.more(one) for _, one in decided) else "would decide"
-        found = [name for name, _ in decided]
-        said = "everything that is undecided" if len(found) == _undecided(inputs.verdicts) > 3 else labels.listed(found)
+        verb = "may decide" if any("may" in labels.more(verdict) for _, verdict in decided) else "would decide"
+        cells = [name for name, _ in decided]
+        what = "everything that is undecided" if len(cells) == _undecided(inputs.verdicts) > 3 else labels.listed(cells)
         step = f"{_typed(inputs, 'bench', '--campaign')} --blocks +{count}"
-        yield NextStep(step, f"about {price}, {verb} {said}")
+        yield NextStep(step, f"about {price}, {verb} {what}")
     hopeless = [name for count, name, _ in wanting if count > _MOST_BLOCKS]
     hopeless += [
         name
-        for one, name in zip(inputs.verdicts, names, strict=True)
-        if one.verdict == "inconclusive" and not one.more_blocks and one.reason.startswith("wide")
+        for verdict, name in zip(inputs.verdicts, names, strict=True)
+        if verdict.verdict == "inconclusive" and not verdict.more_blocks and verdict.reason.startswith("wide")
     ]
     if hopeless:
         margin = f"±{inputs.settings.margin.percent}"
@@ -97,14 +97,16 @@ def _more_blocks(inputs: JudgedCampaign) -> Iterator[NextStep]:
 
 
 def _undecided(verdicts: Sequence[Verdict]) -> int:
-    return sum(one.verdict == "inconclusive" for one in verdicts)
+    return sum(verdict.verdict == "inconclusive" for verdict in verdicts)
 
 
 def _causes(inputs: JudgedCampaign) -> Iterator[NextStep]:
     differing = [
-        one for one in inputs.verdicts if one.verdict in ("regression", "improvement", "broken") or one.leaning
+        verdict
+        for verdict in inputs.verdicts
+        if verdict.verdict in ("regression", "improvement", "broken") or verdict.leaning
     ]
-    for baseline, candidate in list(dict.fromkeys((one.baseline, one.candidate) for one in differing))[:2]:
+    for baseline, candidate in list(dict.fromkeys((verdict.baseline, verdict.candidate) for verdict in differing))[:2]:
         yield NextStep(
             _typed(inputs, "diff", baseline, candidate),
             f"what differs between {baseline} and {candidate} that may be the cause",

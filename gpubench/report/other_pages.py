@@ -22,7 +22,7 @@ from gpubench.report.history import (
     coverage_section,
     group_key,
     searched_lines,
-    size_words,
+    size_text,
     version_key,
 )
 from gpubench.report.page import Page
@@ -53,12 +53,12 @@ _MADE = f"Made by gpubench {__version__}."
 def trend_page(sources: Sequence[ResultHistory], series: Sequence[Series]) -> Page:
     """Campaigns and imports in one, with changes and what is missing."""
     span, (largest, sections) = (
-        _span([figure for one in sources for figure in one.figures]),
+        _span([figure for source in sources for figure in source.figures]),
         _over_dates(sources, series),
     )
     return Page(
         title=span,
-        over=f"{span} · {', '.join(one.name for one in sources)}",
+        over=f"{span} · {', '.join(source.name for source in sources)}",
         headline=[largest or span],
         about=[f"{'. '.join(searched_lines(series))}."],
         sections=[*sections, changes_section(series), coverage_section(sources)],
@@ -69,7 +69,7 @@ def trend_page(sources: Sequence[ResultHistory], series: Sequence[Series]) -> Pa
 
 def import_page(
     note: Mapping[str, Any],
-    found: VerdictAnswer | None,
+    judged: VerdictAnswer | None,
     source: ResultHistory,
     series: Sequence[Series],
     cautions: Sequence[str],
@@ -77,46 +77,46 @@ def import_page(
     """Of another tool's results; ``note`` is ``import.json``, ``found`` the verdicts by date, where there are some."""
     kept = f"{note['kept']} of {note['rows_in']} rows"
     _, sections = _over_dates([source], series)
-    verdicts = [dataclasses.replace(found.section, title="Verdicts, by date", notes=())] if found else []
+    verdicts = [dataclasses.replace(judged.section, title="Verdicts, by date", notes=())] if judged else []
     return Page(
         title=f"{note['name']} (imported)",
         over=f"{note['name']}: {kept} · imported results, format {note['format']}",
-        headline=answer(found.verdicts, found.settings) if found else [f"{note['name']}: {kept}"],
+        headline=answer(judged.verdicts, judged.settings) if judged else [f"{note['name']}: {kept}"],
         opening=f"**Import {inline(str(note['name']))}** ({inline(str(note['format']))}): {kept}",
         notes=cautions,
         about=[f"Never recorded by the source: {', '.join(note['never_recorded'])}."],
         sections=[*verdicts, *sections, changes_section(series), _kept(note, source)],
         made=f"Imported by gpubench {note['gpubench']}.",
         why_no_chart=f"no figure of {note['name']} has a date",
-        plots=_plots(found),
+        plots=_plots(judged),
     )
 
 
-def sides_page(sides: Results, found: VerdictAnswer, measured: Sequence[Curve]) -> Page:
+def sides_page(sides: Results, judged: VerdictAnswer, measured: Sequence[Curve]) -> Page:
     """The second campaign or import against the first, with both curves of every workload."""
     return Page(
         title=sides.name,
         over="gpubench report · two sides",
-        headline=answer(found.verdicts, found.settings),
-        notes=[*found.section.notes],
-        sections=[dataclasses.replace(found.section, notes=()), scaling_section(sides.name, measured)],
+        headline=answer(judged.verdicts, judged.settings),
+        notes=[*judged.section.notes],
+        sections=[dataclasses.replace(judged.section, notes=()), scaling_section(sides.name, measured)],
         made=_MADE,
-        plots=_plots(found),
+        plots=_plots(judged),
     )
 
 
-def _plots(found: VerdictAnswer | None) -> Callable[[int], list[Iterator[str]]]:
-    if found is None:
+def _plots(judged: VerdictAnswer | None) -> Callable[[int], list[Iterator[str]]]:
+    if judged is None:
         return lambda _width: []
-    return lambda width: [effect_plot(found.verdicts, found.settings.margin, width)]
+    return lambda width: [effect_plot(judged.verdicts, judged.settings.margin, width)]
 
 
 def _over_dates(sources: Sequence[ResultHistory], series: Sequence[Series]) -> tuple[str, list[Section]]:
     """The largest differences between versions in a sentence, and what every page over dates shows."""
-    observed = [figure for one in sources for figure in one.figures]
-    missing = [gap for one in sources for gap in one.missing]
+    observed = [figure for source in sources for figure in source.figures]
+    missing = [gap for source in sources for gap in source.missing]
     compared = compare_versions(observed)
-    variants = {one.variant for one in observed} | {one.variant for one in missing}
+    variants = {figure.variant for figure in observed} | {gap.variant for gap in missing}
     versions = compared.section(sorted(variants, key=version_key))
     return compared.sentence, [
         *([versions] if versions.parts else []),
@@ -127,9 +127,9 @@ def _over_dates(sources: Sequence[ResultHistory], series: Sequence[Series]) -> t
 def _kept(note: Mapping[str, Any], source: ResultHistory) -> Section:
     """What was imported and what was refused: each reason once, with its count and first place."""
     places: dict[str, list[str]] = {}
-    for one in note["refused"]:
-        places.setdefault(str(one["reason"]), []).append(f"{one['file']}:{one['line']}")
-    refused = [f"{len(found)} × {reason} (first: {found[0]})" for reason, found in places.items()]
+    for refusal in note["refused"]:
+        places.setdefault(str(refusal["reason"]), []).append(f"{refusal['file']}:{refusal['line']}")
+    refused = [f"{len(locations)} × {reason} (first: {locations[0]})" for reason, locations in places.items()]
     files: list[str | TextSpan] = [
         "Files of this import: ",
         TextSpan("import.json", link="import.json"),
@@ -152,11 +152,11 @@ def _kept(note: Mapping[str, Any], source: ResultHistory) -> Section:
 
 
 def _span(observed: Sequence[Figure]) -> str:
-    dates = sorted({one.date for one in observed})
+    dates = sorted({figure.date for figure in observed})
     if not dates:
         return "No figure has a date and a version"
     span = f"{dates[0]}" if len(dates) == 1 else f"{len(dates)} dates, {dates[0]} to {dates[-1]}"
-    versions = sorted({one.variant for one in observed}, key=version_key)
+    versions = sorted({figure.variant for figure in observed}, key=version_key)
     return f"{span}: {', '.join(versions)}"
 
 
@@ -184,8 +184,8 @@ def over_time(observed: Sequence[Figure], missing: Sequence[Gap], series: Sequen
         missing: missing figures, except those before the first or after the last date of a version.
     """
     groups: dict[Key, tuple[list[Figure], list[Gap], list[Series]]] = {}
-    for one in observed:
-        groups.setdefault(group_key(one.key), ([], [], []))[0].append(one)
+    for figure in observed:
+        groups.setdefault(group_key(figure.key), ([], [], []))[0].append(figure)
     for gap in missing:
         if gap.kind != OUTSIDE:
             groups.setdefault(group_key(gap.key), ([], [], []))[1].append(gap)
@@ -193,32 +193,32 @@ def over_time(observed: Sequence[Figure], missing: Sequence[Gap], series: Sequen
         groups[group_key(run.key)][2].append(run)
     names = labels.cell_names([dict(key) for key in groups])
     every: list[Figure | Gap] = [*observed, *missing]
-    variants = sorted({one.variant for one in every}, key=version_key)
+    variants = sorted({figure.variant for figure in every}, key=version_key)
     return [
-        _shown(f"over-time-{number}", name, found, variants)
-        for number, (name, found) in enumerate(zip(names, groups.values(), strict=True))
+        _shown(f"over-time-{number}", name, group, variants)
+        for number, (name, group) in enumerate(zip(names, groups.values(), strict=True))
     ]
 
 
 def _shown(
-    anchor: str, name: str, found: tuple[list[Figure], list[Gap], list[Series]], variants: Sequence[str]
+    anchor: str, name: str, group: tuple[list[Figure], list[Gap], list[Series]], variants: Sequence[str]
 ) -> SectionPart:
-    observed, missing, series = found
+    observed, missing, series = group
     # Throughput only where it is one for all: two kinds of numbers in a picture would be compared.
-    rated = bool(observed) and all(one.bytes and one.workers for one in observed)
+    rated = bool(observed) and all(figure.bytes and figure.workers for figure in observed)
     unit = "GB/s per worker" if rated else "seconds, axis reversed"
     figures = _figures(observed, series, rated=rated)
     draw = functools.partial(over_dates, figures, variants, f"{name}: {unit} over dates", reverse=not rated)
-    absent = spans(missing, sorted({one.date for one in observed} | {one.date for one in missing}))
+    absent = spans(missing, sorted({figure.date for figure in observed} | {gap.date for gap in missing}))
     rows = [
         (
-            size_words(cluster_size(one.key, one.workers)),
-            one.variant,
-            _days(one.dates),
-            f"{one.missing} of {one.of}",
-            one.reason,
+            size_text(cluster_size(span.key, span.workers)),
+            span.variant,
+            _days(span.dates),
+            f"{span.missing} of {span.of}",
+            span.reason,
         )
-        for one in absent
+        for span in absent
     ]
     caption = f"Dates on which figures of {name} are missing, with the reason"
     table = TextTable(_MISSING_COLUMNS, rows, caption, "sortable")
@@ -239,17 +239,20 @@ _MISSING_COLUMNS = (
 
 def _figures(observed: Sequence[Figure], series: Sequence[Series], *, rated: bool) -> list[dict[str, Any]]:
     """Rows of the chart by size, the smallest first; change points and unusual days are marked."""
-    order = sorted(observed, key=lambda one: (cluster_size(one.key, one.workers), one.variant, one.date))
-    rows = [_figure(one, rated=rated) for one in order]
+    order = sorted(observed, key=lambda figure: (cluster_size(figure.key, figure.workers), figure.variant, figure.date))
+    rows = [_figure(figure, rated=rated) for figure in order]
     # A day may have several figures, of several sources: the last has the marks.
-    by_place = {_place(one.key, one.workers, one.variant, one.date): row for one, row in zip(order, rows, strict=True)}
-    for one in series:
-        workers = one.figures[0].workers
-        for change in one.changes:
+    by_place = {
+        _place(figure.key, figure.workers, figure.variant, figure.date): row
+        for figure, row in zip(order, rows, strict=True)
+    }
+    for cell_series in series:
+        workers = cell_series.figures[0].workers
+        for change in cell_series.changes:
             word = "slower" if change.effect > 0 else "faster"
-            by_place[_place(one.key, workers, one.variant, change.at)]["change"] = word
-        for day, _ in one.unusual:
-            if row := by_place.get(_place(one.key, workers, one.variant, day)):
+            by_place[_place(cell_series.key, workers, cell_series.variant, change.at)]["change"] = word
+        for day, _ in cell_series.unusual:
+            if row := by_place.get(_place(cell_series.key, workers, cell_series.variant, day)):
                 row["unusual"] = True
     return rows
 
@@ -258,18 +261,18 @@ def _place(key: Key, workers: int | None, variant: str, date: dt.date) -> tuple[
     return cluster_size(key, workers), variant, date
 
 
-def _figure(one: Figure, *, rated: bool) -> dict[str, Any]:
-    value = math.exp(one.log_s)
-    if rated and one.bytes and one.workers:
-        value = one.bytes / value / one.workers / 1e9
+def _figure(figure: Figure, *, rated: bool) -> dict[str, Any]:
+    value = math.exp(figure.log_s)
+    if rated and figure.bytes and figure.workers:
+        value = figure.bytes / value / figure.workers / 1e9
     # A source's own standard error is of some thirty repetitions: the normal's quantile is near enough.
-    wide = float(-special.stdtrit(one.count - 1, 0.025)) if one.count > 1 else 1.96
-    half = None if one.se is None else wide * one.se
-    place = cluster_size(one.key, one.workers)
+    wide = float(-special.stdtrit(figure.count - 1, 0.025)) if figure.count > 1 else 1.96
+    half = None if figure.se is None else wide * figure.se
+    place = cluster_size(figure.key, figure.workers)
     return {
-        "size": size_words(place) if place[0] else "workers not recorded",
-        "date": str(one.date),
-        "variant": one.variant,
+        "size": size_text(place) if place[0] else "workers not recorded",
+        "date": str(figure.date),
+        "variant": figure.variant,
         "value": labels.short(value),
         "low": None if half is None else labels.short(value * math.exp(-half)),
         "high": None if half is None else labels.short(value * math.exp(half)),

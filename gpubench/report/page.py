@@ -88,7 +88,7 @@ def _environment(templates: tuple[tuple[str, str], ...]) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"words": marked_up, "paragraph": _paragraph, "heading": _heading, "sort": _sort}
+    made.filters |= {"markup": marked_up, "paragraph": _paragraph, "heading": _heading, "sort": _sort}
     made.filters["picture"] = lambda chart: markupsafe.Markup(svg(chart))  # noqa: S704 - Vega escapes
     return made
 
@@ -103,36 +103,36 @@ def markdown(page: Page) -> str:
     return "\n\n".join([*blocks, *filter(None, texts)]) + "\n"
 
 
-def marked_up(words: RichText) -> markupsafe.Markup:
+def marked_up(text: RichText) -> markupsafe.Markup:
     """Text with its links and styles; what comes from files is escaped."""
-    return markupsafe.Markup("").join(map(_span, spans(words)))
+    return markupsafe.Markup("").join(map(_span, spans(text)))
 
 
-def _span(one: TextSpan) -> markupsafe.Markup:
-    text = markupsafe.escape(visible(one.text))
-    given = {"href": one.link, "class": one.style, "title": one.whole, "aria-label": one.spoken}
+def _span(span: TextSpan) -> markupsafe.Markup:
+    text = markupsafe.escape(visible(span.text))
+    given = {"href": span.link, "class": span.style, "title": span.whole, "aria-label": span.spoken}
     held = [markupsafe.Markup(' {}="{}"').format(name, visible(value)) for name, value in given.items() if value]
     if not held:
         return text
-    tag = "a" if one.link else "span"
+    tag = "a" if span.link else "span"
     return markupsafe.Markup("<{}{}>{}</{}>").format(tag, markupsafe.Markup("").join(held), text, tag)
 
 
-def _paragraph(words: RichText) -> markupsafe.Markup:
+def _paragraph(text: RichText) -> markupsafe.Markup:
     """With the style of its span, if it has only one: a note, for example."""
-    first, *rest = spans(words)
+    first, *rest = spans(text)
     style = markupsafe.Markup(' class="{}"').format(first.style) if first.style and not rest else ""
-    inside = markupsafe.escape(visible(first.text)) if style else marked_up(words)
+    inside = markupsafe.escape(visible(first.text)) if style else marked_up(text)
     return markupsafe.Markup("<p{}>{}</p>").format(style, inside)
 
 
-def _heading(words: RichText) -> markupsafe.Markup:
+def _heading(text: RichText) -> markupsafe.Markup:
     """Headings of ours begin with a capital letter, names don't change."""
-    return marked_up(words[:1].upper() + words[1:] if isinstance(words, str) and len(words) > 1 else words)
+    return marked_up(text[:1].upper() + text[1:] if isinstance(text, str) and len(text) > 1 else text)
 
 
-def _sort(words: RichText) -> str:
-    first = spans(words)[:1]
+def _sort(text: RichText) -> str:
+    first = spans(text)[:1]
     return "" if not first or first[0].sort is None else str(first[0].sort)
 
 

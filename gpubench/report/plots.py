@@ -23,11 +23,11 @@ def effect_plot(verdicts: Sequence[Verdict], margin: float, width: int) -> Itera
     All share one scale. What lies beyond the picture, and an interval that leaves it, ends in ``<`` or ``>``. Names
     that leave too little room have their own line.
     """
-    names = labels.cell_names([one.key for one in verdicts])
+    names = labels.cell_names([verdict.key for verdict in verdicts])
     drawn = [
-        (one, name, Interval(one.effect, *one.shown))
-        for one, name in zip(verdicts, names, strict=True)
-        if one.effect is not None
+        (verdict, name, Interval(verdict.effect, *verdict.shown))
+        for verdict, name in zip(verdicts, names, strict=True)
+        if verdict.effect is not None
     ]
     if not drawn:
         return
@@ -39,8 +39,8 @@ def effect_plot(verdicts: Sequence[Verdict], margin: float, width: int) -> Itera
     ticks = {-margin: ":", margin: ":", 0.0: "|"}
     for pair, rows in itertools.groupby(sorted(drawn, key=_pair), key=_pair):
         yield pair
-        for one, name, effect in rows:
-            text = f"{labels.effect(one)} {labels.interval(one)}".rstrip()
+        for verdict, name, effect in rows:
+            text = f"{labels.effect(verdict)} {labels.interval(verdict)}".rstrip()
             yield from _line(name, _bar(effect, domain, columns, ticks), text, column)
 
 
@@ -58,23 +58,23 @@ def efficiency_plot(curves: Sequence[Curve], width: int) -> Iterator[str]:
     scaled = {name: sizes for name, sizes in scaled.items() if len(sizes) > 1}
     if not scaled:
         return
-    every = [one for sizes in scaled.values() for one in sizes]
-    column, columns = _columns([_place(one) for one in every], width)
-    most = min(_CLIP, max(1.0, *(one.efficiency.high or one.efficiency.value for one in every)))
+    every = [size for sizes in scaled.values() for size in sizes]
+    column, columns = _columns([_place(size) for size in every], width)
+    most = min(_CLIP, max(1.0, *(size.efficiency.high or size.efficiency.value for size in every)))
     yield "efficiency by nodes x workers: o with its 95 % interval, | is 100 %"
     for name, sizes in scaled.items():
         yield name
-        for one in sizes:
-            line = _bar(one.efficiency, (0.0, most), columns, {1.0: "|"})
-            yield from _line(_place(one), line, percent(one.efficiency), column)
+        for size in sizes:
+            line = _bar(size.efficiency, (0.0, most), columns, {1.0: "|"})
+            yield from _line(_place(size), line, percent(size.efficiency), column)
 
 
 def _pair(row: tuple[Verdict, str, Interval]) -> str:
     return labels.pair(row[0])
 
 
-def _place(one: SpeedupAtSize) -> str:
-    return f"  {one.at.nodes} x {one.at.workers_per_node}"
+def _place(size: SpeedupAtSize) -> str:
+    return f"  {size.at.nodes} x {size.at.workers_per_node}"
 
 
 def _columns(names: Sequence[str], width: int) -> tuple[int, int]:
@@ -92,7 +92,7 @@ def _line(name: str, picture: str, text: str, column: int) -> Iterator[str]:
     yield f"{name:<{column}} {picture} {text}"
 
 
-def _bar(one: Interval, domain: tuple[float, float], columns: int, ticks: Mapping[float, str]) -> str:
+def _bar(interval: Interval, domain: tuple[float, float], columns: int, ticks: Mapping[float, str]) -> str:
     start, end = domain
 
     def place(at: float) -> int:
@@ -100,13 +100,13 @@ def _bar(one: Interval, domain: tuple[float, float], columns: int, ticks: Mappin
         return round((inside - start) / (end - start) * (columns - 1))
 
     cells = [" "] * columns
-    if one.low is not None and one.high is not None:
-        cells[place(one.low) : place(one.high) + 1] = "-" * (place(one.high) + 1 - place(one.low))
+    if interval.low is not None and interval.high is not None:
+        cells[place(interval.low) : place(interval.high) + 1] = "-" * (place(interval.high) + 1 - place(interval.low))
     for at, sign in ticks.items():
         cells[place(at)] = sign
-    if one.low is not None and one.low < start:
+    if interval.low is not None and interval.low < start:
         cells[0] = "<"
-    if one.high is not None and one.high > end:
+    if interval.high is not None and interval.high > end:
         cells[-1] = ">"
-    cells[place(one.value)] = "<" if one.value < start else ">" if one.value > end else "o"
+    cells[place(interval.value)] = "<" if interval.value < start else ">" if interval.value > end else "o"
     return "".join(cells)

@@ -62,29 +62,29 @@ _OF_RUN = ("transport", "registered_s", "speed")
 def condensed(provenance: Provenance) -> Provenance:
     """The part that the page shows. Equal processes of thousands of runs are one object."""
     processes = [
-        {name: one[name] for name in _OF_PROCESS if name in one}
-        | {"ucx": {name: _at(one, "ucx", name) for name in ("loaded", "path", "env")}}
-        for one in entries([provenance], "processes")
+        {name: process[name] for name in _OF_PROCESS if name in process}
+        | {"ucx": {name: _at(process, "ucx", name) for name in ("loaded", "path", "env")}}
+        for process in entries([provenance], "processes")
     ]
-    nodes = [{name: one[name] for name in _OF_NODE if name in one} for one in _nodes([provenance])]
+    nodes = [{name: node[name] for name in _OF_NODE if name in node} for node in _nodes([provenance])]
     kept = {name: provenance[name] for name in _OF_RUN if name in provenance}
-    return kept | {"processes": [_process(marshal.dumps(one, AS_EQUALS)) for one in processes], "nodes": nodes}
+    return kept | {"processes": [_process(marshal.dumps(process, AS_EQUALS)) for process in processes], "nodes": nodes}
 
 
 @functools.lru_cache(maxsize=4096)
 def _process(data: bytes) -> Provenance:
-    found: Provenance = marshal.loads(data)  # noqa: S302 - our own bytes, of a moment ago
-    return found
+    process: Provenance = marshal.loads(data)  # noqa: S302 - our own bytes, of a moment ago
+    return process
 
 
 def provenance_section(inputs: JudgedCampaign) -> Section:
     """What differs between the variants, what ran, and where."""
-    variants = [Heading(TextSpan(one.label), "text") for one in inputs.plan.variants]
+    variants = [Heading(TextSpan(variant.label), "text") for variant in inputs.plan.variants]
     differ, nodes, noise = differing(inputs), hosts(inputs), runs(inputs)
     few = [TextSpan(f"{len(noise.rows)} runs, evenly spaced over all.", "quiet")] if condense.many_runs(inputs) else []
 
-    def facts(found: Sequence[Fact], caption: str) -> TextTable:
-        return TextTable(["value", *variants], [one.row for one in found], caption)
+    def facts(rows: Sequence[Fact], caption: str) -> TextTable:
+        return TextTable(["value", *variants], [row.row for row in rows], caption)
 
     return Section(
         [
@@ -125,10 +125,10 @@ _NOT_ELSE = (
 
 def by_variant(inputs: JudgedCampaign) -> list[Fact]:
     """What each variant's runs used, as read from their processes, not as planned."""
-    found = {one.label: _provenances(inputs, one.label) for one in inputs.plan.variants}
+    provenances = {variant.label: _provenances(inputs, variant.label) for variant in inputs.plan.variants}
     variants = inputs.plan.variants
-    processes = {label: _processes(of_variant) for label, of_variant in found.items()}
-    nodes = {label: _nodes(of_variant) for label, of_variant in found.items()}
+    processes = {label: _processes(of_variant) for label, of_variant in provenances.items()}
+    nodes = {label: _nodes(of_variant) for label, of_variant in provenances.items()}
 
     def fact(name: str, values: Iterable[str]) -> Fact:
         return Fact(name, [value or "not recorded" for value in values])
@@ -140,16 +140,18 @@ def by_variant(inputs: JudgedCampaign) -> list[Fact]:
             (_counted(processes[v.label], "ucx", "loaded") for v in variants),
         ),
         fact("libucp", (_counted(processes[v.label], "ucx", "path") for v in variants)),
-        fact("transports that UCX had", (_listed(found[v.label], "transport", "observed") for v in variants)),
-        fact("of these, chosen by UCX for large messages", (_carriers(found[v.label]) for v in variants)),
-        fact("lanes", (_listed(found[v.label], "transport", "lanes") for v in variants)),
+        fact("transports that UCX had", (_listed(provenances[v.label], "transport", "observed") for v in variants)),
+        fact("of these, chosen by UCX for large messages", (_carriers(provenances[v.label]) for v in variants)),
+        fact("lanes", (_listed(provenances[v.label], "transport", "lanes") for v in variants)),
         fact("UCX_* in force", (_environment(processes[v.label]) for v in variants)),
         fact("image", (_image(v) for v in variants)),
         fact("Python", (_counted(processes[v.label], "python") for v in variants)),
         fact("Dask, distributed", (_versions(processes[v.label]) for v in variants)),
         fact("node half", (_counted(processes[v.label], "node_half", cut=12) for v in variants)),
-        fact("slowest worker against the median of its run, most", (_slowest(found[v.label]) for v in variants)),
-        fact("first | half | all workers registered after, median", (_registered(found[v.label]) for v in variants)),
+        fact("slowest worker against the median of its run, most", (_slowest(provenances[v.label]) for v in variants)),
+        fact(
+            "first | half | all workers registered after, median", (_registered(provenances[v.label]) for v in variants)
+        ),
         fact("load average, mean", (_load(nodes[v.label], "load1", "{:.2f}") for v in variants)),
         fact("CPU stolen by other machines, mean | most", (_steal(nodes[v.label]) for v in variants)),
     ]
@@ -191,15 +193,17 @@ _HOST_COLUMNS = (
 
 def runs(inputs: JudgedCampaign) -> TextTable:
     """UCX, transport, load and steal of every run, or of as many as a page holds."""
-    recorded = [(one, one.directory.name) for one in inputs.outcomes if one.directory and one.record]
+    recorded = [
+        (outcome, outcome.directory.name) for outcome in inputs.outcomes if outcome.directory and outcome.record
+    ]
     rows: list[list[RichText]] = [
         [
-            str(one.block.block),
-            one.run.variant,
+            str(outcome.block.block),
+            outcome.run.variant,
             *run_noise(inputs.provenance.get(name, {})).values(),
             TextSpan("provenance", link=f"runs/{name}/{PROVENANCE_FILE}"),
         ]
-        for one, name in recorded[:: -(-len(recorded) // condense.MOST_RUNS) or 1]
+        for outcome, name in recorded[:: -(-len(recorded) // condense.MOST_RUNS) or 1]
     ]
     columns: list[Heading | str] = [
         Heading("block", ColumnStyle.NUMBER),
@@ -227,8 +231,10 @@ def differing(inputs: JudgedCampaign) -> list[Fact]:
     """Every value in which the variants differ: manifests, settings, and what differed within blocks while they ran."""
     variants = inputs.plan.variants
     manifests = [inputs.manifests.get(v.image.manifest, {}) if v.image else {} for v in variants]
-    changes = [{path: (one, other) for path, one, other in differences(manifests[0], each)} for each in manifests]
-    before = {path: one for change in changes for path, (one, _) in change.items()}
+    changes = [
+        {path: (value, other) for path, value, other in differences(manifests[0], manifest)} for manifest in manifests
+    ]
+    before = {path: value for change in changes for path, (value, _) in change.items()}
     facts = [
         Fact(path, [plain(change[path][1] if path in change else before[path]) for change in changes])
         for path in sorted(before)
@@ -245,15 +251,15 @@ def cautions(plan: Plan, changes: Changes, outcomes: Iterable[RunResult]) -> lis
 
 def _same_transports(plan: Plan, outcomes: Iterable[RunResult]) -> Iterator[str]:
     """Comparisons of two settings of ``UCX_TLS`` whose runs used the same transports all the same."""
-    seen: dict[str, set[tuple[str, ...]]] = {one.label: set() for one in plan.variants}
-    for one in outcomes:
-        if one.record and one.status == "ok" and one.record.transport:
-            seen[one.run.variant].add(tuple(sorted(one.record.transport)))
-    asked = {one.label: {**plan.site.env, **one.env}.get("UCX_TLS") for one in plan.variants}
+    seen: dict[str, set[tuple[str, ...]]] = {variant.label: set() for variant in plan.variants}
+    for outcome in outcomes:
+        if outcome.record and outcome.status == "ok" and outcome.record.transport:
+            seen[outcome.run.variant].add(tuple(sorted(outcome.record.transport)))
+    settings = {variant.label: {**plan.site.env, **variant.env}.get("UCX_TLS") for variant in plan.variants}
     for pair in plan.comparisons:
         (first, second), used = (pair.baseline, pair.candidate), seen[pair.baseline]
-        if asked[first] != asked[second] and used and used == seen[second]:
-            named = " or ".join(", ".join(each) for each in sorted(used))
+        if settings[first] != settings[second] and used and used == seen[second]:
+            named = " or ".join(", ".join(transports) for transports in sorted(used))
             yield (
                 f"{first} and {second} differ in UCX_TLS, but the runs of both used {named}: "
                 "no other transport is compared"
@@ -265,16 +271,16 @@ def unplanned(plan: Plan, changes: Changes) -> list[str]:
 
     Where many fields of one kind differ (interfaces, variables) there is one line, which says the first of them.
     """
-    found: dict[tuple[str, str], list[str]] = {}
+    by_kind: dict[tuple[str, str], list[str]] = {}
     for change in changes.by_field():
         if change.why != "planned":
-            said = zip(plan.variants, changes.values[change.field], strict=True)
-            values = ", ".join(f"{value} in {variant.label}" for variant, value in said)
-            found.setdefault((change.field.split(".", 1)[0], change.why), []).append(f"{change.field} is {values}")
+            pairs = zip(plan.variants, changes.values[change.field], strict=True)
+            values = ", ".join(f"{value} in {variant.label}" for variant, value in pairs)
+            by_kind.setdefault((change.field.split(".", 1)[0], change.why), []).append(f"{change.field} is {values}")
     lines = []
-    for (kind, why), fields in found.items():
+    for (kind, why), fields in by_kind.items():
         many = [f"{len(fields)} fields of {kind}, the first: {fields[0]}"]
-        lines += [f"unplanned difference: {one} ({_WHY[why]})" for one in (many if len(fields) > _MANY else fields)]
+        lines += [f"unplanned difference: {text} ({_WHY[why]})" for text in (many if len(fields) > _MANY else fields)]
     return lines
 
 
@@ -287,16 +293,18 @@ _WHY = {
 
 
 def _provenances(inputs: JudgedCampaign, label: str) -> list[Provenance]:
-    names = [one.directory.name for one in inputs.outcomes if one.run.variant == label and one.directory]
+    names = [
+        outcome.directory.name for outcome in inputs.outcomes if outcome.run.variant == label and outcome.directory
+    ]
     return [inputs.provenance[name] for name in names if name in inputs.provenance]
 
 
-def _processes(found: Iterable[Provenance]) -> list[Provenance]:
-    return list(entries(found, "processes"))
+def _processes(provenances: Iterable[Provenance]) -> list[Provenance]:
+    return list(entries(provenances, "processes"))
 
 
-def _nodes(found: Iterable[Provenance]) -> list[Provenance]:
-    return list(entries(found, "nodes"))
+def _nodes(provenances: Iterable[Provenance]) -> list[Provenance]:
+    return list(entries(provenances, "nodes"))
 
 
 def _at(value: Any, *path: str) -> Any:
@@ -307,42 +315,49 @@ def _at(value: Any, *path: str) -> Any:
 
 def _counted(processes: Sequence[Provenance], *path: str, cut: int | None = None) -> str:
     """The value that all processes agree in, or every value with its count."""
-    counts = Counter(str(value)[:cut] for one in processes if (value := _at(one, *path)))
+    counts = Counter(str(value)[:cut] for process in processes if (value := _at(process, *path)))
     if len(counts) == 1 and counts.total() == len(processes):
         return next(iter(counts))
     return ", ".join(f"{value} in {count} of {len(processes)} processes" for value, count in counts.most_common())
 
 
-def _listed(found: Iterable[Provenance], *path: str) -> str:
-    values = {str(word) for one in found if isinstance(words := _at(one, *path), list) for word in words}
+def _listed(provenances: Iterable[Provenance], *path: str) -> str:
+    values = {
+        str(word) for provenance in provenances if isinstance(listed := _at(provenance, *path), list) for word in listed
+    }
     return ", ".join(sorted(values))
 
 
-def _carriers(found: Sequence[Provenance]) -> str:
+def _carriers(provenances: Sequence[Provenance]) -> str:
     """The transports that UCX said it chose for large messages; all others were possible, and nothing proves more."""
-    chosen = _listed(found, "transport", "carriers")
-    is_silent = not chosen and _listed(found, "transport", "observed")
+    chosen = _listed(provenances, "transport", "carriers")
+    is_silent = not chosen and _listed(provenances, "transport", "observed")
     return "not proved: UCX didn't say (1.18 and newer can)" if is_silent else chosen
 
 
 def _environment(processes: Sequence[Provenance]) -> str:
-    variables = [found for one in processes if isinstance(found := _at(one, "ucx", "env"), Mapping)]
-    seen = {" ".join(f"{k}={v}" for k, v in sorted(one.items())) for one in variables}
-    return " or ".join(sorted(words for words in seen if words))
+    variables = [settings for process in processes if isinstance(settings := _at(process, "ucx", "env"), Mapping)]
+    seen = {" ".join(f"{k}={v}" for k, v in sorted(environment.items())) for environment in variables}
+    return " or ".join(sorted(text for text in seen if text))
 
 
-def _registered(found: Sequence[Provenance]) -> str:
+def _registered(provenances: Sequence[Provenance]) -> str:
     """Seconds from a run's start, medians over the runs."""
-    recorded = [times for one in found if isinstance(times := one.get("registered_s"), list) and times]
+    recorded = [
+        times for provenance in provenances if isinstance(times := provenance.get("registered_s"), list) and times
+    ]
     seen = [sorted(times) for times in recorded if all(isinstance(time, int | float) for time in times)]
     if not seen:
         return ""
-    columns = zip(*((one[0], one[(len(one) + 1) // 2 - 1], one[-1]) for one in seen), strict=True)
+    columns = zip(
+        *((sorted_times[0], sorted_times[(len(sorted_times) + 1) // 2 - 1], sorted_times[-1]) for sorted_times in seen),
+        strict=True,
+    )
     return " | ".join(f"{statistics.median(column):.1f} s" for column in columns)
 
 
 def _versions(processes: Sequence[Provenance]) -> str:
-    pairs = {(_at(one, "versions", "dask"), _at(one, "versions", "distributed")) for one in processes}
+    pairs = {(_at(process, "versions", "dask"), _at(process, "versions", "distributed")) for process in processes}
     return " or ".join(sorted(f"{dask}, {distributed}" for dask, distributed in pairs if dask or distributed))
 
 
@@ -350,8 +365,8 @@ def _image(variant: PlannedVariant) -> str:
     return f"{variant.image.kind} {variant.image.id[:16]}" if variant.image else "unresolved"
 
 
-def _slowest(found: Iterable[Provenance]) -> str:
-    worst = slowest(found)
+def _slowest(provenances: Iterable[Provenance]) -> str:
+    worst = slowest(provenances)
     return f"{worst[0]:.2f} ({worst[1]})" if worst[1] else ""
 
 

@@ -27,12 +27,17 @@ RUNS = "gpubench/runs/1"
 
 def runs_section(inputs: JudgedCampaign) -> Section:
     """A table per job, a row per block; Markdown names those that aren't ok."""
-    bad = [one for one in inputs.outcomes if one.status != "ok"]
-    lines = [f"block {one.block.block}, {one.run.variant}: {one.status}: {one.reason}" for one in bad]
+    bad = [outcome for outcome in inputs.outcomes if outcome.status != "ok"]
+    lines = [
+        f"block {outcome.block.block}, {outcome.run.variant}: {outcome.status}: {outcome.reason}" for outcome in bad
+    ]
     key: list[str | TextSpan] = []
     for word, mark in labels.RUN_MARKS.items():
         key += [] if word == "pending" else [TextSpan(f"{mark} {word}", f"status {word}"), " "]
-    columns = [Heading("block", ColumnStyle.NUMBER), *(Heading(TextSpan(one.label)) for one in inputs.plan.variants)]
+    columns = [
+        Heading("block", ColumnStyle.NUMBER),
+        *(Heading(TextSpan(variant.label)) for variant in inputs.plan.variants),
+    ]
     tables = [TextTable(columns, rows, f"Job {heading}", "matrix") for heading, rows in jobs(inputs)]
     return Section(
         [
@@ -53,15 +58,19 @@ def run_list_section(name: str, outcomes: Sequence[RunResult]) -> Section:
     columns += ["variant", "status", Heading("seconds", ColumnStyle.NUMBER), "why"]
     rows: list[list[RichText]] = []
     data: list[dict[str, Any]] = []
-    for one in outcomes:
-        seconds, place = _seconds(one.record), (one.block.block, one.run.order + 1)
-        status = f"{labels.RUN_MARKS[one.status]} {one.status}"
-        said = "" if seconds is None else f"{seconds:.1f}"
-        rows.append([*map(str, place), one.run.variant, status, said, one.reason])
-        about = {"run": one.run.run, "job": one.job.job, "block": place[0], "order": place[1]}
-        about |= {"nodes": one.job.nodes, "workers_per_node": one.job.workers_per_node, "variant": one.run.variant}
-        ended = {"status": one.status, "reason": one.reason, "attempt": one.attempt, "seconds": seconds}
-        data.append({**about, **ended, "directory": one.directory.name if one.directory else None})
+    for outcome in outcomes:
+        seconds, place = _seconds(outcome.record), (outcome.block.block, outcome.run.order + 1)
+        status = f"{labels.RUN_MARKS[outcome.status]} {outcome.status}"
+        seconds_text = "" if seconds is None else f"{seconds:.1f}"
+        rows.append([*map(str, place), outcome.run.variant, status, seconds_text, outcome.reason])
+        about = {"run": outcome.run.run, "job": outcome.job.job, "block": place[0], "order": place[1]}
+        about |= {
+            "nodes": outcome.job.nodes,
+            "workers_per_node": outcome.job.workers_per_node,
+            "variant": outcome.run.variant,
+        }
+        ended = {"status": outcome.status, "reason": outcome.reason, "attempt": outcome.attempt, "seconds": seconds}
+        data.append({**about, **ended, "directory": outcome.directory.name if outcome.directory else None})
     caption = f"What became of every planned run of {name}"
     return Section(
         [SectionPart(f"{name}: {run_counts(outcomes)}", table=TextTable(columns, rows, caption))],
@@ -79,7 +88,7 @@ def _seconds(record: RunRecord | None) -> float | None:
 
 def run_counts(outcomes: Sequence[RunResult]) -> str:
     """``17 ok, 1 failed``."""
-    counts = Counter(one.status for one in outcomes)
+    counts = Counter(outcome.status for outcome in outcomes)
     return ", ".join(f"{counts[word]} {word}" for word in labels.RUN_MARKS if word in counts)
 
 
@@ -89,69 +98,69 @@ def jobs(inputs: JudgedCampaign) -> Iterator[tuple[str, list[list[RichText]]]]:
     Of a campaign with too many runs, consecutive blocks in which everything went as planned share a row.
     """
     wrong = _workload_reasons(inputs)
-    variants = [one.label for one in inputs.plan.variants]
-    for of_job in _grouped(inputs.outcomes, lambda one: one.job.job):
+    variants = [variant.label for variant in inputs.plan.variants]
+    for of_job in _grouped(inputs.outcomes, lambda outcome: outcome.job.job):
         job = of_job[0].job
-        blocks = _grouped(sorted(of_job, key=lambda one: one.block.block), lambda one: one.block.block)
+        blocks = _grouped(sorted(of_job, key=lambda outcome: outcome.block.block), lambda outcome: outcome.block.block)
         rows: list[list[RichText]] = []
         for is_plain, group in itertools.groupby(blocks, key=lambda block: _went_as_planned(block, variants, wrong)):
-            found = list(group)
-            if is_plain and len(found) > 1 and condense.many_runs(inputs):
+            group_blocks = list(group)
+            if is_plain and len(group_blocks) > 1 and condense.many_runs(inputs):
                 count = [
                     TextSpan(f"{labels.RUN_MARKS['ok']} ok", "status ok"),
-                    TextSpan(f"{len(found)} runs", "reason"),
+                    TextSpan(f"{len(group_blocks)} runs", "reason"),
                 ]
-                rows.append([condense.name([block[0].block.block for block in found]), *[count] * len(variants)])
+                rows.append([condense.name([block[0].block.block for block in group_blocks]), *[count] * len(variants)])
             else:
-                rows += [_row(block, variants, wrong) for block in found]
+                rows += [_row(block, variants, wrong) for block in group_blocks]
         yield f"{job.job} · {counted(job.nodes, 'node')} x {counted(job.workers_per_node, 'worker')}", rows
 
 
 def _grouped(outcomes: Iterable[RunResult], key: Callable[[RunResult], object]) -> list[list[RunResult]]:
     groups: dict[object, list[RunResult]] = {}
-    for one in outcomes:
-        groups.setdefault(key(one), []).append(one)
+    for outcome in outcomes:
+        groups.setdefault(key(outcome), []).append(outcome)
     return list(groups.values())
 
 
 def _went_as_planned(block: Sequence[RunResult], variants: Sequence[str], wrong: Mapping[str, object]) -> bool:
     return len(block) == len(variants) and all(
-        one.status == "ok"
-        and one.attempt == 1
-        and not one.reason
-        and one.block.replaces is None
-        and one.run.run not in wrong
-        for one in block
+        outcome.status == "ok"
+        and outcome.attempt == 1
+        and not outcome.reason
+        and outcome.block.replaces is None
+        and outcome.run.run not in wrong
+        for outcome in block
     )
 
 
 def _row(block: Sequence[RunResult], variants: Sequence[str], wrong: Mapping[str, Sequence[str]]) -> list[RichText]:
     number, replaces = block[0].block.block, block[0].block.replaces
-    by_variant = {one.run.variant: one for one in block}
+    by_variant = {outcome.run.variant: outcome for outcome in block}
     first: RichText = [str(number), *([] if replaces is None else [TextSpan(f" for {replaces}", "quiet")])]
-    return [first, *(_run_words(by_variant.get(label), wrong) for label in variants)]
+    return [first, *(_run_text(by_variant.get(label), wrong) for label in variants)]
 
 
-def _run_words(one: RunResult | None, wrong: Mapping[str, Sequence[str]]) -> RichText:
+def _run_text(outcome: RunResult | None, wrong: Mapping[str, Sequence[str]]) -> RichText:
     """Its place in the block, its status, its files and the reasons; what is wrong with workloads of an ``ok`` run."""
-    if one is None:
+    if outcome is None:
         return TextSpan("not planned", "quiet")
-    partly = one.run.run in wrong
-    path = f"runs/{one.directory.name}" if one.directory else ""
-    record = f"{path}/{RUN_FILE}" if one.record else ""
-    said = f"{labels.RUN_MARKS[one.status]} {one.status}{', in part' if partly else ''}"
-    words: list[str | TextSpan] = [
-        TextSpan(str(one.run.order + 1), "place"),
+    partly = outcome.run.run in wrong
+    path = f"runs/{outcome.directory.name}" if outcome.directory else ""
+    record = f"{path}/{RUN_FILE}" if outcome.record else ""
+    status = f"{labels.RUN_MARKS[outcome.status]} {outcome.status}{', in part' if partly else ''}"
+    parts: list[str | TextSpan] = [
+        TextSpan(str(outcome.run.order + 1), "place"),
         " ",
-        TextSpan(said, f"status {one.status}", record),
+        TextSpan(status, f"status {outcome.status}", record),
     ]
-    words += [TextSpan(f" attempt {one.attempt}", "quiet")] if one.attempt > 1 else []
-    if one.record:
-        names = {"samples": SAMPLES_FILE} if one.record.workloads else {}
-        names |= {"provenance": PROVENANCE_FILE} | ({"logs": LOGS_FILE} if one.status == "failed" else {})
-        words += [TextSpan(name, "file", f"{path}/{file}") for name, file in names.items()]
-    reasons = [one.reason] if one.reason else wrong.get(one.run.run, [])
-    return [*words, *(TextSpan(reason, "reason") for reason in reasons)]
+    parts += [TextSpan(f" attempt {outcome.attempt}", "quiet")] if outcome.attempt > 1 else []
+    if outcome.record:
+        names = {"samples": SAMPLES_FILE} if outcome.record.workloads else {}
+        names |= {"provenance": PROVENANCE_FILE} | ({"logs": LOGS_FILE} if outcome.status == "failed" else {})
+        parts += [TextSpan(name, "file", f"{path}/{file}") for name, file in names.items()]
+    reasons = [outcome.reason] if outcome.reason else wrong.get(outcome.run.run, [])
+    return [*parts, *(TextSpan(reason, "reason") for reason in reasons)]
 
 
 def _workload_reasons(inputs: JudgedCampaign) -> dict[str, list[str]]:

@@ -38,14 +38,14 @@ def samples_section(inputs: JudgedCampaign, names: Sequence[str]) -> Section:
         note = TextSpan(f"{' '.join(notes)} Every sample: ", "note")
         text.append([note, TextSpan("results.parquet", link="results.parquet")])
     groups: dict[str, list[tuple[Verdict, str]]] = {}
-    for one, name in zip(inputs.verdicts, names, strict=True):
-        groups.setdefault(anchor(one), []).append((one, name))
-    parts = [_part(at, found[0][1], [one for one, _ in found], inputs) for at, found in groups.items()]
+    for verdict, name in zip(inputs.verdicts, names, strict=True):
+        groups.setdefault(anchor(verdict), []).append((verdict, name))
+    parts = [_part(at, group[0][1], [verdict for verdict, _ in group], inputs) for at, group in groups.items()]
     return Section(parts, title="Samples, in order of time", anchor="samples", text=text, medium=Medium.PAGE)
 
 
 def _part(at: str, name: str, verdicts: Sequence[Verdict], inputs: JudgedCampaign) -> SectionPart:
-    first, variants = verdicts[0], [one.label for one in inputs.plan.variants]
+    first, variants = verdicts[0], [variant.label for variant in inputs.plan.variants]
     cells = [cell for cell in inputs.results.runs if cell.key == tuple(first.key.items())]
     params = json.loads(str(first.key["params"])).items()
     text: list[RichText] = [
@@ -74,16 +74,20 @@ def _part(at: str, name: str, verdicts: Sequence[Verdict], inputs: JudgedCampaig
     return SectionPart(anchor=at, heading=name, text=text, charts=charts, parts=[beside])
 
 
-def _beside(one: Verdict) -> str:
+def _beside(verdict: Verdict) -> str:
     """The other estimates of a verdict, in a line."""
-    said = [f"mean {labels.effect(one)} {labels.interval(one)}".rstrip()]
-    said += [f"95 % by itself {labels.between(one.low, one.high)}"] if one.shown != (one.low, one.high) else []
-    said += [f"median {labels.percent(one.median_effect)}"] if one.median_effect is not None else []
-    said += [f"geometric mean {labels.percent(one.geomean_effect)}"] if one.geomean_effect is not None else []
-    of_p = {"p": one.p, "p after Holm": one.p_holm}
-    said += [f"{name} {p:.2g}" for name, p in of_p.items() if p is not None]
-    said += [one.straggler_note] if one.straggler_note else []
-    return f"{labels.pair(one)}: {'; '.join([*said, one.reason])}"
+    parts = [f"mean {labels.effect(verdict)} {labels.interval(verdict)}".rstrip()]
+    parts += (
+        [f"95 % by itself {labels.between(verdict.low, verdict.high)}"]
+        if verdict.shown != (verdict.low, verdict.high)
+        else []
+    )
+    parts += [f"median {labels.percent(verdict.median_effect)}"] if verdict.median_effect is not None else []
+    parts += [f"geometric mean {labels.percent(verdict.geomean_effect)}"] if verdict.geomean_effect is not None else []
+    of_p = {"p": verdict.p, "p after Holm": verdict.p_holm}
+    parts += [f"{name} {p:.2g}" for name, p in of_p.items() if p is not None]
+    parts += [verdict.straggler_note] if verdict.straggler_note else []
+    return f"{labels.pair(verdict)}: {'; '.join([*parts, verdict.reason])}"
 
 
 def _means(

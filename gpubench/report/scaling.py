@@ -79,7 +79,7 @@ def scaling_section(
 
 def _workload_part(anchor: str, several: Sequence[Curve], name: str, inner: Sequence[SectionPart]) -> SectionPart:
     """One workload; on the page with a chart, if it has a rule of scaling."""
-    first, variants = several[0], [one.variant for one in several]
+    first, variants = several[0], [curve.variant for curve in several]
     shown = f"{name}: efficiency over worker threads, with 95 % intervals"
     draw = functools.partial(efficiency, several, variants, shown)
     drawn = is_scaled(several) and first.rule != "none"
@@ -95,7 +95,7 @@ def _workload_part(anchor: str, several: Sequence[Curve], name: str, inner: Sequ
 
 def is_scaled(several: Sequence[Curve]) -> bool:
     """Whether some variant ran at two sizes."""
-    return any(sum(bool(one.logs) for one in curve.measured) > 1 for curve in several)
+    return any(sum(bool(point.logs) for point in curve.measured) > 1 for curve in several)
 
 
 def _plain(curve: Curve, sizes: Sequence[TimeAtSize]) -> dict[str, Any]:
@@ -116,9 +116,9 @@ def _curve_part(name: str, curve: Curve, sizes: Sequence[TimeAtSize], anchors: S
         return SectionPart(title, ["no run of it is ok"])
     rows: list[list[RichText]] = [
         [
-            _place_words(curve, size.at),
+            _place_text(curve, size.at),
             TextSpan(labels.seconds(size.seconds.value), link=_link(curve, size.at, anchors)),
-            *ratio_words(size),
+            *ratio_texts(size),
             str(len(size.at.logs)),
         ]
         for size in sizes
@@ -131,7 +131,7 @@ def _curve_part(name: str, curve: Curve, sizes: Sequence[TimeAtSize], anchors: S
     return SectionPart(title, table=TextTable(columns, rows, caption))
 
 
-def _place_words(curve: Curve, at: ScalingPoint) -> str:
+def _place_text(curve: Curve, at: ScalingPoint) -> str:
     threads = f" x {at.threads_per_worker} threads" if at.threads_per_worker > 1 else ""
     return f"{at.nodes} x {at.workers_per_node}{threads}" if curve.by_node else f"{at.workers_per_node}{threads}"
 
@@ -141,21 +141,24 @@ def sizes_of(measured: Sequence[ScalingPoint], rule: Rule) -> Sequence[TimeAtSiz
     return times_at_sizes(measured) if rule == "none" else speedups(measured, rule)
 
 
-def plain_figures(one: TimeAtSize) -> dict[str, Any]:
+def plain_figures(size: TimeAtSize) -> dict[str, Any]:
     """``runs``, ``seconds``, ``speedup`` and ``efficiency``; the last two are None where no rule gives them."""
     ratios = ("speedup", "efficiency")
     return {
-        "runs": len(one.at.logs),
-        "seconds": dataclasses.asdict(one.seconds),
-        **{name: dataclasses.asdict(getattr(one, name)) if isinstance(one, SpeedupAtSize) else None for name in ratios},
+        "runs": len(size.at.logs),
+        "seconds": dataclasses.asdict(size.seconds),
+        **{
+            name: dataclasses.asdict(getattr(size, name)) if isinstance(size, SpeedupAtSize) else None
+            for name in ratios
+        },
     }
 
 
-def ratio_words(one: TimeAtSize) -> tuple[str, str]:
+def ratio_texts(size: TimeAtSize) -> tuple[str, str]:
     """Speed-up and efficiency, each with its interval; ``-`` where the work follows no rule of scaling."""
-    if not isinstance(one, SpeedupAtSize):
+    if not isinstance(size, SpeedupAtSize):
         return "-", "-"
-    return f"{one.speedup.value:.3g}{_bounds(one.speedup)}", percent(one.efficiency)
+    return f"{size.speedup.value:.3g}{_bounds(size.speedup)}", percent(size.efficiency)
 
 
 def percent(interval: Interval) -> str:

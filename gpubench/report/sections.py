@@ -47,15 +47,15 @@ RichText = str | TextSpan | Sequence[str | TextSpan]
 """The content of a cell or of a line."""
 
 
-def spans(words: RichText) -> list[TextSpan]:
+def spans(text: RichText) -> list[TextSpan]:
     """All of them."""
-    several = [words] if isinstance(words, str | TextSpan) else words
-    return [TextSpan(one) if isinstance(one, str) else one for one in several]
+    several = [text] if isinstance(text, str | TextSpan) else text
+    return [TextSpan(part) if isinstance(part, str) else part for part in several]
 
 
-def plain(words: RichText) -> str:
+def plain(text: RichText) -> str:
     """The text alone."""
-    return words if isinstance(words, str) else "".join(one.text for one in spans(words))
+    return text if isinstance(text, str) else "".join(span.text for span in spans(text))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,8 +93,8 @@ class TextTable:
 
     def on_medium(self, medium: str) -> tuple[list[Heading], list[list[RichText]]]:
         """The columns and cells that are shown there."""
-        columns = [one if isinstance(one, Heading) else Heading(one) for one in self.columns]
-        kept = [number for number, one in enumerate(columns) if medium in one.medium]
+        columns = [column if isinstance(column, Heading) else Heading(column) for column in self.columns]
+        kept = [number for number, column in enumerate(columns) if medium in column.medium]
         rows = [[row[number] for number in kept if number < len(row)] for row in self.rows]
         return [columns[number] for number in kept], rows
 
@@ -202,9 +202,9 @@ def _markdown_blocks(part: SectionPart) -> Iterator[str]:
         columns, rows = part.table.on_medium(Medium.MARKDOWN)
         head, *body = [
             "| " + " | ".join(cell(plain(word)) for word in row) + " |"
-            for row in ([one.heading for one in columns], *rows)
+            for row in ([column.heading for column in columns], *rows)
         ]
-        rule = "|" + "".join("--:|" if ColumnStyle.NUMBER in one.style else "---|" for one in columns)
+        rule = "|" + "".join("--:|" if ColumnStyle.NUMBER in column.style else "---|" for column in columns)
         yield "\n".join([head, rule, *body])
     for inner in part.parts:
         yield from _markdown_blocks(inner)
@@ -238,22 +238,22 @@ def _part_lines(part: SectionPart, width: int | None) -> Iterator[str]:
             )
     if part.table and Medium.TERMINAL in part.table.medium:
         yield from (f"{inner}{line}".rstrip() for line in table_lines(part.table))
-    for one in part.parts:
-        yield from _part_lines(one, width)
+    for subpart in part.parts:
+        yield from _part_lines(subpart, width)
 
 
 def table_lines(table: TextTable) -> Iterator[str]:
     """For a terminal."""
     columns, cells = table.on_medium(Medium.TERMINAL)
-    rows = [[plain(word) for word in row] for row in ([] if table.bare else [[one.heading for one in columns]])]
+    rows = [[plain(word) for word in row] for row in ([] if table.bare else [[column.heading for column in columns]])]
     rows += [[plain(word) for word in row] for row in cells]
     if table.joined:
         yield from (" | ".join(row) for row in rows)
         return
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        words = [
+        padded = [
             word.rjust(width) if table.numbers and number else word.ljust(width)
             for number, (word, width) in enumerate(zip(row, widths, strict=True))
         ]
-        yield "  ".join(words).rstrip()
+        yield "  ".join(padded).rstrip()

@@ -43,29 +43,29 @@ def tiles(inputs: JudgedCampaign, names: Sequence[str]) -> tuple[list[Tile], int
     """
     margin = inputs.settings.margin
     bound = max(map(abs, effect_range(inputs.verdicts, margin)))
-    pairs = {labels.pair(one) for one in inputs.verdicts}
+    pairs = {labels.pair(verdict) for verdict in inputs.verdicts}
     several_baselines = len(labels.baselines(inputs.verdicts)) > 1
     made: dict[str, Tile] = {}
     weights: dict[str, tuple[int, float]] = {}
-    for one, seconds, name in zip(inputs.verdicts, inputs.seconds, names, strict=True):
-        which = labels.pair(one) if several_baselines else one.candidate
-        mark = f"{labels.MARKS.get(one.verdict, '')} {one.leaning.partition(',')[0] or one.verdict}"
-        verdict: list[str | TextSpan] = [TextSpan(which, "quiet"), " "] if len(pairs) > 1 else []
+    for verdict, seconds, name in zip(inputs.verdicts, inputs.seconds, names, strict=True):
+        which = labels.pair(verdict) if several_baselines else verdict.candidate
+        mark = f"{labels.MARKS.get(verdict.verdict, '')} {verdict.leaning.partition(',')[0] or verdict.verdict}"
+        spans: list[str | TextSpan] = [TextSpan(which, "quiet"), " "] if len(pairs) > 1 else []
         numbers: list[str | TextSpan] = []
         if seconds:
             numbers += [TextSpan(" → ".join(map(labels.seconds, seconds)), "both"), " "]
-        numbers += [TextSpan(labels.effect(one), "strong"), " ", TextSpan(labels.interval(one), "quiet")]
-        word = TextSpan(mark, f"verdict {one.verdict}")
-        line = TileLine([*verdict, word], dot_and_interval(one, margin, bound), numbers)
-        anchor = anchor_of(one)
+        numbers += [TextSpan(labels.effect(verdict), "strong"), " ", TextSpan(labels.interval(verdict), "quiet")]
+        word = TextSpan(mark, f"verdict {verdict.verdict}")
+        line = TileLine([*spans, word], dot_and_interval(verdict, margin, bound), numbers)
+        anchor = anchor_of(verdict)
         made.setdefault(anchor, Tile(name, anchor, [])).lines.append(line)
-        weight = (_ORDER.index(one.verdict) - bool(one.leaning), -abs(one.effect or 0.0))
+        weight = (_ORDER.index(verdict.verdict) - bool(verdict.leaning), -abs(verdict.effect or 0.0))
         weights[anchor] = min(weights.get(anchor, weight), weight)
     kept = sorted(weights, key=lambda anchor: weights[anchor])[: MOST // max(len(pairs), 1) or 1]
     return [tile for anchor, tile in made.items() if anchor in kept], len(made) - len(kept)
 
 
-def dot_and_interval(one: Verdict, margin: float, bound: float) -> markupsafe.Markup:
+def dot_and_interval(verdict: Verdict, margin: float, bound: float) -> markupsafe.Markup:
     """Dot and interval over the band of the margin, slower to the right; from ``-bound`` to ``bound``."""
 
     def at(ratio: float) -> float:
@@ -73,13 +73,13 @@ def dot_and_interval(one: Verdict, margin: float, bound: float) -> markupsafe.Ma
         part = math.log1p(min(abs(ratio), bound) / margin) / math.log1p(bound / margin)
         return round(50 + math.copysign(48 * part, ratio), 1)
 
-    low, high = one.shown
+    low, high = verdict.shown
     marks = f'<rect class="margin" x="{at(-margin)}%" width="{at(margin) - at(-margin):.1f}%" height="100%"/>'
     marks += '<line class="zero" x1="50%" x2="50%" y2="100%"/>'
     if low is not None and high is not None:
         marks += f'<line class="interval" x1="{at(low)}%" x2="{at(high)}%" y1="50%" y2="50%"/>'
-    if one.effect is not None:
-        marks += f'<circle cx="{at(one.effect)}%" cy="50%" r="5"/>'
+    if verdict.effect is not None:
+        marks += f'<circle cx="{at(verdict.effect)}%" cy="50%" r="5"/>'
     return markupsafe.Markup(  # noqa: S704 - numbers only
-        f'<svg class="dot {one.verdict}" aria-hidden="true" width="100%" height="24">{marks}</svg>'
+        f'<svg class="dot {verdict.verdict}" aria-hidden="true" width="100%" height="24">{marks}</svg>'
     )

@@ -67,8 +67,8 @@ def wide_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = ()) -> 
         justify, overflow = ("right", "ellipsis") if number else ("left", "fold")
         table.add_column(plain(column.heading), justify=justify, overflow=overflow, no_wrap=number, min_width=least)  # type: ignore[arg-type]
     for verdict, row in zip(verdicts, rows, strict=True):
-        *words, last = map(plain, row)
-        table.add_row(*map(Text, words), Text(last, style=_STYLES.get(verdict.verdict, "")))
+        *cells, last = map(plain, row)
+        table.add_row(*map(Text, cells), Text(last, style=_STYLES.get(verdict.verdict, "")))
     return Group(table, *(Text(f"  {line}", style="dim") for line in _notes(verdicts)))
 
 
@@ -112,33 +112,33 @@ def verdicts_json(name: str, verdicts: Sequence[Verdict], settings: VerdictSetti
 
 def _plain(name: str, verdicts: Sequence[Verdict], settings: VerdictSettings, arrangement: str) -> dict[str, Any]:
     cells = []
-    for one in verdicts:
-        figures = dataclasses.asdict(one)
+    for verdict in verdicts:
+        figures = dataclasses.asdict(verdict)
         cells.append({**figures.pop("key"), **figures, **({"arrangement": arrangement} if arrangement else {})})
     return {"schema": VERDICTS, "campaign": name, "settings": dataclasses.asdict(settings), "cells": cells}
 
 
 def verdict_mark(verdict: str) -> TextSpan:
     """A verdict in its colour, with its sign; sorted by what matters most."""
-    words = list(labels.MARKS)
-    sort = words.index(verdict) if verdict in words else len(words)
+    order = list(labels.MARKS)
+    sort = order.index(verdict) if verdict in order else len(order)
     return TextSpan(f"{labels.MARKS.get(verdict, '')} {verdict}".lstrip(), f"verdict {verdict}", sort=sort)
 
 
-def anchor(one: Verdict) -> str:
+def anchor(verdict: Verdict) -> str:
     """Of the samples that a verdict rests on."""
-    return "-".join(["samples", *(str(one.key.get(name)) for name in ("params_id", "nodes", "workers_per_node"))])
+    return "-".join(["samples", *(str(verdict.key.get(name)) for name in ("params_id", "nodes", "workers_per_node"))])
 
 
 def forest_part(verdicts: Sequence[Verdict], settings: VerdictSettings) -> list[SectionPart]:
     """The chart of all effects, where there is one."""
-    if all(one.effect is None for one in verdicts):
+    if all(verdict.effect is None for verdict in verdicts):
         return []
     # There is little room for names.
     names = [name.replace(" workers in all", " workers") for name in _names(verdicts)]
     draw = functools.partial(forest, verdicts, names, settings.margin)
-    found = {one.verdict for one in verdicts}
-    key = [part for word in labels.MARKS if word in found for part in (verdict_mark(word), " ")]
+    seen = {verdict.verdict for verdict in verdicts}
+    key = [part for word in labels.MARKS if word in seen for part in (verdict_mark(word), " ")]
     margin = f"±{100 * settings.margin:g} %"
     caption = [f"Dot and line: change and its interval. Band: {margin}; the axis is logarithmic beyond it. ", *key]
     return [SectionPart(charts=[Chart("forest", "effects", draw, caption)])]
@@ -179,25 +179,25 @@ def verdict_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = (), 
         Heading("what else to know", ColumnStyle.WHY, Medium.PAGE + Medium.MARKDOWN, "To know"),
     ]
     rows = []
-    for name, one, pair in zip(names, verdicts, seconds or [None] * len(verdicts), strict=True):
-        link = f"#{anchor(one)}" if linked else ""
+    for name, verdict, pair in zip(names, verdicts, seconds or [None] * len(verdicts), strict=True):
+        link = f"#{anchor(verdict)}" if linked else ""
         before, after = ("", "") if pair is None else map(labels.seconds, pair)
-        effect, interval = labels.effect(one), labels.interval(one)
+        effect, interval = labels.effect(verdict), labels.interval(verdict)
         row: list[RichText] = [
             TextSpan(name, link=link),
-            labels.pair(one),
-            one.candidate if len(against) == 1 else labels.pair(one),
+            labels.pair(verdict),
+            verdict.candidate if len(against) == 1 else labels.pair(verdict),
             " → ".join((before, after)) if pair else "",
             TextSpan(before, sort="" if pair is None else pair[0]),
             TextSpan(after, sort="" if pair is None else pair[1]),
             f"{effect} {interval}".rstrip(),
-            TextSpan(effect, link=link, sort="" if one.effect is None else one.effect),
-            TextSpan(interval, sort="" if one.shown[0] is None else one.shown[0]),
-            counted(one.blocks, "block"),
-            str(one.blocks),
-            "; ".join(word for word in (one.verdict, one.leaning, labels.more(one)) if word),
-            verdict_mark(one.verdict),
-            _to_know(one),
+            TextSpan(effect, link=link, sort="" if verdict.effect is None else verdict.effect),
+            TextSpan(interval, sort="" if verdict.shown[0] is None else verdict.shown[0]),
+            counted(verdict.blocks, "block"),
+            str(verdict.blocks),
+            "; ".join(word for word in (verdict.verdict, verdict.leaning, labels.more(verdict)) if word),
+            verdict_mark(verdict.verdict),
+            _to_know(verdict),
         ]
         rows.append(row)
     return TextTable(
@@ -206,17 +206,17 @@ def verdict_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = (), 
     )  # fmt: skip
 
 
-def _to_know(one: Verdict) -> list[str | TextSpan]:
+def _to_know(verdict: Verdict) -> list[str | TextSpan]:
     """Facts that neither the other columns nor a line for several rows give."""
-    decided = one.reason.partition("; ")[2] if one.verdict != "inconclusive" else ""
-    shown = one.reason.partition(" after Holm")[0] if one.verdict in ("regression", "improvement") else ""
-    beyond = "beyond the margin" if one.beyond_margin else ""
-    said = "; ".join(word for word in (shown, beyond, decided, one.leaning, labels.more(one)) if word)
-    return [said, *(part for flag in one.flags for part in (" ", TextSpan(flag, "flag")))]
+    decided = verdict.reason.partition("; ")[2] if verdict.verdict != "inconclusive" else ""
+    shown = verdict.reason.partition(" after Holm")[0] if verdict.verdict in ("regression", "improvement") else ""
+    beyond = "beyond the margin" if verdict.beyond_margin else ""
+    text = "; ".join(word for word in (shown, beyond, decided, verdict.leaning, labels.more(verdict)) if word)
+    return [text, *(part for flag in verdict.flags for part in (" ", TextSpan(flag, "flag")))]
 
 
 def _names(verdicts: Sequence[Verdict]) -> list[str]:
-    return labels.cell_names([one.key for one in verdicts])
+    return labels.cell_names([verdict.key for verdict in verdicts])
 
 
 def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -236,14 +236,14 @@ def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
         together.setdefault(tuple(cells), []).append(flag)
     for which, same in together.items():
         yield f"{_whose(which, names)}: flags: {', '.join(same)}"
-    margin = next((found[0] for one in verdicts if (found := _MARGIN.search(one.reason))), "within the margin")
-    if any(one.verdict == "equivalent" for one in verdicts):
+    margin = next((match[0] for verdict in verdicts if (match := _MARGIN.search(verdict.reason))), "within the margin")
+    if any(verdict.verdict == "equivalent" for verdict in verdicts):
         yield f"equivalent: {margin}"
-    if any(_is_wide(one) for one in verdicts):
+    if any(_is_wide(verdict) for verdict in verdicts):
         yield f"inconclusive: neither {margin} nor different after Holm over the planned family"
-    if any(one.shown != (one.low, one.high) for one in verdicts):
+    if any(verdict.shown != (verdict.low, verdict.high) for verdict in verdicts):
         yield "intervals: at the level of Holm's step; for equivalent comparisons: 90 %, the level of their test"
-    if any(one.one_job for one in verdicts):
+    if any(verdict.one_job for verdict in verdicts):
         yield "several blocks share one job: the verdicts hold on these nodes"
 
 

@@ -85,9 +85,9 @@ def test_half_a_year_of_six_versions_at_five_sizes_is_drawn_without_a_script() -
 
 
 def test_a_difference_is_the_mean_over_the_dates_that_both_versions_have_as_in_a_verdict() -> None:
-    found = {(one.variant, one.size[0]): one for one in compare_versions(history()).found}
-    assert set(found) == {("1.10.0", 8), *(("1.12.0", size) for size in SIZES)}
-    slow = found["1.12.0", 128]
+    by_cell = {(each.variant, each.size[0]): each for each in compare_versions(history()).differences}
+    assert set(by_cell) == {("1.10.0", 8), *(("1.12.0", size) for size in SIZES)}
+    slow = by_cell["1.12.0", 128]
     logs = {
         version: [one.log_s for one in history() if (one.variant, one.workers) == (version, 128) and one.date in shared]
         for shared in [DATES[::2]]
@@ -98,7 +98,7 @@ def test_a_difference_is_the_mean_over_the_dates_that_both_versions_have_as_in_a
     ends = [math.expm1(mean + way * half) for way in (-1, 0, 1)]
     assert [slow.low, slow.effect, slow.high] == pytest.approx(ends, rel=1e-9)
     assert slow.dates == 10
-    alone = found["1.10.0", 8]
+    alone = by_cell["1.10.0", 8]
     assert alone.low == alone.effect == alone.high
 
 

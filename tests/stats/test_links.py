@@ -9,7 +9,7 @@ import statistics
 import numpy as np
 import pytest
 
-from gpubench.report.links import group_words
+from gpubench.report.links import group_text
 from gpubench.stats.links import MOST_WORKERS, LinkGroup, LinkRates, LinkReport, judge_links
 from tests.conftest import examples
 
@@ -112,7 +112,7 @@ def test_a_class_of_too_many_workers_is_described_and_not_judged() -> None:
     ring = [LinkRates(one, other, "two nodes", (1e9,)) for one, other in itertools.pairwise([*names, names[0]])]
     report = judge_links(ring, {name: name for name in names})
     assert report == LinkReport([LinkGroup("two nodes", len(names), len(names), 1e9, 1e9, 1e9, None)], [])
-    assert group_words(report.groups[0]).endswith("; slow links are not searched for among more than 512 workers")
+    assert group_text(report.groups[0]).endswith("; slow links are not searched for among more than 512 workers")
 
 
 def test_links_taken_out_one_by_one_leave_the_fit_of_those_that_are_left() -> None:

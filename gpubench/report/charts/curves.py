@@ -43,13 +43,13 @@ def _rows(curve: Curve) -> list[dict[str, Any]]:
     assert curve.rule != "none"
     sizes = speedups(curve.measured, curve.rule)
     # Where the same number of threads was laid out in several ways, a line joins those of one kind.
-    several = len({one.at.units for one in sizes}) < len(sizes)
+    several = len({size.at.units for size in sizes}) < len(sizes)
     rows: list[dict[str, Any]] = []
-    for one in sizes:
-        value = one.efficiency.times(100)
+    for size in sizes:
+        value = size.efficiency.times(100)
         # The smallest size is 100 % by definition.
         low, high = (value.low, value.high) if rows else (100.0, 100.0)
-        layout = one.at.workers_per_node if several else 0
-        row = {"variant": curve.variant, "units": one.at.units, "layout": layout}
+        layout = size.at.workers_per_node if several else 0
+        row = {"variant": curve.variant, "units": size.at.units, "layout": layout}
         rows.append({**row, "value": value.value, "low": low, "high": high})
     return rows

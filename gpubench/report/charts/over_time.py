@@ -46,13 +46,13 @@ def over_dates(rows: Sequence[Mapping[str, Any]], variants: Sequence[str], title
 
 def _cut(rows: Sequence[Mapping[str, Any]], size: str) -> list[dict[str, Any]]:
     """The rows of a size; intervals end a little beyond its figures."""
-    here = [dict(row) for row in rows if row["size"] == size]
-    least, most = min(row["value"] for row in here), max(row["value"] for row in here)
+    of_size = [dict(row) for row in rows if row["size"] == size]
+    least, most = min(row["value"] for row in of_size), max(row["value"] for row in of_size)
     room = max(most - least, 0.1 * most) * _ROOM
-    for row in here:
+    for row in of_size:
         if row["low"] is not None:
             row["low"], row["high"] = max(row["low"], least - room), min(row["high"], most + room)
-    return here
+    return of_size
 
 
 def against(rows: Sequence[Mapping[str, Any]], variants: Sequence[str], title: str) -> Spec:
