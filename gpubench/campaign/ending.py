@@ -59,7 +59,7 @@ def declare_ended(scheduler: Scheduler, directories: Mapping[str, Path], job_id:
         if state.phase == "unsubmitted" or job_id != (state.job_id or name):
             continue
         if state.alive:
-            raise UsageError(f"job {name} ({job_id}) has not ended: {state.words}", then="leave --ended out to end it")
+            raise UsageError(f"job {name} ({job_id}) has not ended: {state.text}", then="leave --ended out to end it")
         if state.over:
             raise UsageError(f"job {name} ({job_id}) has ended already: {state.end or state.word}")
         scheduler.declare_ended(directory)

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 
 from gpubench.errors import SchedulerError, UsageError
-from gpubench.render.environment import words
+from gpubench.render.environment import command_line
 from gpubench.schedulers import POLLED, SCHEDULERS, JobState
 from gpubench.schedulers import submitted as jobs_known
 from gpubench.store.accounting import PENDING, Accounting, account
@@ -100,5 +100,5 @@ def doubts(campaign: Campaign, states: Mapping[str, JobState]) -> Iterator[tuple
 
 def _insist(campaign: Campaign, job: str, job_id: str) -> str:
     """What a user can do who knows more of a job than its scheduler says."""
-    way = words(["gpubench", "cancel", str(campaign.directory), "--ended", job_id or job])
+    way = command_line(["gpubench", "cancel", str(campaign.directory), "--ended", job_id or job])
     return f"if you know that job {job_id or job} has ended: {way}"

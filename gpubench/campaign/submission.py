@@ -9,7 +9,7 @@ from gpubench.campaign.plan_lines import queue_limit
 from gpubench.campaign.preflight import require_sound_images
 from gpubench.errors import MissingToolError, SchedulerError
 from gpubench.model.text import counted
-from gpubench.render.environment import words
+from gpubench.render.environment import command_line
 from gpubench.schedulers import BATCH
 from gpubench.schedulers import submitted as jobs_known
 from gpubench.schedulers.batch import inherited
@@ -72,5 +72,5 @@ def submit_jobs(
 
 
 def _later(campaign: Campaign) -> str:
-    command = words(["gpubench", "submit", "--campaign", str(campaign.directory)])
+    command = command_line(["gpubench", "submit", "--campaign", str(campaign.directory)])
     return f"to submit what is missing, when the submitted jobs have ended: {command}"

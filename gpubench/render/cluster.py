@@ -10,7 +10,7 @@ from gpubench.model.site import Site
 from gpubench.node.spec import Deadlines, RunSpec
 from gpubench.node.spec.cluster import CLUSTER_SPEC, SCHEDULER_FILE, ClusterSpec
 from gpubench.plan.adapter_combinations import BRINGS_FILES
-from gpubench.render.environment import environment, words
+from gpubench.render.environment import command_line, environment
 from gpubench.render.job import TEMPLATE, in_any_run_spec, job_file, make_ready, of_the_site, place_of, release
 from gpubench.render.objects import container, label, measuring, of_any_job
 from gpubench.render.planned import NODE_HALF
@@ -137,10 +137,10 @@ def client_lines(record: ClusterRecord) -> list[str]:
 def client_script(record: ClusterRecord) -> bytes:
     """``client.sh``: what a shell sources before it starts a script that joins."""
     lines = [f"# . {CLIENT_FILE}: what a client of cluster {record.name} needs"]
-    lines += [f"export {name}={words([value])}" for name, value in sorted(variables(record).items())]
+    lines += [f"export {name}={command_line([value])}" for name, value in sorted(variables(record).items())]
     python = client_python(record)
     if python:
-        lines.append(f"export PATH={words([python.rpartition('/')[0]])}:$PATH")
+        lines.append(f"export PATH={command_line([python.rpartition('/')[0]])}:$PATH")
     return ("\n".join(lines) + "\n").encode()
 
 

@@ -140,15 +140,15 @@ def _process_env(recipe: Recipe) -> dict[str, str]:
 
 def _device_env(recipe: Recipe) -> dict[str, str]:
     """What the hooks of container runtimes read: some end the start where the devices that it names aren't there."""
-    gpus, fabric = ("all" if there else "void" for there in (recipe.gpus, recipe.settings.fabric))
+    gpus, fabric = ("all" if is_present else "void" for is_present in (recipe.gpus, recipe.settings.fabric))
     capabilities = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} if recipe.gpus else {}
     return {"NVIDIA_VISIBLE_DEVICES": gpus, **capabilities, "MELLANOX_VISIBLE_DEVICES": fabric}
 
 
 def _python_check(recipe: Recipe) -> str:
     low, high = (tuple(int(part) for part in end.split(".")) for end in (recipe.python, recipe.python_max))
-    wanted = recipe.python if low == high else f"{recipe.python} to {recipe.python_max}"
-    says = f"gpubench: stack {recipe.stack} needs Python {wanted}, the base {recipe.base} has %d.%d"
+    versions = recipe.python if low == high else f"{recipe.python} to {recipe.python_max}"
+    says = f"gpubench: stack {recipe.stack} needs Python {versions}, the base {recipe.base} has %d.%d"
     return f"import sys; v = sys.version_info[:2]; sys.exit(0 if {low} <= v <= {high} else '{says}' % v)"
 
 

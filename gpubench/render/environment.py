@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _IN_DOUBLE_QUOTES = re.compile(r'([\\`"]|\$(?![A-Za-z_]))')
 
 
-def words(items: Iterable[str]) -> str:
+def command_line(items: Iterable[str]) -> str:
     """A command line that a POSIX shell splits into exactly ``items``, with the variables of ``Expanded`` words put in.
 
     Raises:
@@ -66,12 +66,12 @@ def _environment(templates: tuple[tuple[str, str], ...]) -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 - shell, not HTML
     )
-    made.filters |= {"words": words, "word": _word, "quoted": _quoted, "line": one_line, "yaml": _yaml}
+    made.filters |= {"words": command_line, "word": _word, "quoted": _quoted, "line": one_line, "yaml": _yaml}
     return made
 
 
 def _word(text: str) -> str:
-    return words([one_line(text)])
+    return command_line([one_line(text)])
 
 
 def _quoted(text: str) -> str:

@@ -159,7 +159,7 @@ def turns_spec(plan: Plan, job: PlannedJob, block: PlannedBlock) -> TurnsSpec:
 def _turns(block: PlannedBlock) -> list[Turn]:
     orders = {run.variant: run.order for run in block.runs}
     places = {(run.variant, workload): at for run in block.runs for at, workload in enumerate(run.workloads)}
-    return [Turn(orders[one.variant], places[one.variant, one.workload], one.reps) for one in block.turns]
+    return [Turn(orders[turn.variant], places[turn.variant, turn.workload], turn.reps) for turn in block.turns]
 
 
 def release(version: str) -> str:
@@ -207,8 +207,8 @@ def _started(plan: Plan, job: PlannedJob) -> list[Image]:
 
 def make_ready(runtime: str, images: Iterable[Image]) -> list[list[str]]:
     """What has to be done with the images before the first run, in their order and each once."""
-    words = [RUNTIMES[runtime].make_ready(image) for image in images]
-    return [one for at, one in enumerate(words) if one and one not in words[:at]]
+    commands = [RUNTIMES[runtime].make_ready(image) for image in images]
+    return [command for at, command in enumerate(commands) if command and command not in commands[:at]]
 
 
 def of_the_site(site: Site) -> dict[str, Any]:

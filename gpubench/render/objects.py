@@ -69,7 +69,7 @@ def of_any_job(site: Site, limit_s: float) -> dict[str, Any]:
         "shm": quantity(settings.shm or (site.node.memory or 0) // 2),
         "active_s": int(limit_s + settings.start),
         "grace_s": int(2 * site.limits.stop) + 30,
-        "client": _client_words(site),
+        "client": _client_options(site),
     }
 
 
@@ -78,7 +78,7 @@ def block_pods(plan: Plan, job: PlannedJob, run: PlannedRun) -> dict[str, str]:
     if not starts_pods(plan.workloads):
         return {}
     settings = plan.site.kubernetes
-    asked = {
+    pods = {
         "namespace": settings.namespace,
         "container": container_name(run),
         "labels": {
@@ -89,7 +89,7 @@ def block_pods(plan: Plan, job: PlannedJob, run: PlannedRun) -> dict[str, str]:
         "annotations": settings.annotations,
         "start_s": settings.start,
     }
-    return {BLOCK_PODS_VARIABLE: json.dumps(asked, sort_keys=True)}
+    return {BLOCK_PODS_VARIABLE: json.dumps(pods, sort_keys=True)}
 
 
 def container_name(run: PlannedRun) -> str:
@@ -116,7 +116,7 @@ def quantity(count: int) -> str:
     return f"{count // MIB}Mi"
 
 
-def _client_words(site: Site) -> list[str]:
+def _client_options(site: Site) -> list[str]:
     settings = site.kubernetes
     return [*(("--context", settings.context) if settings.context else ()), "--namespace", settings.namespace]
 
@@ -124,29 +124,32 @@ def _client_words(site: Site) -> list[str]:
 def measuring(site: Site) -> dict[str, str]:
     """What a container that has workers asks for, request and limit alike; none where the profile says nothing."""
     node, name = site.node, site.kubernetes.gpu_resource
-    found = {"cpu": str(node.cores or ""), "memory": quantity(node.memory or 0), name: str(node.gpus or "")}
-    found |= {key: str(count) for key, count in sorted(site.kubernetes.resources.items())}
-    return {key: value for key, value in found.items() if value}
+    amounts = {"cpu": str(node.cores or ""), "memory": quantity(node.memory or 0), name: str(node.gpus or "")}
+    amounts |= {key: str(count) for key, count in sorted(site.kubernetes.resources.items())}
+    return {key: value for key, value in amounts.items() if value}
 
 
 def container(
-    site: Site, name: str, image: Image, words: Sequence[str], resources: Mapping[str, str]
+    site: Site, name: str, image: Image, arguments: Sequence[str], resources: Mapping[str, str]
 ) -> dict[str, Any]:
     """One container, as the template takes it: what the image's Python is given to do."""
-    command = RUNTIMES[site.runtime].command(image, words)
+    command = RUNTIMES[site.runtime].command(image, arguments)
     return {"name": name, "image": image.reference, "command": command, "resources": dict(resources)}
 
 
 def _containers(plan: Plan, job: PlannedJob, block: PlannedBlock, campaign: str) -> list[dict[str, Any]]:
     """Files out, every image in, all nodes there; then the runs; only the last one isn't an init container."""
-    images = {run.variant: next(one.image for one in plan.variants if one.label == run.variant) for run in block.runs}
-    by_reference = {image.reference: image for image in (one or UNRESOLVED for one in images.values())}
+    images = {
+        run.variant: next(variant.image for variant in plan.variants if variant.label == run.variant)
+        for run in block.runs
+    }
+    by_reference = {image.reference: image for image in (known_image or UNRESOLVED for known_image in images.values())}
     first = images[block.runs[0].variant] or UNRESOLVED
     claimed = bool(plan.site.kubernetes.claim)
     node_half = f"{campaign}/{NODE_HALF}"
 
-    def small(name: str, image: Image, *words: str) -> dict[str, Any]:
-        return container(plan.site, name, image, words, SMALL)
+    def small(name: str, image: Image, *arguments: str) -> dict[str, Any]:
+        return container(plan.site, name, image, arguments, SMALL)
 
     def spec(run: PlannedRun) -> str:
         return f"{campaign}/jobs/{job.job}/{spec_path(block, run)}"
@@ -156,9 +159,9 @@ def _containers(plan: Plan, job: PlannedJob, block: PlannedBlock, campaign: str)
     runs = []
     for run in block.runs:
         why = plan.skip_reason(job.nodes, run.variant)
-        words = ["pod", "run", "--spec", spec(run), *(("--skip", why) if why else ())]
+        arguments = ["pod", "run", "--spec", spec(run), *(("--skip", why) if why else ())]
         image = images[run.variant] or UNRESOLVED
-        runs.append(container(plan.site, container_name(run), image, [node_half, *words], resources))
+        runs.append(container(plan.site, container_name(run), image, [node_half, *arguments], resources))
     deadline = str(int(plan.site.kubernetes.start))
     return [
         *([] if claimed else [small("unpack", first, "-c", UNPACK, f"{PACKED}/{FILES}", UNPACKED)]),

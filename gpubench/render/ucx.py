@@ -42,7 +42,7 @@ def configure(recipe: Recipe, cuda_home: str = "") -> list[str]:
     ``cuda_home`` is where CUDA's toolkit lies, with variables for the shell; empty: where NVIDIA's images have it.
     """
     fabric = recipe.settings.fabric
-    words = [
+    options = [
         *("--enable-cma", "--enable-mt", "--enable-numa", "--with-gnu-ld"),
         *(f"--{'with' if word in fabric else 'without'}-{word}" for word in sorted(_FABRIC)),
         _with_cuda(cuda_home) if recipe.cuda else "--without-cuda",
@@ -50,8 +50,8 @@ def configure(recipe: Recipe, cuda_home: str = "") -> list[str]:
     if recipe.cuda and recipe.settings.compute_capability:
         # Without it UCX builds its kernels for every GPU, or, in some versions, for the A100 alone.
         gpu = recipe.settings.compute_capability.replace(".", "")
-        words.append(f"--with-nvcc-gencode=-gencode=arch=compute_{gpu},code=sm_{gpu}")
-    return words
+        options.append(f"--with-nvcc-gencode=-gencode=arch=compute_{gpu},code=sm_{gpu}")
+    return options
 
 
 def _with_cuda(cuda_home: str) -> str:

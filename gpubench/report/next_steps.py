@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
-from gpubench.render.environment import words
+from gpubench.render.environment import command_line
 from gpubench.report import labels
 from gpubench.report.inputs import JudgedCampaign
 from gpubench.stats.verdict import Verdict
@@ -38,7 +38,7 @@ def next_steps(inputs: JudgedCampaign) -> list[NextStep]:
 
 def _typed(inputs: JudgedCampaign, *command: str) -> str:
     """The command line of an action on the campaign, whose name or directory comes last."""
-    return words(["gpubench", *command, inputs.target or inputs.plan.campaign])
+    return command_line(["gpubench", *command, inputs.target or inputs.plan.campaign])
 
 
 def _block_s(inputs: JudgedCampaign) -> float:

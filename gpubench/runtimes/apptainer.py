@@ -36,9 +36,9 @@ class Apptainer(Runtime):
             *place.options,
         ]
 
-    def command(self, image: Image, words: Sequence[str]) -> list[str]:
+    def command(self, image: Image, arguments: Sequence[str]) -> list[str]:
         """The file, named by its digest, and the Python inside."""
-        return [image.reference, image.python, "-I", *words]
+        return [image.reference, image.python, "-I", *arguments]
 
 
 def _mount(mount: str) -> str:

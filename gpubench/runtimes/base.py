@@ -74,9 +74,9 @@ class Runtime:
         """
         return [image.reference] if self.KIND == "squashfs" else []
 
-    def command(self, image: Image, words: Sequence[str]) -> list[str]:
-        """The words behind ``prefix`` that run ``words`` (arguments of Python) in the image.
+    def command(self, image: Image, arguments: Sequence[str]) -> list[str]:
+        """The words behind ``prefix`` that run ``arguments`` (of Python) in the image.
 
         ``-I``: what a login shell put on ``PYTHONPATH`` must not be imported.
         """
-        return [image.python, "-I", *words]
+        return [image.python, "-I", *arguments]

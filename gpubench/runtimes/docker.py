@@ -38,6 +38,6 @@ class Docker(Runtime):
             *place.options,
         ]
 
-    def command(self, image: Image, words: Sequence[str]) -> list[str]:
+    def command(self, image: Image, arguments: Sequence[str]) -> list[str]:
         """The image by its digest: a tag that moved since the plan changes nothing."""
-        return ["--entrypoint", image.python, image.reference, "-I", *words]
+        return ["--entrypoint", image.python, image.reference, "-I", *arguments]

@@ -43,10 +43,10 @@ class Enroot(Runtime):
             *place.options,
         ]
 
-    def command(self, image: Image, words: Sequence[str]) -> list[str]:
+    def command(self, image: Image, arguments: Sequence[str]) -> list[str]:
         """The file, the name of its container, and the explicit command."""
         name = f"gpubench-{image.id.rpartition(':')[2][:16]}"
-        return ["--", image.reference, name, image.python, "-I", *words]
+        return ["--", image.reference, name, image.python, "-I", *arguments]
 
 
 def _same(path: str, *, read_only: bool = False) -> Expanded:

@@ -18,6 +18,6 @@ class Modules(Runtime):
         """The shell; it doesn't stay: a signal reaches Python."""
         return ["bash", "-c", Expanded(LOAD)]
 
-    def command(self, image: Image, words: Sequence[str]) -> list[str]:
+    def command(self, image: Image, arguments: Sequence[str]) -> list[str]:
         """The file of load lines, and the Python that it was found to bring."""
-        return [image.reference, image.python, "-I", *words]
+        return [image.reference, image.python, "-I", *arguments]

@@ -22,7 +22,7 @@ class Pyxis(Runtime):
     def prefix(self, place: ImagePlace) -> list[str]:
         """Mounts by the same path inside as outside; the campaign's own files read-only."""
         own = ("$OUTDIR:rw", "$GPUBENCH_CAMPAIGN/jobs:ro", "$GPUBENCH_CAMPAIGN/node.pyz:ro", "$SCRATCHDIR:rw")
-        mounts = [f"{path}:{path}:{flag}" for path, _, flag in (one.rpartition(":") for one in own)]
+        mounts = [f"{path}:{path}:{flag}" for path, _, flag in (mount.rpartition(":") for mount in own)]
         return [
             "--no-container-mount-home",
             "--no-container-entrypoint",
@@ -38,12 +38,12 @@ class Pyxis(Runtime):
         """Its file is checked, and a command that does nothing has pyxis unpack it."""
         return [image.reference, *self.command(image, ["-c", "pass"])]
 
-    def command(self, image: Image, words: Sequence[str]) -> list[str]:
+    def command(self, image: Image, arguments: Sequence[str]) -> list[str]:
         """The file, kept as one container for the job's blocks, named by digest and job; then the explicit command."""
         return [
             f"--container-image={image.reference}",
             Expanded(f"--container-name=gpubench-{image.id.rpartition(':')[2][:16]}-$GPUBENCH_CONTAINERS"),
             image.python,
             "-I",
-            *words,
+            *arguments,
         ]

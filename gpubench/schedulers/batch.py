@@ -124,7 +124,7 @@ class BatchScheduler(abc.ABC):
         """
 
     @abc.abstractmethod
-    def kill_words(self, job: Submitted) -> list[str]:
+    def kill_command(self, job: Submitted) -> list[str]:
         """The command that ends the job."""
 
     @abc.abstractmethod
@@ -160,11 +160,11 @@ class BatchScheduler(abc.ABC):
     def cancel_timeout(self, job: Submitted, now: JobState) -> SchedulerError:  # noqa: ARG002 - for those who say more
         """The error of a job that hasn't ended CANCEL_S seconds after the kill command."""
         return SchedulerError(
-            f"job {job.job_id} still runs {self.CANCEL_S:g} s after {' '.join(self.kill_words(job)[:-1])}",
-            then=f"inspect it: {self.look_words(job)}",
+            f"job {job.job_id} still runs {self.CANCEL_S:g} s after {' '.join(self.kill_command(job)[:-1])}",
+            then=f"inspect it: {self.look_command(job)}",
         )
 
-    def look_words(self, job: Submitted) -> str:
+    def look_command(self, job: Submitted) -> str:
         """With which a person looks at the job."""
         return self.LOOK.format(job_id=job.job_id)
 
@@ -204,7 +204,7 @@ class BatchScheduler(abc.ABC):
         if accepted is None:
             submitted.restore(job_dir, before)
             raise SchedulerError(
-                f"{self.SUBMIT} refuses job {name}: {said(done)}", then=f"the script is {job_dir / 'job.sh'}"
+                f"{self.SUBMIT} refuses job {name}: {output_line(done)}", then=f"the script is {job_dir / 'job.sh'}"
             )
         job = dataclasses.replace(job, job_id=accepted.job_id, cluster=accepted.cluster or cluster)
         submitted.keep(job_dir, job)
@@ -221,9 +221,9 @@ class BatchScheduler(abc.ABC):
         if match and not done.returncode:
             return Accepted(match["id"], match.groupdict().get("cluster") or "")
         text = done.stderr + done.stdout
-        if done.returncode > 0 and not match and not any(words in text for words in self.UNHEARD):
+        if done.returncode > 0 and not match and not any(phrase in text for phrase in self.UNHEARD):
             return None
-        raise SchedulerError(f"{self.SUBMIT} gave no clear answer: {said(done)}")
+        raise SchedulerError(f"{self.SUBMIT} gave no clear answer: {output_line(done)}")
 
     def _search(self, job_dir: Path, job: Submitted, unheard: SchedulerError) -> Accepted:
         """The job that was accepted although its submit gave no clear answer.
@@ -263,7 +263,7 @@ class BatchScheduler(abc.ABC):
         if now.doubt:
             raise SchedulerError(f"job {job_dir.name}: {now.doubt}")
         job = job if job.job_id else self._identified(job_dir, job)
-        kill = self.kill_words(job)
+        kill = self.kill_command(job)
         if job.here:
             raise SchedulerError(
                 f"job {job_dir.name} runs inside the allocation {now.job_id}, where other work may run too",
@@ -271,7 +271,7 @@ class BatchScheduler(abc.ABC):
             )
         done = self.ask(*kill)
         if done.returncode and not self.state(job_dir).over:
-            raise SchedulerError(f"{' '.join(kill)} failed: {said(done)}")
+            raise SchedulerError(f"{' '.join(kill)} failed: {output_line(done)}")
         now = poll_until(
             lambda: self.state(job_dir),
             lambda now: now.over,
@@ -287,18 +287,18 @@ class BatchScheduler(abc.ABC):
         """See ``Scheduler.declare_ended``."""
         submitted.declare_ended(job_dir)
 
-    def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def ask(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a client command; no variable of the shell turns it to other clusters or jobs, or changes its answer."""
-        return call(words, env=self.environment(os.environ, *self.OF_QUERIES))
+        return call(command, env=self.environment(os.environ, *self.OF_QUERIES))
 
     def environment(self, environ: Mapping[str, str], *more: str) -> dict[str, str]:
         """``environ`` less the variables of a job around this shell, and those whose names begin as ``more`` says."""
         left_out = (*self.OF_A_JOB, *more)
         return {key: environ[key] for key in environ if key in self.PASSED_ON or not key.startswith(left_out)}
 
-    def no_answer(self, words: str, done: subprocess.CompletedProcess[str]) -> SchedulerError:
+    def no_answer(self, command: str, done: subprocess.CompletedProcess[str]) -> SchedulerError:
         """The error of a client command that failed."""
-        return SchedulerError(f"{words} failed: {said(done)}", then=f"is {self.TITLE} up? try again later")
+        return SchedulerError(f"{command} failed: {output_line(done)}", then=f"is {self.TITLE} up? try again later")
 
     def not_ours(self, job: Submitted, user: str, directory: str) -> JobState | None:
         """The state where the scheduler's answer is about a job of another user or directory; None where it is ours.
@@ -393,7 +393,7 @@ BUDGET = "GPUBENCH_BUDGET"
 
 
 def call(
-    words: Sequence[str],
+    command: Sequence[str],
     *,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
@@ -407,7 +407,7 @@ def call(
     """
     try:
         return subprocess.run(
-            list(words),
+            list(command),
             env=dict(os.environ if env is None else env),
             cwd=cwd,
             input=text or "",
@@ -419,15 +419,15 @@ def call(
         )
     except (FileNotFoundError, PermissionError):  # also a folder of PATH that we may not look into
         raise MissingToolError(
-            f"there is no {words[0]} on this machine", then="run it on a login node of the site"
+            f"there is no {command[0]} on this machine", then="run it on a login node of the site"
         ) from None
     except subprocess.TimeoutExpired:
         raise SchedulerError(
-            f"{words[0]} didn't answer within {DEADLINE_S:g} s", then="is the controller up? try again later"
+            f"{command[0]} didn't answer within {DEADLINE_S:g} s", then="is the controller up? try again later"
         ) from None
 
 
-def said(done: subprocess.CompletedProcess[str]) -> str:
+def output_line(done: subprocess.CompletedProcess[str]) -> str:
     """What the command said, on one line, each line of it once."""
     lines = dict.fromkeys(" ".join(line.split()) for line in (done.stderr or done.stdout).splitlines())
     return " ".join(filter(None, lines))[:300] or f"exit code {done.returncode}"

@@ -31,7 +31,7 @@ from gpubench.files import write_atomically
 from gpubench.model.quantities import format_seconds
 from gpubench.polling import poll_until
 from gpubench.schedulers import pod_log_collector, submitted
-from gpubench.schedulers.batch import Allocation, call, said, unheard
+from gpubench.schedulers.batch import Allocation, call, output_line, unheard
 from gpubench.schedulers.pods import INDEX, Pod
 from gpubench.schedulers.state import JobState, declared
 from gpubench.schedulers.submitted import Submitted
@@ -94,7 +94,7 @@ def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ())
         _delete(job_dir)
     pod_log_collector.begin(job_dir)
     (job_dir / SEEN_FILE).unlink(missing_ok=True)
-    waits_for = after or _words(_others(job_dir))
+    waits_for = after or _names_and_places(_others(job_dir))
     entry = submitted.write(job_dir, NAME, name, cluster=cluster, after=waits_for)
     try:
         if not entry.after:
@@ -111,43 +111,46 @@ def _apply(job_dir: Path, entry: Submitted) -> None:
     done = _kubectl(job_dir, "apply", "--server-side", "-f", JOB_FILE)
     if done.returncode:
         _delete(job_dir)  # a Service without its Job is of no use
-        raise NotAppliedError(f"kubectl refuses {job_dir / JOB_FILE}: {said(done)}")
+        raise NotAppliedError(f"kubectl refuses {job_dir / JOB_FILE}: {output_line(done)}")
     warning = "; ".join(dict.fromkeys(line for line in done.stderr.splitlines() if line.startswith("Warning: ")))
     entry = dataclasses.replace(entry, job_id=name, warning=warning)
     submitted.keep(job_dir, entry)
     # Two front ends may have looked at once. The one that applied last sees both Jobs, and gives way.
     jobs = _jobs_of_blocks(job_dir)
-    created = next((one["metadata"]["creationTimestamp"] for one in jobs if one["metadata"]["name"] == name), "")
-    if older := [one for one in _others(job_dir, jobs) if one["metadata"]["creationTimestamp"] <= created]:
+    created = next((job["metadata"]["creationTimestamp"] for job in jobs if job["metadata"]["name"] == name), "")
+    if older := [other for other in _others(job_dir, jobs) if other["metadata"]["creationTimestamp"] <= created]:
         _delete(job_dir)
-        submitted.keep(job_dir, dataclasses.replace(entry, job_id="", after=[*entry.after, *_words(older)]))
+        submitted.keep(job_dir, dataclasses.replace(entry, job_id="", after=[*entry.after, *_names_and_places(older)]))
 
 
 def _others(job_dir: Path, jobs: Sequence[Mapping[str, Any]] | None = None) -> list[Mapping[str, Any]]:
     """Jobs of other campaigns that hold nodes, or will: beside one of them, each could hold half of what both need."""
-    found = _jobs_of_blocks(job_dir) if jobs is None else jobs
-    return [one for one in found if one["metadata"]["name"] != _name(job_dir) and _holds_nodes(one)]
+    listed = _jobs_of_blocks(job_dir) if jobs is None else jobs
+    return [job for job in listed if job["metadata"]["name"] != _name(job_dir) and _holds_nodes(job)]
 
 
 def _jobs_of_blocks(job_dir: Path) -> list[Mapping[str, Any]]:
     """In all namespaces, or in ours where this user may not look further; none for a standing cluster's job."""
     if not _OF_A_BLOCK.search(_text(job_dir)):
         return []
-    words = ("get", "jobs", "-l", OURS, "-o", "json")
-    done = _kubectl(job_dir, *words, "--all-namespaces")
+    query = ("get", "jobs", "-l", OURS, "-o", "json")
+    done = _kubectl(job_dir, *query, "--all-namespaces")
     if _MAY_NOT in done.stderr:
-        done = _kubectl(job_dir, *words)
-    return [one for one in _items(done) if "subdomain" in one["spec"]["template"]["spec"]]
+        done = _kubectl(job_dir, *query)
+    return [job for job in _items(done) if "subdomain" in job["spec"]["template"]["spec"]]
 
 
 def _holds_nodes(job: Mapping[str, Any]) -> bool:
     """Whether it has neither ended, nor fails, nor waits in a queue of the cluster's (Kueue)."""
-    ended = any(one["status"] == "True" and one["type"] in ENDINGS for one in job["status"].get("conditions", ()))
+    ended = any(
+        condition["status"] == "True" and condition["type"] in ENDINGS
+        for condition in job["status"].get("conditions", ())
+    )
     return not (ended or "deletionTimestamp" in job["metadata"] or job["spec"].get("suspend"))
 
 
-def _words(jobs: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [f"{one['metadata']['name']} (namespace {one['metadata']['namespace']})" for one in jobs]
+def _names_and_places(jobs: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [f"{job['metadata']['name']} (namespace {job['metadata']['namespace']})" for job in jobs]
 
 
 declare_ended = submitted.declare_ended
@@ -175,7 +178,7 @@ def _state(job_dir: Path, entry: Submitted) -> JobState:
             raise
         why = "there is no kubectl here to ask" if missing else error.what
         return JobState("unknown", reason=why, job_id=entry.job_id)
-    job = next((one for one in objects if one["kind"] == "Job"), None)
+    job = next((item for item in objects if item["kind"] == "Job"), None)
     pods = _pods(objects)
     if job is not None:
         now = _judge(job, pods, seen)
@@ -207,7 +210,7 @@ def poll(job_dirs: Sequence[Path], *, submit_next: bool) -> None:
             open_jobs.discard(entry.name)
         elif submit_next and not entry.job_id and entry.after and not open_jobs.intersection(entry.after):
             _require_cluster(entry, _cluster(job_dir))
-            if others := _words(_others(job_dir)):
+            if others := _names_and_places(_others(job_dir)):
                 submitted.keep(job_dir, dataclasses.replace(entry, after=others))
             else:
                 _apply(job_dir, entry)
@@ -248,7 +251,7 @@ def _fetch(job_dir: Path, *, again: bool = False) -> bool:
     if pod_log_collector.complete(job_dir) and not again:
         return seen is not None and seen.phase == "ended"
     objects = _objects(job_dir)
-    job = next((one for one in objects if one["kind"] == "Job"), None)
+    job = next((item for item in objects if item["kind"] == "Job"), None)
     if job is None:
         return False
     uid = str(job["metadata"]["uid"])
@@ -291,7 +294,11 @@ def _judge(job: Mapping[str, Any], pods: Sequence[Pod], seen: JobState | None) -
     waiting = _waiting(pods)
     if not waiting and len(pods) < job["spec"]["completions"] and seen and seen.phase != "ended":
         waiting = seen.reason  # of a failing job the pods go first: what they said would be lost
-    conditions = {one["type"]: one for one in job.get("status", {}).get("conditions", ()) if one["status"] == "True"}
+    conditions = {
+        condition["type"]: condition
+        for condition in job.get("status", {}).get("conditions", ())
+        if condition["status"] == "True"
+    }
     if "Complete" in conditions:
         return JobState("ended", "COMPLETED", "", 0, name, hosts)
     deleted = {"reason": "DELETED"} if "deletionTimestamp" in job["metadata"] else None
@@ -300,7 +307,7 @@ def _judge(job: Mapping[str, Any], pods: Sequence[Pod], seen: JobState | None) -
         if any(pod.began() for pod in pods):
             return JobState("running", "Running", waiting, None, name, hosts)
         return JobState("pending", "Pending", waiting, None, name, hosts)
-    failed = next((found for pod in pods if (found := pod.failure())), None)
+    failed = next((failure for pod in pods if (failure := pod.failure())), None)
     stuck = [pod for pod in pods if pod.stuck()]
     before = seen.reason if seen and seen.phase != "ended" else ""
     parts = [waiting, *([ending["reason"], failed[1]] if failed else [])]
@@ -316,15 +323,19 @@ def _waiting(pods: Sequence[Pod]) -> str:
     """Why pods don't go on: each reason once, with the pods that have it."""
     places: dict[str, list[str]] = {}
     for pod in pods:
-        place, words = pod.waits()
-        if words:
-            places.setdefault(words, []).append(place)
-    return "; ".join(f"{', '.join(of)}: {words}" for words, of in places.items())
+        place, reason = pod.waits()
+        if reason:
+            places.setdefault(reason, []).append(place)
+    return "; ".join(f"{', '.join(of)}: {reason}" for reason, of in places.items())
 
 
 def _unsaid(job_dir: Path, entry: Submitted, job: Mapping[str, Any], pods: Sequence[Pod]) -> str:
     """Why a Job has no pods that run, where those that are there don't say it."""
-    conditions = {one["type"]: one for one in job.get("status", {}).get("conditions", ()) if one["status"] == "True"}
+    conditions = {
+        condition["type"]: condition
+        for condition in job.get("status", {}).get("conditions", ())
+        if condition["status"] == "True"
+    }
     ending = conditions.get("Failed") or conditions.get(FAILING)
     if "Suspended" in conditions:
         return f"{conditions['Suspended']['reason']}: {conditions['Suspended'].get('message', '')}"
@@ -332,13 +343,15 @@ def _unsaid(job_dir: Path, entry: Submitted, job: Mapping[str, Any], pods: Seque
         names = {job["metadata"]["name"], *(pod.name for pod in pods)}
         warned = entry.warning if len(pods) < job["spec"]["completions"] else ""
         return (
-            _event(job_dir, lambda one: one.get("type") == "Warning" and one["involvedObject"]["name"] in names)
+            _event(job_dir, lambda event: event.get("type") == "Warning" and event["involvedObject"]["name"] in names)
             or warned
         )
     message = str(ending.get("message", ""))
     if ending["reason"] == "BackoffLimitExceeded":  # the limit is 0, and a pod that failed is kept
         of_pods = f"{job['metadata']['name']}-"
-        disruption = _event(job_dir, lambda one: one.get("reason") in DISRUPTIONS and _subject(one).startswith(of_pods))
+        disruption = _event(
+            job_dir, lambda event: event.get("reason") in DISRUPTIONS and _subject(event).startswith(of_pods)
+        )
         return disruption or "no pod of it has failed, so one was deleted: by hand, by a drain, or with its node"
     if ending["reason"] == "DeadlineExceeded":
         allowed = format_seconds(job["spec"]["activeDeadlineSeconds"])
@@ -353,10 +366,10 @@ def _subject(event: Mapping[str, Any]) -> str:
 def _event(job_dir: Path, about: Callable[[Mapping[str, Any]], bool]) -> str:
     """The words of the last such event of our namespace; empty where there is none, or where we may not look."""
     done = _kubectl(job_dir, "get", "events", "-o", "json")
-    events = [one for one in _items(done) if about(one)] if not done.returncode else []
+    events = [event for event in _items(done) if about(event)] if not done.returncode else []
     if not events:
         return ""
-    last = max(events, key=lambda one: str(one.get("lastTimestamp") or one.get("eventTime") or ""))
+    last = max(events, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
     place = last["involvedObject"]
     return f"{place['kind'].lower()} {place['name']}: {last.get('reason')}: {' '.join(last.get('message', '').split())}"
 
@@ -373,8 +386,8 @@ def _gone(seen: JobState | None, name: str) -> JobState:
 
 
 def _pods(objects: Sequence[Mapping[str, Any]]) -> list[Pod]:
-    found = [Pod(one) for one in objects if one["kind"] == "Pod" and INDEX in one["metadata"].get("annotations", {})]
-    return sorted(found, key=lambda pod: pod.rank)
+    pods = [Pod(item) for item in objects if item["kind"] == "Pod" and INDEX in item["metadata"].get("annotations", {})]
+    return sorted(pods, key=lambda pod: pod.rank)
 
 
 def _objects(job_dir: Path) -> list[Mapping[str, Any]]:
@@ -384,7 +397,9 @@ def _objects(job_dir: Path) -> list[Mapping[str, Any]]:
 
 def _items(done: subprocess.CompletedProcess[str]) -> list[Mapping[str, Any]]:
     if done.returncode:
-        raise SchedulerError(f"kubectl get failed: {said(done)}", then="does the cluster answer? kubectl get nodes")
+        raise SchedulerError(
+            f"kubectl get failed: {output_line(done)}", then="does the cluster answer? kubectl get nodes"
+        )
     items: list[Mapping[str, Any]] = json.loads(done.stdout)["items"]
     return items
 
@@ -394,7 +409,9 @@ def _delete(job_dir: Path) -> None:
     kinds = f"{KINDS},{RIGHTS}" if _HAS_RIGHTS.search(_text(job_dir)) else KINDS
     done = _kubectl(job_dir, "delete", kinds, "-l", selector, "--cascade=foreground", "--wait=false")
     if done.returncode:
-        raise SchedulerError(f"kubectl delete failed: {said(done)}", then="does the cluster answer? kubectl get nodes")
+        raise SchedulerError(
+            f"kubectl delete failed: {output_line(done)}", then="does the cluster answer? kubectl get nodes"
+        )
     left = poll_until(
         lambda: _objects(job_dir),
         lambda left: not left or _all_stuck(left),
@@ -436,8 +453,8 @@ def _require_cluster(entry: Submitted, now: str) -> None:
         )
 
 
-def _kubectl(job_dir: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return call(["kubectl", *_client(job_dir), *words], cwd=job_dir)
+def _kubectl(job_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return call(["kubectl", *_client(job_dir), *arguments], cwd=job_dir)
 
 
 def _client(job_dir: Path) -> list[str]:

@@ -146,17 +146,17 @@ def submit(job_dir: Path, environ: Mapping[str, str], lock: int | None) -> Job:
 
 def state(job_dir: Path) -> JobState:
     """How the script that was last started from ``job_dir`` stands; with its last line where it failed."""
-    known = _known(job_dir)
-    if known is None:
+    record = _read_record(job_dir)
+    if record is None:
         return JobState("unsubmitted")
-    job_id, code = str(known["pid"]), known["code"]
+    job_id, code = str(record["pid"]), record["code"]
     if code is not None:
         return JobState("ended", "FAILED" if code else "COMPLETED", _last_line(job_dir) if code else "", code, job_id)
-    if elsewhere := _elsewhere(known["machine"], _machine()):
-        return declared(known["declared_ended"], JobState(*elsewhere, job_id=job_id))
-    if not _alive(known):
+    if elsewhere := _elsewhere(record["machine"], _machine()):
+        return declared(record["declared_ended"], JobState(*elsewhere, job_id=job_id))
+    if not _alive(record):
         return JobState("ended", "KILLED", job_id=job_id)
-    orphaned = not _is(**known["front"])
+    orphaned = not _is(**record["front"])
     return JobState("running", "RUNNING", "its front end is dead" if orphaned else "", None, job_id, orphaned=orphaned)
 
 
@@ -166,8 +166,8 @@ def _remember(job_dir: Path, pid: int, code: int | None) -> None:
     _write(job_dir, {"pid": pid, "started": _start_time(pid), "code": code, "front": front, "machine": machine})
 
 
-def _write(job_dir: Path, known: Mapping[str, Any]) -> None:
-    path, text = job_dir / STATE_FILE, json.dumps(known)
+def _write(job_dir: Path, record: Mapping[str, Any]) -> None:
+    path, text = job_dir / STATE_FILE, json.dumps(record)
     try:
         write_atomically(path, text)  # a concurrent reader gets the old or the new file
     except MissingToolError:
@@ -176,15 +176,15 @@ def _write(job_dir: Path, known: Mapping[str, Any]) -> None:
             file.truncate()
 
 
-def _known(job_dir: Path) -> dict[str, Any] | None:
+def _read_record(job_dir: Path) -> dict[str, Any] | None:
     """What was remembered; None where nothing was. Raises DataError: it can't be read."""
     path = job_dir / STATE_FILE
     try:
-        known = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(path.read_text(encoding="utf-8"))
         return {
-            **{name: known[name] for name in ("pid", "started", "code")},
-            **{name: dict(known[name]) for name in ("front", "machine")},
-            "declared_ended": known.get("declared_ended"),
+            **{name: record[name] for name in ("pid", "started", "code")},
+            **{name: dict(record[name]) for name in ("front", "machine")},
+            "declared_ended": record.get("declared_ended"),
         }
     except FileNotFoundError:
         return None
@@ -194,9 +194,9 @@ def _known(job_dir: Path) -> dict[str, Any] | None:
 
 def declare_ended(job_dir: Path) -> None:
     """See ``Scheduler.declare_ended``."""
-    known = _known(job_dir)
-    if known is not None:
-        _write(job_dir, {**known, "declared_ended": declaration()})
+    record = _read_record(job_dir)
+    if record is not None:
+        _write(job_dir, {**record, "declared_ended": declaration()})
 
 
 def _machine() -> dict[str, str]:
@@ -215,14 +215,18 @@ def _machine() -> dict[str, str]:
     }
 
 
-def _elsewhere(there: Mapping[str, str], here: Mapping[str, str]) -> tuple[Phase, str, str] | None:
-    """Phase, word and reason of a job that was started ``there`` and isn't seen ``here``; None where it is seen."""
-    if (there["boot"], there["processes"]) == (here["boot"], here["processes"]):
+def _elsewhere(origin: Mapping[str, str], machine: Mapping[str, str]) -> tuple[Phase, str, str] | None:
+    """Phase, word and reason of a job started on ``origin`` that isn't seen on ``machine``; None where it is seen."""
+    if (origin["boot"], origin["processes"]) == (machine["boot"], machine["processes"]):
         return None
-    if there["boot"] != here["boot"] and there["id"] and (there["host"], there["id"]) == (here["host"], here["id"]):
+    if (
+        origin["boot"] != machine["boot"]
+        and origin["id"]
+        and (origin["host"], origin["id"]) == (machine["host"], machine["id"])
+    ):
         return "ended", "KILLED", "this machine has been started anew since"
-    what = "another container of it" if there["boot"] == here["boot"] else here["host"]
-    return "unknown", "", f"it was started on {there['host']}, and this is {what}: ask there"
+    what = "another container of it" if origin["boot"] == machine["boot"] else machine["host"]
+    return "unknown", "", f"it was started on {origin['host']}, and this is {what}: ask there"
 
 
 def _last_line(job_dir: Path) -> str:
@@ -235,32 +239,32 @@ def _last_line(job_dir: Path) -> str:
 
 def cancel(job_dir: Path) -> None:
     """End the script that was last started from ``job_dir``, and come back when it has ended."""
-    known = _known(job_dir)
+    record = _read_record(job_dir)
     now = state(job_dir)
-    if known is None or now.over:
+    if record is None or now.over:
         return
     if now.doubt:
         raise SchedulerError(f"job {job_dir.name}: {now.doubt}")
-    asked = 0
+    signalled_pid = 0
 
     def alive() -> bool:
-        nonlocal asked
+        nonlocal signalled_pid
         if not state(job_dir).alive:
             return False
         # The script hands the signal on. One that is killed, even after we sent it, leaves its supervisors to us.
-        whom = known["pid"] if _is(known["pid"], known["started"]) else -known["pid"]
-        if whom != asked:
+        whom = record["pid"] if _is(record["pid"], record["started"]) else -record["pid"]
+        if whom != signalled_pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(whom, signal.SIGTERM)
-            asked = whom
+            signalled_pid = whom
         return True
 
-    _await_end(alive, known["pid"])
+    _await_end(alive, record["pid"])
 
 
-def _alive(known: Mapping[str, Any]) -> bool:
+def _alive(record: Mapping[str, Any]) -> bool:
     """Whether the script or a supervisor of it lives: a script that was killed leaves them behind for a moment."""
-    pid, started = known["pid"], known["started"]
+    pid, started = record["pid"], record["started"]
     if _is(pid, started):
         return True
     # While a process group has members, the kernel gives its number to no other process.

@@ -104,8 +104,8 @@ class Lsf(BatchScheduler):
         env |= {"PWD": str(job_dir.resolve()), "LSB_STDOUT_DIRECT": "Y"}
         dependency = ["-w", " && ".join(f"ended({job_id})" for job_id in after)] if after else []
         script = (job_dir / "job.sh").read_text(encoding="utf-8")
-        words, text = (["job.sh"], None) if _AS_ARGUMENT in script else ([], script)
-        return call(["bsub", "-J", name, *dependency, *words], env=env, cwd=job_dir.resolve(), text=text)
+        arguments, text = (["job.sh"], None) if _AS_ARGUMENT in script else ([], script)
+        return call(["bsub", "-J", name, *dependency, *arguments], env=env, cwd=job_dir.resolve(), text=text)
 
     def current_allocation(self, environ: Mapping[str, str]) -> Allocation | None:
         """See ``QueuedScheduler``; a list of hosts counts as one node less, the launch node."""
@@ -162,7 +162,7 @@ class Lsf(BatchScheduler):
         other = self.not_ours(job, user, "" if directory == "-" else _whole(directory, job))
         return other or _state(word, code, hosts, exit_reason, pend_reason.removeprefix("-"), job_id=job.job_id)
 
-    def kill_words(self, job: Submitted) -> list[str]:
+    def kill_command(self, job: Submitted) -> list[str]:
         """``bkill``."""
         return ["bkill", job.job_id]
 

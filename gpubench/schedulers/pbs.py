@@ -87,11 +87,11 @@ class Pbs(BatchScheduler):
         return str(chosen[-1]) if chosen else self._own_server(environ)
 
     def _own_server(self, environ: Mapping[str, str]) -> str:
-        words = ["qstat", "-B", "-f", "-F", "json"]
-        done = call(words, env=self.environment(environ))
+        command = ["qstat", "-B", "-f", "-F", "json"]
+        done = call(command, env=self.environment(environ))
         match = _SERVER.search(done.stdout)
         if done.returncode or not match:
-            raise self.no_answer(" ".join(words), done)
+            raise self.no_answer(" ".join(command), done)
         return match[1]
 
     def run_submit(
@@ -99,9 +99,9 @@ class Pbs(BatchScheduler):
     ) -> subprocess.CompletedProcess[str]:
         """``qsub`` from the job's directory."""
         dependency = ["-W", f"depend=afterany:{':'.join(after)}"] if after else []
-        words = ["qsub", "-V", "-N", _name(name), *dependency, "job.sh"]
+        command = ["qsub", "-V", "-N", _name(name), *dependency, "job.sh"]
         env = {**self.environment(environ), "PWD": str(job_dir.resolve())}
-        return call(words, env=env, cwd=job_dir.resolve())
+        return call(command, env=env, cwd=job_dir.resolve())
 
     def dependencies(self, after: Sequence[str]) -> Sequence[str]:
         """Those that haven't ended: see the module."""
@@ -133,26 +133,28 @@ class Pbs(BatchScheduler):
 
     def query(self, job: Submitted) -> JobState:
         """See ``BatchScheduler.query``; a job that was moved to another server is asked for there."""
-        known = self._attributes(job.job_id)
-        if known is None:
+        attributes = self._attributes(job.job_id)
+        if attributes is None:
             return self.forgotten(dataclasses.replace(job, cluster=job.job_id.partition(".")[2]))
-        if other := self._not_ours(job, known):
+        if other := self._not_ours(job, attributes):
             return other
-        if known["job_state"] != MOVED:
-            return _state(known, job.job_id)
-        there = self._attributes(_at(job.job_id, known))
-        if there is not None and there["job_state"] != MOVED:
-            return self._not_ours(job, there) or _state(there, job.job_id)
-        says = "its state is M there, too" if there else "which doesn't know it"
-        return JobState("unknown", MOVED, f"moved to {known.get('queue')}, {says}", None, job.job_id)
+        if attributes["job_state"] != MOVED:
+            return _state(attributes, job.job_id)
+        moved = self._attributes(_at(job.job_id, attributes))
+        if moved is not None and moved["job_state"] != MOVED:
+            return self._not_ours(job, moved) or _state(moved, job.job_id)
+        says = "its state is M there, too" if moved else "which doesn't know it"
+        return JobState("unknown", MOVED, f"moved to {attributes.get('queue')}, {says}", None, job.job_id)
 
-    def kill_words(self, job: Submitted) -> list[str]:
+    def kill_command(self, job: Submitted) -> list[str]:
         """``qdel``, on the server to which the job was moved."""
-        known = self._attributes(job.job_id)
-        return ["qdel", _at(job.job_id, known) if known and known["job_state"] == MOVED else job.job_id]
+        attributes = self._attributes(job.job_id)
+        return ["qdel", _at(job.job_id, attributes) if attributes and attributes["job_state"] == MOVED else job.job_id]
 
-    def _not_ours(self, job: Submitted, known: Mapping[str, str]) -> JobState | None:
-        return self.not_ours(job, known.get("Job_Owner", "").rpartition("@")[0], known.get("PBS_O_WORKDIR", ""))
+    def _not_ours(self, job: Submitted, attributes: Mapping[str, str]) -> JobState | None:
+        return self.not_ours(
+            job, attributes.get("Job_Owner", "").rpartition("@")[0], attributes.get("PBS_O_WORKDIR", "")
+        )
 
     def _attributes(self, job_id: str) -> dict[str, str] | None:
         """What qstat says of a job, with ``PBS_O_WORKDIR`` of its environment; None where PBS doesn't know it."""
@@ -167,36 +169,38 @@ class Pbs(BatchScheduler):
         except (ValueError, AttributeError, TypeError):
             return {key: _ESCAPED.sub(r"\1", value) for key, value in _LINE.findall(done.stdout)}
 
-    def _with_history(self, command: str, *words: str) -> subprocess.CompletedProcess[str]:
+    def _with_history(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Also of jobs that have ended, where the server remembers them."""
-        done = self.ask(command, "-x", *words)
+        done = self.ask(command, "-x", *arguments)
         if "not configured to maintain job history" in done.stderr:
-            return self.ask(command, *words)
+            return self.ask(command, *arguments)
         return done
 
 
-def _at(job_id: str, known: Mapping[str, str]) -> str:
+def _at(job_id: str, attributes: Mapping[str, str]) -> str:
     """``ID@SERVER`` of a job that was moved: its queue reads ``QUEUE@SERVER``."""
-    return f"{job_id}@{known.get('queue', '').partition('@')[2]}".rstrip("@")
+    return f"{job_id}@{attributes.get('queue', '').partition('@')[2]}".rstrip("@")
 
 
-def _state(known: Mapping[str, str], job_id: str) -> JobState:
-    word, comment = known["job_state"], known.get("comment", "")
-    hosts = ",".join(dict.fromkeys(part.partition("/")[0] for part in known.get("exec_host", "").split("+") if part))
+def _state(attributes: Mapping[str, str], job_id: str) -> JobState:
+    word, comment = attributes["job_state"], attributes.get("comment", "")
+    hosts = ",".join(
+        dict.fromkeys(part.partition("/")[0] for part in attributes.get("exec_host", "").split("+") if part)
+    )
     phase = WORDS[word].phase if word in WORDS else "unknown"
     if phase != "ended":
         reason = "" if phase == "running" else comment
         return judged(WORDS, word, job_id=job_id, hosts=hosts, reason=reason, title="PBS")
-    if known.get("substate") == "91":
+    if attributes.get("substate") == "91":
         reason = "it was ended by qdel"
-    elif known.get("Exit_status", "") == str(STOPPED):
+    elif attributes.get("Exit_status", "") == str(STOPPED):
         reason = "it was asked to end: by qdel, or because its time was nearly over"
-    elif (status := known.get("Exit_status", "-")).startswith("-"):
+    elif (status := attributes.get("Exit_status", "-")).startswith("-"):
         reason = _KILLED.get(status) or f"PBS couldn't run it (Exit_status {status}): {comment}"
     else:
         reason = ""
-    code = _exit_code(known.get("Exit_status", ""))
-    end = "CANCELLED" if known.get("substate") == "91" else "FAILED" if code != 0 else "COMPLETED"
+    code = _exit_code(attributes.get("Exit_status", ""))
+    end = "CANCELLED" if attributes.get("substate") == "91" else "FAILED" if code != 0 else "COMPLETED"
     return JobState("ended", end, reason, code, job_id, hosts)
 
 

@@ -47,40 +47,40 @@ def keep(job_dir: Path, job: str, rank: int, container: str, log: str, *, code: 
         DataError: what has been gathered before can't be read.
         MissingToolError: the directory can't be written.
     """
-    found, others = decode(log.splitlines())
+    decoded, others = decode(log.splitlines())
     over = code is not None
     text = "".join(f"{line}\n" for line in others)
     if text:
         write_atomically(job_dir / f"{container}-rank{rank}.log", text)
-    if not found and not over and not run:
+    if not decoded and not over and not run:
         return
     with locked(job_dir):  # two front ends that look at once must not give one run two directories
-        known, lacking = _read(job_dir), False
+        gathered, lacking = _read(job_dir), False
         if run:
-            directory = _directory(job_dir, known, f"{job} {run}", run)
-            lacking = code == 0 and run not in found and not (directory / RUN_FILE).exists()
+            directory = _directory(job_dir, gathered, f"{job} {run}", run)
+            lacking = code == 0 and run not in decoded and not (directory / RUN_FILE).exists()
             if lacking:
-                known[f"{job} {run}{TORN}"] = f"log of container {container}, rank {rank}: {TURNED_OVER}"
-        for name, one in found.items():
-            if one.torn and not over:
+                gathered[f"{job} {run}{TORN}"] = f"log of container {container}, rank {rank}: {TURNED_OVER}"
+        for name, contents in decoded.items():
+            if contents.torn and not over:
                 continue  # the rest is on its way
-            directory = _directory(job_dir, known, f"{job} {name}", name)
-            if one.torn:
-                known[f"{job} {name}{TORN}"] = f"log of container {container}, rank {rank}: {one.torn}"
+            directory = _directory(job_dir, gathered, f"{job} {name}", name)
+            if contents.torn:
+                gathered[f"{job} {name}{TORN}"] = f"log of container {container}, rank {rank}: {contents.torn}"
             elif not (directory / RUN_FILE).exists():
-                known.pop(f"{job} {name}{TORN}", None)
-                files = _renumbered(one.files, directory.name.rpartition("-")[2])
+                gathered.pop(f"{job} {name}{TORN}", None)
+                files = _renumbered(contents.files, directory.name.rpartition("-")[2])
                 for file in FILES:
                     if file in files:
                         write_atomically(directory / file, files[file])
-        if over and not lacking and not any(one.torn for one in found.values()):
-            known[f"{job} {container}-rank{rank}"] = WHOLE
-        _write(job_dir, known)
+        if over and not lacking and not any(contents.torn for contents in decoded.values()):
+            gathered[f"{job} {container}-rank{rank}"] = WHOLE
+        _write(job_dir, gathered)
 
 
 def torn(job_dir: Path) -> list[str]:
     """What came with parts missing or changed, in words."""
-    return [words for key, words in _read(job_dir).items() if key.endswith(TORN)]
+    return [text for key, text in _read(job_dir).items() if key.endswith(TORN)]
 
 
 def complete(job_dir: Path) -> bool:
@@ -97,22 +97,22 @@ def finish(job_dir: Path) -> None:
 def begin(job_dir: Path) -> None:
     """The job is about to start again: what an earlier start lacks will never come."""
     with locked(job_dir):
-        known = _read(job_dir)
-        _write(job_dir, {key: words for key, words in known.items() if key != COMPLETE and not key.endswith(TORN)})
+        gathered = _read(job_dir)
+        _write(job_dir, {key: text for key, text in gathered.items() if key != COMPLETE and not key.endswith(TORN)})
 
 
-def _directory(job_dir: Path, known: dict[str, str], key: str, name: str) -> Path:
+def _directory(job_dir: Path, gathered: dict[str, str], key: str, name: str) -> Path:
     """Where a run directory of the pods comes to stand; remembered before anything is written into it."""
     runs = job_dir.parents[1] / "runs"
-    if key not in known:
+    if key not in gathered:
         run, attempt = name.rpartition("-")[0], 1
-        while f"{run}-{attempt}" in known.values() or (runs / f"{run}-{attempt}").exists():
+        while f"{run}-{attempt}" in gathered.values() or (runs / f"{run}-{attempt}").exists():
             attempt += 1
-        known[key] = f"{run}-{attempt}"
-        _write(job_dir, known)
-    with writing(runs / known[key]):
-        (runs / known[key]).mkdir(parents=True, exist_ok=True)
-    return runs / known[key]
+        gathered[key] = f"{run}-{attempt}"
+        _write(job_dir, gathered)
+    with writing(runs / gathered[key]):
+        (runs / gathered[key]).mkdir(parents=True, exist_ok=True)
+    return runs / gathered[key]
 
 
 def _renumbered(files: Mapping[str, bytes], number: str) -> dict[str, bytes]:
@@ -122,7 +122,7 @@ def _renumbered(files: Mapping[str, bytes], number: str) -> dict[str, bytes]:
         if name in files:
             new[name] = _ATTEMPT.sub(rf"\g<1>{number}\g<2>", files[name].decode("utf-8"), count=1).encode("utf-8")
     if PROVENANCE_FILE in files and RUN_FILE in files:
-        before, after = (hashlib.sha256(one[PROVENANCE_FILE]).hexdigest().encode() for one in (files, new))
+        before, after = (hashlib.sha256(contents[PROVENANCE_FILE]).hexdigest().encode() for contents in (files, new))
         new[RUN_FILE] = new[RUN_FILE].replace(before, after)
     return new
 
@@ -130,13 +130,13 @@ def _renumbered(files: Mapping[str, bytes], number: str) -> dict[str, bytes]:
 def _read(job_dir: Path) -> dict[str, str]:
     path = job_dir / GATHERED_FILE
     try:
-        known = json.loads(path.read_text(encoding="utf-8"))
-        return {str(key): str(words) for key, words in known.items()}
+        gathered = json.loads(path.read_text(encoding="utf-8"))
+        return {str(key): str(text) for key, text in gathered.items()}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, AttributeError):
         raise DataError(f"{path} can't be read", then=f"remove {path}; results are gathered again") from None
 
 
-def _write(job_dir: Path, known: dict[str, str]) -> None:
-    write_atomically(job_dir / GATHERED_FILE, json.dumps(known, indent=1) + "\n")
+def _write(job_dir: Path, gathered: dict[str, str]) -> None:
+    write_atomically(job_dir / GATHERED_FILE, json.dumps(gathered, indent=1) + "\n")

@@ -74,8 +74,8 @@ class Pod:
                 return int(ended["exitCode"]), f"container {name} of pod {self.name}{why}"
         if self._disruption():
             return None, ""  # `waits` says more
-        words = ": ".join(str(self._status[key]) for key in ("reason", "message") if self._status.get(key))
-        return None, f"pod {self.name}: {words or 'failed'}"
+        reason = ": ".join(str(self._status[key]) for key in ("reason", "message") if self._status.get(key))
+        return None, f"pod {self.name}: {reason or 'failed'}"
 
     def _disruption(self) -> str:
         """Who ends it, and why: eviction, preemption, a taint of its node, or the node itself; empty for nobody.
@@ -90,4 +90,4 @@ class Pod:
     def _containers(self) -> list[tuple[str, Mapping[str, Any]]]:
         """Names and states, in the order in which they run."""
         both = (*self._status.get("initContainerStatuses", ()), *self._status.get("containerStatuses", ()))
-        return [(str(one["name"]), one.get("state", {})) for one in both]
+        return [(str(status["name"]), status.get("state", {})) for status in both]

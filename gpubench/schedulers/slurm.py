@@ -35,7 +35,7 @@ from pathlib import Path
 
 from gpubench.errors import MissingToolError, SchedulerError, UsageError
 from gpubench.plan.node_kinds import NodeKind
-from gpubench.schedulers.batch import STOPPED, Accepted, Allocation, BatchScheduler, call, said
+from gpubench.schedulers.batch import STOPPED, Accepted, Allocation, BatchScheduler, call, output_line
 from gpubench.schedulers.gres import whole_gpus
 from gpubench.schedulers.state import JobState, Word, judged
 from gpubench.schedulers.submitted import Submitted
@@ -197,11 +197,11 @@ class Slurm(BatchScheduler):
         # As long ago as a campaign may last; by default sacct tells of today only.
         database = ("--starttime=now-30days", f"--user={job.uid}", "--format=JobIDRaw,JobName,WorkDir")
         for cluster in job.cluster.split(","):
-            asked = self._clusters(cluster)
-            done = self.ask("squeue", *asked, *queue)
+            clusters = self._clusters(cluster)
+            done = self.ask("squeue", *clusters, *queue)
             if done.returncode:
                 raise self.no_answer("squeue", done)
-            rows = [*done.stdout.splitlines(), *self._sacct(*asked, *database).stdout.splitlines()]
+            rows = [*done.stdout.splitlines(), *self._sacct(*clusters, *database).stdout.splitlines()]
             for number, name, directory in (row.split("|", 2) for row in rows if row.count("|") >= 2):
                 if number.isdigit() and name == job.name and directory == job.directory:
                     return Accepted(number, cluster)
@@ -212,28 +212,28 @@ class Slurm(BatchScheduler):
 
         A job that the controller doesn't know and that runs by the database (a runaway job, sacctmgr(1)) is unknown.
         """
-        asked = self._clusters(job.cluster)
-        words = ["scontrol", *asked, "--all", "--oneliner", "show", "job", job.job_id]
-        shown = self.ask(*words)
+        clusters = self._clusters(job.cluster)
+        command = ["scontrol", *clusters, "--all", "--oneliner", "show", "job", job.job_id]
+        shown = self.ask(*command)
         fields = dict(_FIELD.findall(shown.stdout.partition(" Command=")[0]))
         if shown.returncode == 0 and "JobState" in fields:
             return self._by_controller(job, fields, shown.stdout)
         if not shown.returncode or _NO_SUCH_JOB not in shown.stderr + shown.stdout:
-            raise self.no_answer(" ".join(words), shown)
-        done = self._sacct(*asked, f"--jobs={job.job_id}", "--format=State,ExitCode,NodeList,UID,WorkDir")
+            raise self.no_answer(" ".join(command), shown)
+        done = self._sacct(*clusters, f"--jobs={job.job_id}", "--format=State,ExitCode,NodeList,UID,WorkDir")
         remembered = self._by_accounting(job, done)
         if remembered is not None and (remembered.over or remembered.phase == "unknown"):
             return remembered
         runs = f"sacct says {remembered.word}, as of a runaway job" if remembered else "sacct knows no such job"
-        runs = said(done) if done.returncode else runs
-        reason = f"'{' '.join(words)}' says {said(shown)!r}, {runs}, and the job left no exit code"
+        runs = output_line(done) if done.returncode else runs
+        reason = f"'{' '.join(command)}' says {output_line(shown)!r}, {runs}, and the job left no exit code"
         return JobState("unknown", remembered.word if remembered else "", reason, None, job.job_id)
 
-    def kill_words(self, job: Submitted) -> list[str]:
+    def kill_command(self, job: Submitted) -> list[str]:
         """``scancel`` on the job's cluster."""
         return ["scancel", *self._clusters(job.cluster), job.job_id]
 
-    def look_words(self, job: Submitted) -> str:
+    def look_command(self, job: Submitted) -> str:
         """On the job's cluster."""
         clusters = "".join(f"{word} " for word in self._clusters(job.cluster))
         return self.LOOK.format(job_id=job.job_id, clusters=clusters)
@@ -262,12 +262,12 @@ class Slurm(BatchScheduler):
         code, reason, hosts = (fields.get(name, "") for name in ("ExitCode", "Reason", "NodeList"))
         return other or _state(fields["JobState"], code, reason, job.job_id, hosts)
 
-    def _sacct(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def _sacct(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Of whole jobs; a machine without ``sacct`` is one without accounting."""
         try:
-            return self.ask("sacct", "--noheader", "--allocations", "--parsable2", *words)
+            return self.ask("sacct", "--noheader", "--allocations", "--parsable2", *arguments)
         except MissingToolError as error:
-            return subprocess.CompletedProcess(words, 127, "", error.what)
+            return subprocess.CompletedProcess(arguments, 127, "", error.what)
 
     def _by_accounting(self, job: Submitted, done: subprocess.CompletedProcess[str]) -> JobState | None:
         """None where there is no accounting here, or it doesn't know the job."""

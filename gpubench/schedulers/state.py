@@ -68,14 +68,14 @@ class JobState:
         return self.phase in ("unsubmitted", "ended")
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """How it stands, and where."""
         return " ".join(filter(None, (self.word or self.phase, self.hosts)))
 
     @property
     def standing(self) -> str:
         """How it stands, and where; of one that waits or runs also why it doesn't go on."""
-        return self.words + (f": {self.reason}" if not self.over and self.reason else "")
+        return self.text + (f": {self.reason}" if not self.over and self.reason else "")
 
     @property
     def doubt(self) -> str:
@@ -94,7 +94,7 @@ class JobState:
 
 
 def judged(
-    words: Mapping[str, Word],
+    meanings: Mapping[str, Word],
     word: str,
     *,
     job_id: str,
@@ -103,15 +103,15 @@ def judged(
     exit_code: int | None = None,
     title: str,
 ) -> JobState:
-    """The state of a job in its scheduler's word; a word that ``words`` doesn't have is unknown."""
-    known = words.get(word)
-    if known is None:
+    """The state of a job in its scheduler's word; a word that ``meanings`` doesn't have is unknown."""
+    meaning = meanings.get(word)
+    if meaning is None:
         reason = (
             f"{title} says {word or 'nothing'}, a state that gpubench doesn't know{f' ({reason})' if reason else ''}"
         )
         return JobState("unknown", word, reason, None, job_id, hosts)
-    code = exit_code if known.phase == "ended" else None
-    return JobState(known.phase, word, reason or known.meaning, code, job_id, hosts)
+    code = exit_code if meaning.phase == "ended" else None
+    return JobState(meaning.phase, word, reason or meaning.meaning, code, job_id, hosts)
 
 
 def declared(by: Mapping[str, str] | None, state: JobState) -> JobState:
@@ -138,11 +138,11 @@ def with_log(state: JobState, log: Path) -> JobState:
     """``state`` with the last words of the log for a reason, where the job failed and the scheduler gives none."""
     if not state.end or not state.exit_code or state.reason not in _NO_REASON:
         return state
-    words = last_words(log)
-    return dataclasses.replace(state, reason=f"its log ends: {words}" if words else state.reason)
+    line = last_line(log)
+    return dataclasses.replace(state, reason=f"its log ends: {line}" if line else state.reason)
 
 
-def last_words(log: Path) -> str:
+def last_line(log: Path) -> str:
     """The first line at a log's end that names a cause, else the last one that says more than that something failed.
 
     Empty where there is none.
@@ -156,10 +156,10 @@ def last_words(log: Path) -> str:
     reports = list(_REPORT_OF_LSF.finditer(text))
     text = text[: reports[-1].start()] if reports else text
     lines = [line for line in map(_shown, text.splitlines()) if line and not _SAYS_NOTHING.search(line)]
-    told = lines[-1:]
-    if not told or not told[0].startswith(_OURS):  # the script says last of all why it ended
-        told = [line for line in lines if _NAMES_A_CAUSE.search(line)][:1] or told
-    return _SPEAKER.sub("", "".join(told))[:_LONGEST]
+    last = lines[-1:]
+    if not last or not last[0].startswith(_OURS):  # the script says last of all why it ended
+        last = [line for line in lines if _NAMES_A_CAUSE.search(line)][:1] or last
+    return _SPEAKER.sub("", "".join(last))[:_LONGEST]
 
 
 def _shown(line: str) -> str:

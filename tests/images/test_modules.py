@@ -12,7 +12,7 @@ import pytest
 from gpubench import resources
 from gpubench.model.images_lock import ImagesLock, LockRow
 from gpubench.render.conda import render_modules
-from gpubench.render.environment import words
+from gpubench.render.environment import command_line
 from gpubench.runtimes import RUNTIMES, ImagePlace
 from tests.conftest import ROOT, Run, need
 from tests.images.conftest import Images
@@ -160,7 +160,7 @@ def test_the_runtimes_words_become_the_modules_python_with_what_they_bring(tmp_p
     python = shutil.which("python3") or ""
     one = image("1.17.0").model_copy(update={"kind": "modules", "reference": str(load), "python": python})
     runtime = RUNTIMES["modules"]
-    line = words([*runtime.prefix(ImagePlace()), *runtime.command(one, [str(program), "an argument"])])
+    line = command_line([*runtime.prefix(ImagePlace()), *runtime.command(one, [str(program), "an argument"])])
     started = subprocess.Popen(
         ["bash", "-c", f"exec {line}"],
         env={"PATH": "/usr/bin:/bin", "MODULESHOME": str(STAND_IN), "MODULEPATH": str(tmp_path)},

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gpubench.render.environment import words
+from gpubench.render.environment import command_line
 from gpubench.runtimes import Expanded
 
 # Everything that a command line can carry: no NUL, and no lone surrogates, which have no bytes.
@@ -40,24 +40,24 @@ nasty = st.sampled_from(
 @example(["'", '"', "$(exit 3)", "a\nb", "-e", "", "\\n"])
 @settings(max_examples=300)
 def test_bash_sees_exactly_the_words(listed: list[str]) -> None:
-    line = f"printf '%s\\0' start {words(listed)}"
+    line = f"printf '%s\\0' start {command_line(listed)}"
     done = subprocess.run(["bash", "-c", line], capture_output=True, check=True, timeout=60)
     assert done.stderr == b""
     assert done.stdout.decode().split("\0")[1:-1] == listed
 
 
 def test_plain_words_stay_readable() -> None:
-    assert words(["python", "-I", "../../node.pyz", "run"]) == "python -I ../../node.pyz run"
+    assert command_line(["python", "-I", "../../node.pyz", "run"]) == "python -I ../../node.pyz run"
 
 
 def test_a_word_that_no_command_line_can_carry_is_refused() -> None:
     with pytest.raises(ValueError, match=r"holds a NUL byte: 'a\\x00b'"):
-        words(["fine", "a\0b"])
+        command_line(["fine", "a\0b"])
 
 
 @given(texts | nasty)
 @settings(max_examples=200)
 def test_a_variable_is_put_in_and_nothing_else_is(value: str) -> None:
-    line = words(["printf", "%s", Expanded('--volume=$PLACE:"$(id)" `id` \\ $5')])
+    line = command_line(["printf", "%s", Expanded('--volume=$PLACE:"$(id)" `id` \\ $5')])
     done = subprocess.run(["bash", "-c", line], env={"PLACE": value}, capture_output=True, timeout=60, check=True)
     assert done.stdout.decode() == f'--volume={value}:"$(id)" `id` \\ $5'

@@ -14,7 +14,7 @@ import pytest
 from gpubench import resources
 from gpubench.errors import UsageError
 from gpubench.model.image import Image
-from gpubench.render.environment import environment, words
+from gpubench.render.environment import command_line, environment
 from gpubench.runtimes import RUNTIMES, ImagePlace
 from tests.conftest import ROOT, need
 from tests.slurm.images import make_image
@@ -55,9 +55,9 @@ class Job:
     def start(self, program: str, *, leave: bool = True, **env: str) -> subprocess.Popen[str]:
         (self.directory / "program.py").write_text(program)
         template = environment(resources.job_templates()).get_template(ENROOT.TEMPLATE).render()
-        command = words(ENROOT.command(self.image, ["program.py", "an argument"]))
+        command = command_line(ENROOT.command(self.image, ["program.py", "an argument"]))
         (self.directory / "job.sh").write_text(
-            f'launch() {{ "$@"; }}\n{template}\nin_image=({words(ENROOT.prefix(self.place))})\n'
+            f'launch() {{ "$@"; }}\n{template}\nin_image=({command_line(ENROOT.prefix(self.place))})\n'
             f'"${{in_image[@]}}" {command}\ncode=$?\n{"leave" if leave else ""}\nexit "$code"\n'
         )
         tools = {

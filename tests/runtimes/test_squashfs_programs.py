@@ -15,7 +15,7 @@ import pytest
 from gpubench import resources
 from gpubench.errors import UsageError
 from gpubench.model.image import Image
-from gpubench.render.environment import words
+from gpubench.render.environment import command_line
 from gpubench.runtimes import RUNTIMES, ImagePlace
 from tests.conftest import need
 from tests.importing.nodes import REPOSITORY, Importer, image_files, item
@@ -107,8 +107,8 @@ class Job:
         (self.campaign / "node.pyz").touch()
         template = resources.texts("templates")[self.runtime.TEMPLATE]
         command = self.runtime.command(self.image, ["program.py", "an argument"])
-        script = f"{template}\nin_image=({words(self.runtime.prefix(self.place))})\n"
-        script += f'exec "${{in_image[@]}}" {words(command)}\n'
+        script = f"{template}\nin_image=({command_line(self.runtime.prefix(self.place))})\n"
+        script += f'exec "${{in_image[@]}}" {command_line(command)}\n'
         for path, text in ((self.directory / "program.py", program), (self.directory / "job.sh", script)):
             if not path.exists() or path.read_text() != text:  # the one that was started before may still read it
                 path.write_text(text)

@@ -10,7 +10,7 @@ import pytest
 
 from gpubench import resources
 from gpubench.render.environment import environment
-from gpubench.schedulers.state import JobState, last_words, with_log
+from gpubench.schedulers.state import JobState, last_line, with_log
 from tests.answers import FOLDER
 
 PYXIS = """hello
@@ -52,13 +52,13 @@ The output (if any) is above this job summary.
 )
 def test_the_line_that_says_most_is_found(tmp_path: Path, log: str, words: str) -> None:
     (tmp_path / "job.log").write_text(log)
-    assert last_words(tmp_path / "job.log") == words
+    assert last_line(tmp_path / "job.log") == words
 
 
 @pytest.mark.parametrize("case", OF_PYXIS, ids=lambda case: str(case["name"]))
 def test_the_first_line_that_names_a_cause_wins_over_what_follows_from_it(tmp_path: Path, case: dict[str, str]) -> None:
     (tmp_path / "job.log").write_text(case["log"])
-    assert last_words(tmp_path / "job.log") == case["cause"]
+    assert last_line(tmp_path / "job.log") == case["cause"]
 
 
 @pytest.mark.parametrize("case", OF_PYXIS, ids=lambda case: str(case["name"]))

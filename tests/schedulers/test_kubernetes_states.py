@@ -241,7 +241,7 @@ def test_a_job_whose_last_pod_is_on_a_dead_node_ends_without_it_and_says_where_i
     kubernetes.submit(job, os.environ)
     for index in (0, 1):
         api.pod(index, phase="Pending", initContainerStatuses=RUNNING)
-    assert kubernetes.state(job).words == "Running k0,k1"
+    assert kubernetes.state(job).text == "Running k0,k1"
     api.store.remove("Pod", "g-1-0-abcde")
     soon = (dt.datetime.now(dt.UTC) + dt.timedelta(seconds=20)).isoformat()
     api.pod(1, phase="Pending", deleted=soon, initContainerStatuses=RUNNING, conditions=[TAINTED])
@@ -249,7 +249,7 @@ def test_a_job_whose_last_pod_is_on_a_dead_node_ends_without_it_and_says_where_i
     tainted = "pod g-1-1-abcde on node k1: DeletionByTaintManager: Taint manager: deleting due to NoExecute taint"
     for _ in range(2):
         now = kubernetes.state(job)
-        assert (now.phase, now.words, now.reason) == ("running", "Failing k0,k1", tainted)
+        assert (now.phase, now.text, now.reason) == ("running", "Failing k0,k1", tainted)
     api.pod(1, phase="Pending", deleted="2026-11-26T21:09:20Z", initContainerStatuses=RUNNING, conditions=[TAINTED])
     second = api.job(2)
     kubernetes.submit(second, os.environ, ["g-1"])
@@ -294,7 +294,7 @@ def test_a_job_whose_pods_are_gone_says_what_its_reason_means(api: Api, reason: 
     api.store.remove("Pod", "g-1-0-abcde")
     api.pod(1, phase="Pending", initContainerStatuses=RUNNING, deleted="2036-11-26T21:09:20Z")
     api.status(FailureTarget=reason)
-    assert (kubernetes.state(job).words, kubernetes.state(job).reason) == ("Failing k0,k1", words)
+    assert (kubernetes.state(job).text, kubernetes.state(job).reason) == ("Failing k0,k1", words)
     api.store.remove("Pod", "g-1-1-abcde")
     api.status(FailureTarget=reason, Failed=reason)
     ended = kubernetes.state(job)

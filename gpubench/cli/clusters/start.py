@@ -43,7 +43,7 @@ from gpubench.render.cluster import (
     client_script,
     in_pods,
 )
-from gpubench.render.environment import words
+from gpubench.render.environment import command_line
 from gpubench.render.planned import NODE_HALF, pack
 from gpubench.schedulers import BATCH, LOCAL
 from gpubench.store.clusters import CLUSTERS, Cluster
@@ -210,7 +210,7 @@ def _image(asked: ClusterOptions, site: Site, variant: Variant, directory: Path)
         raise PlanRefusedError(
             f"no image yet for {variant.ucx}",
             then="build it: "
-            + words(["gpubench", "images", "build", "--site", to_type(site.name), "--ucx", variant.ucx]),
+            + command_line(["gpubench", "images", "build", "--site", to_type(site.name), "--ucx", variant.ucx]),
         )
     image, manifest = found
     if site.scheduler in LOCAL:

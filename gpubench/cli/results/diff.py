@@ -12,7 +12,7 @@ from gpubench.merge.environment import PlannedEnvironment
 from gpubench.merge.explain import explain
 from gpubench.model.base import nearest
 from gpubench.model.plan import PlannedVariant
-from gpubench.render.environment import words
+from gpubench.render.environment import command_line
 from gpubench.report import labels
 from gpubench.report.explain import differences_section, layers
 from gpubench.report.sections import Section, SectionPart
@@ -137,7 +137,9 @@ def _of_variants(campaign: Campaign, baseline: str, candidate: str) -> Section:
     asked = {baseline, candidate}
     verdicts = [one for one in judge_campaign(campaign).verdicts if {one.baseline, one.candidate} == asked]
     if not verdicts:  # two candidates
-        line = words(["gpubench", "compare", str(campaign.place), "--baseline", baseline, "--candidate", candidate])
+        line = command_line(
+            ["gpubench", "compare", str(campaign.place), "--baseline", baseline, "--candidate", candidate]
+        )
         return dataclasses.replace(section, notes=[f"whether the differences matter: {line}"])
     return _with_outcome(section, verdicts)
 
@@ -175,7 +177,7 @@ def _of_campaigns(first: Path, second: Path) -> Section:
     labels = [[one.plan.baseline, *(variant.label for variant in one.plan.variants)] for one in campaigns]
     common = next((label for label in labels[0] if label in labels[1]), None)
     one, other = (_first_run(campaign, common or campaign.plan.baseline) for campaign in campaigns)
-    judge = words(["gpubench", "compare", str(first), str(second)])
+    judge = command_line(["gpubench", "compare", str(first), str(second)])
     note = f"compared by the first ok run of each campaign; to see whether the differences matter: {judge}"
     return _of_runs(one, other, "campaigns", [note])
 
