@@ -65,16 +65,16 @@ class Facts:
         silent = self.silent | other.silent
         for field in {field for field, _ in self.values.items() ^ other.values.items()}:
             if self.knows(field) and other.knows(field):
-                one, two = self._of(field), other._of(field)
+                own, others = self._of(field), other._of(field)
                 if silent and field.startswith(ENVIRONMENT):
-                    one, two = (
+                    own, others = (
                         frozenset(pair for pair in side.values.get(field, ()) if pair[0] not in silent)
                         for side in (self, other)
                     )
-                if (one != two) if hosts else ({value for _, value in one} != {value for _, value in two}):
+                if (own != others) if hosts else ({value for _, value in own} != {value for _, value in others}):
                     yield field
 
-    def words(self, field: str, *, hosts: bool = False) -> str:
+    def text(self, field: str, *, hosts: bool = False) -> str:
         """The one value, or each with its hosts (with ``hosts`` in any case)."""
         by_value: dict[str, list[str]] = {}
         for host, value in sorted(self._of(field)):
@@ -127,13 +127,13 @@ class Environments:
 def facts(provenance: Mapping[str, Any]) -> Facts:
     """The comparable part of one ``provenance.json``; runs that agree in it share one object."""
     processes = [
-        {name: one[name] for name in _PROCESS if name in one} | {"ucx": _less(one.get("ucx"), _LOADED)}
-        for one in _mappings(provenance.get("processes"))
+        {name: process[name] for name in _PROCESS if name in process} | {"ucx": _less(process.get("ucx"), _LOADED)}
+        for process in _mappings(provenance.get("processes"))
     ]
     nodes = [
-        {name: one[name] for name in _NODE if name in one}
-        | {"environment": _less(one.get("environment"), _OF_EACH_RUN)}
-        for one in _mappings(provenance.get("nodes"))
+        {name: node[name] for name in _NODE if name in node}
+        | {"environment": _less(node.get("environment"), _OF_EACH_RUN)}
+        for node in _mappings(provenance.get("nodes"))
     ]
     return _facts(marshal.dumps({"processes": processes, "nodes": nodes}, AS_EQUALS))
 
@@ -145,16 +145,16 @@ AS_EQUALS = 2
 @functools.lru_cache(maxsize=4096)
 def _facts(comparable: bytes) -> Facts:
     provenance = marshal.loads(comparable)  # noqa: S302 - our own bytes, of a moment ago
-    found: dict[str, set[tuple[str, str]]] = {}
+    by_field: dict[str, set[tuple[str, str]]] = {}
     recorded: set[str] = set()
     nodes = list(_mappings(provenance.get("nodes")))
     for host, field, value in (*_of_processes(provenance, recorded), *_of_nodes(nodes, recorded)):
-        found.setdefault(field, set()).add((host, str(value)))
+        by_field.setdefault(field, set()).add((host, str(value)))
     hosts = sorted({str(node["host"]) for node in nodes if "host" in node})
     if hosts:
-        found["hosts"] = {("", ", ".join(hosts))}
+        by_field["hosts"] = {("", ", ".join(hosts))}
     silent = {str(node["host"]) for node in nodes if "host" in node and not isinstance(node["environment"], Mapping)}
-    values = {field: frozenset(values) for field, values in found.items()}
+    values = {field: frozenset(values) for field, values in by_field.items()}
     return Facts(values, frozenset(recorded), frozenset(silent))
 
 
@@ -231,16 +231,16 @@ class Changes:
     """All changes of a family.
 
     Args:
-        each: of each comparison, by field, each field once; planned changes are among them.
+        by_comparison: by field, each field once; planned changes are among them.
         values: by changed field: what the runs of each variant said, in the order of the plan's variants.
     """
 
-    each: Sequence[tuple[Change, ...]] = ()
+    by_comparison: Sequence[tuple[Change, ...]] = ()
     values: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
 
     def by_field(self) -> list[Change]:
         """Every changed field once, with the least reason that a comparison has for it."""
-        return worst(change for changes in self.each for change in changes)
+        return worst(change for changes in self.by_comparison for change in changes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -248,13 +248,13 @@ class PlannedEnvironment:
     """What may differ.
 
     Args:
-        known: by variant, the variables that the binding sets on its own at that version of UCX.
+        by_binding: by variant, the variables that the binding sets on its own at that version of UCX.
         allow: patterns of fields, as the shell would match them (``network.*``).
     """
 
     plan: Plan
     manifests: Mapping[str, Any]
-    known: Mapping[str, Mapping[str, str]]
+    by_binding: Mapping[str, Mapping[str, str]]
     allow: Sequence[str] = ()
 
     def why(self, baseline: str, candidate: str, field: str, before: str, after: str) -> Why:
@@ -263,10 +263,12 @@ class PlannedEnvironment:
         if field.startswith(ENVIRONMENT):
             name = field.removeprefix(ENVIRONMENT)
             as_planned = [value == word(self._variables(label).get(name, UNSET)) for label, value in sides]
-            as_known = [value == self.known.get(label, {}).get(name) for label, value in sides]
+            as_binding_sets = [value == self.by_binding.get(label, {}).get(name) for label, value in sides]
             if all(as_planned):
                 return "planned"
-            if all(planned or known for planned, known in zip(as_planned, as_known, strict=True)):
+            if all(
+                planned or set_by_binding for planned, set_by_binding in zip(as_planned, as_binding_sets, strict=True)
+            ):
                 return "known"
         elif field.startswith(_OF_MANIFESTS) and self._in_manifests(baseline, candidate, field):
             return "planned"
@@ -279,12 +281,12 @@ class PlannedEnvironment:
 
     def _in_manifests(self, baseline: str, candidate: str, field: str) -> bool:
         images = (self._variant(baseline).image, self._variant(candidate).image)
-        found = [self.manifests.get(image.manifest) if image else None for image in images]
-        one, other = (manifest if isinstance(manifest, Mapping) else {} for manifest in found)
-        return bool(one and other) and any(_is_about(path, field) for path, _, _ in differences(one, other))
+        manifests = [self.manifests.get(image.manifest) if image else None for image in images]
+        before, other = (manifest if isinstance(manifest, Mapping) else {} for manifest in manifests)
+        return bool(before and other) and any(_is_about(path, field) for path, _, _ in differences(before, other))
 
     def _variant(self, label: str) -> PlannedVariant:
-        return next(one for one in self.plan.variants if one.label == label)
+        return next(variant for variant in self.plan.variants if variant.label == label)
 
 
 def find_changes(
@@ -297,32 +299,32 @@ def find_changes(
         seen: by run; what was not recorded has not changed.
     """
     pairs: dict[tuple[str, str], list[Change]] = {}
-    found: list[tuple[Change, ...]] = []
-    for one in comparisons:
-        complete = _complete_pairs(one)
+    by_comparison: list[tuple[Change, ...]] = []
+    for comparison in comparisons:
+        complete = _complete_pairs(comparison)
         for pair in complete:
             if pair not in pairs:
                 sides = (seen.get(pair[0]), seen.get(pair[1]))
-                pairs[pair] = list(changes_between(one.baseline, one.candidate, *sides, expected))
-        found.append(tuple(worst(change for pair in complete for change in pairs[pair])))
-    fields = sorted({change.field for changes in found for change in changes})
-    return Changes(found, {field: _values(field, comparisons, seen, expected.plan) for field in fields})
+                pairs[pair] = list(changes_between(comparison.baseline, comparison.candidate, *sides, expected))
+        by_comparison.append(tuple(worst(change for pair in complete for change in pairs[pair])))
+    fields = sorted({change.field for changes in by_comparison for change in changes})
+    return Changes(by_comparison, {field: _values(field, comparisons, seen, expected.plan) for field in fields})
 
 
 def _values(field: str, comparisons: Iterable[ComparisonInput], seen: Mapping[str, Facts], plan: Plan) -> list[str]:
-    words: dict[str, set[str]] = {one.label: set() for one in plan.variants}
-    for variant, run in {(run.variant, run.run) for one in comparisons for run in one.runs if run.times}:
+    texts: dict[str, set[str]] = {planned_variant.label: set() for planned_variant in plan.variants}
+    for variant, run in {(run.variant, run.run) for comparison in comparisons for run in comparison.runs if run.times}:
         if run in seen and seen[run].knows(field):
-            words[variant].add(seen[run].words(field))
-    return [" or ".join(sorted(words[one.label])) or "not recorded" for one in plan.variants]
+            texts[variant].add(seen[run].text(field))
+    return [" or ".join(sorted(texts[planned_variant.label])) or "not recorded" for planned_variant in plan.variants]
 
 
 def worst(changes: Iterable[Change]) -> list[Change]:
     """One change per field, sorted by field: the first of those with the least reason."""
     kept: dict[str, Change] = {}
     for change in changes:
-        known = kept.setdefault(change.field, change)
-        if _WORST_LAST.index(change.why) > _WORST_LAST.index(known.why):
+        least = kept.setdefault(change.field, change)
+        if _WORST_LAST.index(change.why) > _WORST_LAST.index(least.why):
             kept[change.field] = change
     return [kept[field] for field in sorted(kept)]
 
@@ -331,35 +333,41 @@ def with_changes(comparisons: Sequence[ComparisonInput], changes: Changes) -> li
     """The same comparisons, each with what changed unasked."""
     return [
         dataclasses.replace(
-            one, changed={item.field: f"{item.before} → {item.after}" for item in found if not item.why}
+            comparison,
+            changed={item.field: f"{item.before} → {item.after}" for item in comparison_changes if not item.why},
         )
-        for one, found in zip(comparisons, changes.each, strict=True)
+        for comparison, comparison_changes in zip(comparisons, changes.by_comparison, strict=True)
     ]
 
 
 def with_oversubscription(comparisons: Sequence[ComparisonInput], crowded: Set[str]) -> list[ComparisonInput]:
     """The same comparisons, each with whether one of its runs is among the ``crowded``."""
-    return [dataclasses.replace(one, oversubscribed=any(run.run in crowded for run in one.runs)) for one in comparisons]
+    return [
+        dataclasses.replace(comparison, oversubscribed=any(run.run in crowded for run in comparison.runs))
+        for comparison in comparisons
+    ]
 
 
 def is_oversubscribed(provenance: Mapping[str, Any], protocol: str) -> bool:
     """Whether more processes of a run polled on a machine than it has cores; False where that isn't recorded."""
     try:
-        asked = [(one["host"], one["ucx"]["env"], one["affinity"]) for one in provenance.get("processes", ())]
-        return _crowded(protocol, marshal.dumps(asked, AS_EQUALS))
+        settings = [
+            (process["host"], process["ucx"]["env"], process["affinity"]) for process in provenance.get("processes", ())
+        ]
+        return _crowded(protocol, marshal.dumps(settings, AS_EQUALS))
     except (AttributeError, KeyError, TypeError):
         return False  # a hole in it mustn't stop a report
 
 
 @functools.lru_cache(maxsize=4096)
-def _crowded(protocol: str, asked: bytes) -> bool:
-    processes = marshal.loads(asked)  # noqa: S302 - as above
+def _crowded(protocol: str, settings: bytes) -> bool:
+    processes = marshal.loads(settings)  # noqa: S302 - as above
     return bool(crowded_hosts(protocol, [{"host": h, "ucx": {"env": e}, "affinity": a} for h, e, a in processes]))
 
 
-def _complete_pairs(one: ComparisonInput) -> list[tuple[str, str]]:
-    sides: dict[str, dict[BlockId, str]] = {one.baseline: {}, one.candidate: {}}
-    for run in one.runs:
+def _complete_pairs(comparison: ComparisonInput) -> list[tuple[str, str]]:
+    sides: dict[str, dict[BlockId, str]] = {comparison.baseline: {}, comparison.candidate: {}}
+    for run in comparison.runs:
         if run.times and run.variant in sides and (block := run.block_id) is not None:
             sides[run.variant][block] = run.run
     before, after = sides.values()
@@ -373,10 +381,10 @@ def changes_between(
     if before is None or after is None:
         return
     for field in sorted(before.differing(after)):
-        words = before.words(field), after.words(field)
-        if words[0] == words[1]:
-            words = before.words(field, hosts=True), after.words(field, hosts=True)
-        yield Change(field, *words, expected.why(baseline, candidate, field, *words))
+        texts = before.text(field), after.text(field)
+        if texts[0] == texts[1]:
+            texts = before.text(field, hosts=True), after.text(field, hosts=True)
+        yield Change(field, *texts, expected.why(baseline, candidate, field, *texts))
 
 
 def _is_about(path: str, field: str) -> bool:

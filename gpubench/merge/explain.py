@@ -56,11 +56,11 @@ class Explained:
 
     def planned(self) -> list[FieldDifference]:
         """Differences that were asked for."""
-        return [one for one in self.differences if one.why == "planned"]
+        return [difference for difference in self.differences if difference.why == "planned"]
 
     def others(self) -> list[FieldDifference]:
         """Differences that variants and images didn't ask for."""
-        return [one for one in self.differences if one.why != "planned"]
+        return [difference for difference in self.differences if difference.why != "planned"]
 
 
 def explain(
@@ -77,45 +77,60 @@ def explain(
         baseline, candidate: variants of ``expected.plan``.
         documents: what was planned for the two sides, as plain data (manifest, plan): what differs in it is planned.
     """
-    provenance = [(one.provenance, other.provenance) for one, other in pairs]
-    read = [(facts(one), facts(other)) for one, other in provenance]
+    provenance = [(before.provenance, after.provenance) for before, after in pairs]
+    read = [(facts(before), facts(after)) for before, after in provenance]
     changes = [list(changes_between(baseline, candidate, *sides, expected)) for sides in read]
-    found = [_over_blocks(change, read, changes) for change in worst(change for block in changes for change in block)]
-    found += [
-        FieldDifference(path, plain(one), plain(other), "planned") for path, one, other in differences(*documents)
+    explained = [
+        _over_blocks(change, read, changes) for change in worst(change for block in changes for change in block)
     ]
-    found.sort(key=lambda one: (-(one.differ / one.blocks if one.blocks else 1.0), one.values, one.field))
+    explained += [
+        FieldDifference(path, plain(before), plain(after), "planned") for path, before, after in differences(*documents)
+    ]
+    explained.sort(
+        key=lambda difference: (
+            -(difference.differ / difference.blocks if difference.blocks else 1.0),
+            difference.values,
+            difference.field,
+        )
+    )
     numbers = [
-        (noise(left, one.record), noise(right, other.record))
-        for (left, right), (one, other) in zip(provenance, pairs, strict=True)
+        (noise(left, before.record), noise(right, after.record))
+        for (left, right), (before, after) in zip(provenance, pairs, strict=True)
     ]
     by_name = {
-        name: paired_difference([(one[name], other[name]) for one, other in numbers if name in one and name in other])
+        name: paired_difference(
+            [(before[name], after[name]) for before, after in numbers if name in before and name in after]
+        )
         for name in NOISE
     }
-    known = {one.field for one in found}
-    runs = [one for pair in read for one in pair]
+    compared = {difference.field for difference in explained}
+    runs = [run for pair in read for run in pair]
     drifting = [
         field
-        for field in sorted({field for one in runs for field in one.values} - known)
-        if len({one.words(field) for one in runs if one.knows(field)}) > 1
+        for field in sorted({field for run in runs for field in run.values} - compared)
+        if len({run.text(field) for run in runs if run.knows(field)}) > 1
     ]
-    return Explained(found, {name: each for name, each in by_name.items() if each is not None}, len(pairs), drifting)
+    return Explained(
+        explained,
+        {name: difference for name, difference in by_name.items() if difference is not None},
+        len(pairs),
+        drifting,
+    )
 
 
 def _over_blocks(
     change: Change, read: Sequence[tuple[Facts, Facts]], changes: Sequence[Sequence[Change]]
 ) -> FieldDifference:
     field = change.field
-    known = [(one.words(field), other.words(field)) for one, other in read if one.knows(field) and other.knows(field)]
-    differ = sum(field in {one.field for one in block} for block in changes)
+    texts = [tuple(side.text(field) for side in sides) for sides in read if all(side.knows(field) for side in sides)]
+    differ = sum(field in {change.field for change in block} for block in changes)
     if len(read) == 1:
         return FieldDifference(field, change.before, change.after, change.why, 1, differ)
-    before, after = (" or ".join(sorted({pair[side] for pair in known})) for side in (0, 1))
+    before, after = (" or ".join(sorted({pair[side] for pair in texts})) for side in (0, 1))
     if before == after:  # who had which value went to and fro: only hosts tell
         before, after = change.before, change.after
-    values = len({value for pair in known for value in pair})
-    return FieldDifference(field, before, after, change.why, len(known), differ, values)
+    values = len({value for pair in texts for value in pair})
+    return FieldDifference(field, before, after, change.why, len(texts), differ, values)
 
 
 def plain(value: Any) -> str:
@@ -142,22 +157,22 @@ _LOAD = {"load": "load1", "busy": "busy", "steal": "steal"}
 def noise(provenance: Mapping[str, Any], record: RunRecord | None = None) -> dict[str, float]:
     """Numbers of one run by their names in ``NOISE``; what wasn't recorded is left out."""
     nodes = list(entries([provenance], "nodes"))
-    found = {name: statistics.fmean(values) for name, key in _LOAD.items() if (values := series(nodes, key))}
+    numbers = {name: statistics.fmean(values) for name, key in _LOAD.items() if (values := series(nodes, key))}
     rows = [row["wall_s"] for row in entries([provenance], "speed") if isinstance(row.get("wall_s"), list)]
     probes = [float(wall_s) for row in rows for wall_s in row if _is_time(wall_s)]
     if probes:
-        found["speed_ms"] = 1000 * statistics.median(probes)
+        numbers["speed_ms"] = 1000 * statistics.median(probes)
     worst = slowest([provenance])
     if worst[1]:
-        found["slowest"] = worst[0]
+        numbers["slowest"] = worst[0]
     phases = record.phases if record else {}
-    return found | {name: float(phases[name]) for name in NOISE if isinstance(phases.get(name), int | float)}
+    return numbers | {name: float(phases[name]) for name in NOISE if isinstance(phases.get(name), int | float)}
 
 
-def entries(found: Iterable[Mapping[str, Any]], key: str) -> Iterator[Mapping[str, Any]]:
+def entries(records: Iterable[Mapping[str, Any]], key: str) -> Iterator[Mapping[str, Any]]:
     """Every object in the lists at ``key``."""
-    for one in found:
-        listed = one.get(key)
+    for record in records:
+        listed = record.get(key)
         if isinstance(listed, list):
             yield from (listed if set(map(type, listed)) == {dict} else filter(_is_object, listed))
 
@@ -170,14 +185,14 @@ def series(nodes: Iterable[Mapping[str, Any]], name: str) -> list[float]:
     return [float(value) for value in values if isinstance(value, (float, int))]
 
 
-def slowest(found: Iterable[Mapping[str, Any]]) -> tuple[float, str]:
+def slowest(records: Iterable[Mapping[str, Any]]) -> tuple[float, str]:
     """The worker whose probe took longest beside the median worker of the same probe: how many times, and its name.
 
     The name is empty where no probe was recorded.
     """
     worst: tuple[float, str] = (0.0, "")
-    for one in found:
-        rows = [row for row in entries([one], "speed") if isinstance(row.get("wall_s"), list)]
+    for record in records:
+        rows = [row for row in entries([record], "speed") if isinstance(row.get("wall_s"), list)]
         for times in zip(*(row["wall_s"] for row in rows), strict=False):
             made = [(float(t), str(row.get("name", "?"))) for t, row in zip(times, rows, strict=True) if _is_time(t)]
             median = statistics.median_low(t for t, _ in made) if made else 1.0

@@ -45,25 +45,25 @@ def cells(plan: Plan, outcomes: Iterable[RunResult], merged: Merged) -> list[Cel
 
     def cell(outcome: RunResult, workload: WorkloadSpec) -> CellRun:
         of_workload = workload.name, workload.backend, params[workload.params_id]
-        found = timed.get((outcome.run.run, outcome.attempt, *of_workload))
-        status, reason = _ending(outcome, workload, found)
+        times = timed.get((outcome.run.run, outcome.attempt, *of_workload))
+        status, reason = _ending(outcome, workload, times)
         nodes, workers = outcome.job.place
         return CellRun(
             run=outcome.run.run,
             block=outcome.block.block,
             variant=outcome.run.variant,
             order=outcome.run.order,
-            started_at=found.started_at if found else None,
-            wall_s=found.wall_s if found else (),
+            started_at=times.started_at if times else None,
+            wall_s=times.wall_s if times else (),
             status=cast("Status", status),
             job=outcome.job.job,
             key=keys[workload.params_id, outcome.job.place],
             origin=plan.campaign,
             reason=reason,
-            unchecked=bool(found and found.unchecked),
+            unchecked=bool(times and times.unchecked),
             date=date,
             workers=nodes * workers,
-            bytes=(found.bytes or None) if found else None,
+            bytes=(times.bytes or None) if times else None,
         )
 
     return [
@@ -101,41 +101,46 @@ def family(plan: Plan, table: Iterable[CellRun]) -> list[ComparisonInput]:
     workloads = {workload.params_id: workload for workload in plan.workloads}
     params = {workload.params_id: canonical(workload.params).decode() for workload in plan.workloads}
     return [
-        _comparison(plan, one, _key(plan, workloads[one.params_id], params[one.params_id], one.place), by_key)
-        for one in plan.comparisons
+        _comparison(
+            plan,
+            comparison,
+            _key(plan, workloads[comparison.params_id], params[comparison.params_id], comparison.place),
+            by_key,
+        )
+        for comparison in plan.comparisons
     ]
 
 
 def _comparison(
-    plan: Plan, one: Comparison, key: Key, by_key: Mapping[tuple[Key, str], list[CellRun]]
+    plan: Plan, comparison: Comparison, key: Key, by_key: Mapping[tuple[Key, str], list[CellRun]]
 ) -> ComparisonInput:
-    sides = [by_key.get((key, variant), []) for variant in (one.baseline, one.candidate)]
+    sides = [by_key.get((key, variant), []) for variant in (comparison.baseline, comparison.candidate)]
     blocks = [{cell.block for cell in side} for side in sides]
     return ComparisonInput(
         key=dict(key),
-        baseline=one.baseline,
-        candidate=one.candidate,
+        baseline=comparison.baseline,
+        candidate=comparison.candidate,
         runs=[cell for side in sides for cell in side],
         planned_blocks=len(set.intersection(*blocks)),
-        skipped=plan.skip_reason(one.nodes, one.baseline, one.candidate),
+        skipped=plan.skip_reason(comparison.nodes, comparison.baseline, comparison.candidate),
     )
 
 
-def _ending(outcome: RunResult, workload: WorkloadSpec, found: _Timed | None) -> tuple[str, str]:
+def _ending(outcome: RunResult, workload: WorkloadSpec, times: _Timed | None) -> tuple[str, str]:
     if outcome.status != "ok" or outcome.record is None:
         return outcome.status, outcome.reason
     record = None
-    for one in outcome.record.workloads:
-        if one.params_id == workload.params_id:
-            record = one
+    for candidate in outcome.record.workloads:
+        if candidate.params_id == workload.params_id:
+            record = candidate
             break
     if record is None:
         return "lost", "the run's record doesn't name this workload"
     if record.status != "ok":
         return record.status, record.reason or "no reason given"
-    if found is not None and found.wrong:
+    if times is not None and times.wrong:
         return "failed", "wrong answer"
-    count = len(found.wall_s) if found else 0
+    count = len(times.wall_s) if times else 0
     if count != workload.reps:
         # An average over fewer repetitions than planned is another quantity: the ones that are missing aren't random.
         return "lost", f"{count} of {workload.reps} samples"
@@ -155,19 +160,19 @@ def _timed(merged: Merged) -> dict[_WorkloadRun, _Timed]:
     wall_s = timed["wall_s"].to_list()
     ends = [*starts[1:].tolist(), len(wall_s)]
     keys = merged.about.select("run", "attempt", "workload", "backend", "params")[at[starts]].iter_rows()
-    found: dict[_WorkloadRun, _Timed] = {}
+    by_workload: dict[_WorkloadRun, _Timed] = {}
     for key, start, end, is_wrong, started_us, is_unchecked, most_bytes in zip(
         keys, starts.tolist(), ends, wrong, begun, unchecked, size, strict=True
     ):
-        one = _Timed(tuple(wall_s[start:end]), is_wrong, started_us / 1e6, is_unchecked, most_bytes)
-        if twice := found.get(key):  # the run's record has the workload twice
-            started_at = min(one.started_at, twice.started_at)
-            one = _Timed(
-                (*twice.wall_s, *one.wall_s),
-                twice.wrong or one.wrong,
+        times = _Timed(tuple(wall_s[start:end]), is_wrong, started_us / 1e6, is_unchecked, most_bytes)
+        if twice := by_workload.get(key):  # the run's record has the workload twice
+            started_at = min(times.started_at, twice.started_at)
+            times = _Timed(
+                (*twice.wall_s, *times.wall_s),
+                twice.wrong or times.wrong,
                 started_at,
-                twice.unchecked or one.unchecked,
-                max(twice.bytes, one.bytes),
+                twice.unchecked or times.unchecked,
+                max(twice.bytes, times.bytes),
             )
-        found[key] = one
-    return found
+        by_workload[key] = times
+    return by_workload

@@ -36,8 +36,10 @@ class LinkTable:
 
 def processes_by_address(provenance: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """The processes of a run's ``provenance.json`` that have an address."""
-    found = provenance.get("processes", [])
-    return {one["address"]: one for one in found if isinstance(one, Mapping) and "address" in one}
+    processes = provenance.get("processes", [])
+    return {
+        process["address"]: process for process in processes if isinstance(process, Mapping) and "address" in process
+    }
 
 
 def link_tables(plan: Plan, runs: Iterable[RunResult]) -> list[LinkTable]:
@@ -106,9 +108,9 @@ def _table(workload: WorkloadSpec, variant: str, place: Place, runs: Sequence[_R
 def _names(processes: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """``HOST/NUMBER`` by address; workers are numbered on each host, in the order of rank and index in their names."""
     workers = [
-        (str(one["host"]), [int(word) for word in re.findall(r"\d+", one["name"])], address)
-        for address, one in processes.items()
-        if "name" in one
+        (str(process["host"]), [int(word) for word in re.findall(r"\d+", process["name"])], address)
+        for address, process in processes.items()
+        if "name" in process
     ]
     names: dict[str, str] = {}
     counts: dict[str, int] = {}

@@ -65,7 +65,7 @@ class FinishedRun:
     def parse(self) -> "ParsedLines":
         """The samples line by line; one that isn't UTF-8 is a damaged line, reported by its number like any other."""
         text = _content(self.file).decode("utf-8", "replace")
-        return parse_samples(text, self.source, {one.params_id: one for one in self.record.workloads})
+        return parse_samples(text, self.source, {workload.params_id: workload for workload in self.record.workloads})
 
 
 @dataclasses.dataclass
@@ -77,8 +77,8 @@ class ParsedLines:
     errors: list[DataError] = dataclasses.field(default_factory=list)
 
 
-def parse_samples(text: str, source: str, known: Mapping[str, WorkloadRecord]) -> ParsedLines:
-    """Parse ``text``; ``known`` are the workloads that the run's record describes, by ``params_id``.
+def parse_samples(text: str, source: str, workloads: Mapping[str, WorkloadRecord]) -> ParsedLines:
+    """Parse ``text``; ``workloads`` are those that the run's record describes, by ``params_id``.
 
     A last line without its newline that isn't whole is what a crash leaves behind: a warning. Any other bad line is a
     DataError (kept, not raised) with ``source`` and the line's number; all other lines are parsed.
@@ -89,7 +89,7 @@ def parse_samples(text: str, source: str, known: Mapping[str, WorkloadRecord]) -
         if not line.strip():
             continue
         try:
-            parsed.samples.append(_sample(parse_json(line), known))
+            parsed.samples.append(_sample(parse_json(line), workloads))
         except json.JSONDecodeError:
             if number == len(lines):
                 parsed.warnings.append(f"{source}: the last line ({number}) was cut off and is left out")
@@ -100,14 +100,14 @@ def parse_samples(text: str, source: str, known: Mapping[str, WorkloadRecord]) -
     return parsed
 
 
-def _sample(plain: object, known: Mapping[str, WorkloadRecord]) -> tuple[Sample, int]:
+def _sample(plain: object, workloads: Mapping[str, WorkloadRecord]) -> tuple[Sample, int]:
     if not isinstance(plain, dict) or not _FIELDS.difference(OPTIONAL) <= plain.keys() <= _FIELDS:
         needed = " ".join(sorted(_FIELDS.difference(OPTIONAL)))
         raise ValueError(f"not a sample with exactly the fields {needed}, and maybe {' '.join(OPTIONAL)}")
     workload, backend, params_id = (plain[name] for name in OF_WHAT)
-    if params_id not in known:
+    if params_id not in workloads:
         raise ValueError(f"params_id {params_id} is no workload of this run's record")
-    if (workload, backend) != (known[params_id].workload, known[params_id].backend):
+    if (workload, backend) != (workloads[params_id].workload, workloads[params_id].backend):
         raise ValueError(f"{workload} by {backend} isn't the workload of params_id {params_id}")
     for name, column in SAMPLE_COLUMNS.items():
         if name in plain and (fault := column.fault(plain[name])):
@@ -148,20 +148,20 @@ def read_samples(runs: Sequence[FinishedRun], workloads: pl.DataFrame) -> tuple[
         A sample a row, with the place ``at`` of its workload. What was wrong in files with an odd line; their samples
         stand in the rows, too.
     """
-    said = ParsedLines()
+    messages = ParsedLines()
     pairs = {}
     for run in runs:
         try:
             if data := _content(run.file):
                 pairs[run.name] = data.count(b'":')
         except DataError as error:
-            said.errors.append(error)
-    known = {name: pl.Enum(workloads[name].unique(maintain_order=True)) for name in _PLACE}
-    places = workloads.lazy().select(pl.col(name).cast(kind) for name, kind in known.items()).with_row_index(AT)
+            messages.errors.append(error)
+    enums = {name: pl.Enum(workloads[name].unique(maintain_order=True)) for name in _PLACE}
+    places = workloads.lazy().select(pl.col(name).cast(kind) for name, kind in enums.items()).with_row_index(AT)
 
     def read(files: Sequence[str]) -> pl.DataFrame:
         try:
-            return _placed(_scanned(files), places, known).collect().rechunk()
+            return _placed(_scanned(files), places, enums).collect().rechunk()
         except (pl.exceptions.PolarsError, FileNotFoundError):  # of one bad line or file; it doesn't say which
             half = len(files) // 2
             return pl.concat([read(files[:half]), read(files[half:])]) if half else read([])
@@ -172,10 +172,10 @@ def read_samples(runs: Sequence[FinishedRun], workloads: pl.DataFrame) -> tuple[
     for run in runs:
         if run.name in pairs and run.name not in whole:
             parsed = run.parse()
-            said.warnings += parsed.warnings
-            said.errors += parsed.errors
-            frames.append(_placed(_frame(parsed, run), places, known).collect())
-    return pl.concat(frames), said
+            messages.warnings += parsed.warnings
+            messages.errors += parsed.errors
+            frames.append(_placed(_frame(parsed, run), places, enums).collect())
+    return pl.concat(frames), messages
 
 
 def _content(file: Path) -> bytes:
@@ -196,10 +196,10 @@ def _scanned(files: Sequence[str]) -> pl.LazyFrame:
     )
 
 
-def _placed(lines: pl.LazyFrame, places: pl.LazyFrame, known: Mapping[str, pl.Enum]) -> pl.LazyFrame:
+def _placed(lines: pl.LazyFrame, places: pl.LazyFrame, enums: Mapping[str, pl.Enum]) -> pl.LazyFrame:
     """The lines with the place of their workload; null where no run's record has it."""
-    words = {**known, "answer": pl.Enum(ANSWERS)}
-    lines = lines.with_columns(pl.col(name).cast(kind, strict=False) for name, kind in words.items())
+    kinds = {**enums, "answer": pl.Enum(ANSWERS)}
+    lines = lines.with_columns(pl.col(name).cast(kind, strict=False) for name, kind in kinds.items())
     return lines.join(places, on=_PLACE, how="left").drop(name for name in _PLACE if name != FILE)
 
 

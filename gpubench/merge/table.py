@@ -48,7 +48,7 @@ def finished_runs(runs_dir: Path, records: Records) -> tuple[list[FinishedRun], 
     One without a record is unfinished or lost, and no business of the merge. ``records`` are those that have been read
     already; more come to it.
     """
-    found: list[FinishedRun] = []
+    runs: list[FinishedRun] = []
     errors: list[DataError] = []
     for directory in run_directories(runs_dir):
         try:
@@ -62,8 +62,8 @@ def finished_runs(runs_dir: Path, records: Records) -> tuple[list[FinishedRun], 
                 DataError(f"{directory.path}: its record is that of run {record.run}, attempt {record.attempt}")
             )
         elif record:
-            found.append(FinishedRun(record, directory.path / SAMPLES_FILE))
-    return found, errors
+            runs.append(FinishedRun(record, directory.path / SAMPLES_FILE))
+    return runs, errors
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Merged:
 
     def slices(self) -> Iterator[pl.DataFrame]:
         """The rows of ``frame``, some at a time."""
-        return (self._wide(some) for some in self.samples.iter_slices(_AT_ONCE))
+        return (self._wide(part) for part in self.samples.iter_slices(_AT_ONCE))
 
     def _wide(self, samples: pl.DataFrame) -> pl.DataFrame:
         wide = self.about[samples[AT]].hstack(samples.drop(AT))
@@ -102,15 +102,15 @@ def merge_runs(runs: Sequence[FinishedRun]) -> Merged:
     """One row per sample of the runs, whatever their order and however often one is there."""
     runs = sorted(runs, key=lambda run: run_key(run.record))
     workloads = _workloads(runs)
-    samples, said = read_samples(runs, workloads)
+    samples, messages = read_samples(runs, workloads)
     samples = samples.select(AT, *SAMPLE_COLUMNS).sort(AT, "warmup", "rep", descending=[False, True, False])
     merged = Merged(workloads.select(_OF_WORKLOAD), samples)
-    errors = said.errors
+    errors = messages.errors
     if _may_have_copies(workloads, samples):
         frame, contradictions = _settle(merged.frame)
         merged = _narrow(frame)
         errors = [*errors, *contradictions]
-    return dataclasses.replace(merged, warnings=tuple(sorted(said.warnings)), errors=tuple(sorted(errors, key=str)))
+    return dataclasses.replace(merged, warnings=tuple(sorted(messages.warnings)), errors=tuple(sorted(errors, key=str)))
 
 
 def _workloads(runs: Sequence[FinishedRun]) -> pl.DataFrame:
@@ -119,12 +119,14 @@ def _workloads(runs: Sequence[FinishedRun]) -> pl.DataFrame:
     rows: list[tuple[Any, ...]] = []
     for run in runs:
         of_run = []
-        for one in {workload.params_id: workload for workload in run.record.workloads}.values():
-            spelled = repr(one.params)
-            params = texts.get(spelled) or texts.setdefault(spelled, canonical(one.params).decode())
-            of_run.append((one.workload, one.backend, params, run.record.status, one.status, one.params_id))
+        for workload in {workload.params_id: workload for workload in run.record.workloads}.values():
+            spelled = repr(workload.params)
+            params = texts.get(spelled) or texts.setdefault(spelled, canonical(workload.params).decode())
+            of_run.append(
+                (workload.workload, workload.backend, params, run.record.status, workload.status, workload.params_id)
+            )
         about = _about(run.record)
-        rows += [(run.name, *about, *one) for one in sorted(of_run)]
+        rows += [(run.name, *about, *values) for values in sorted(of_run)]
     kinds = {FILE: pl.String(), **{name: COLUMNS[name] for name in _OF_WORKLOAD}, "params_id": pl.String()}
     return pl.DataFrame(rows, schema=kinds, orient="row")
 
@@ -171,7 +173,7 @@ def parquet(table: pl.DataFrame | Merged) -> bytes:
     else:
 
         def wholes(columns: list[str] | None, *_: object) -> Iterator[pl.DataFrame]:
-            return (some.select(columns or list(COLUMNS)) for some in table.slices())
+            return (part.select(columns or list(COLUMNS)) for part in table.slices())
 
         frames = register_io_source(wholes, schema=COLUMNS)
     frames.sink_parquet(buffer, compression="zstd", metadata={"schema": RESULTS})

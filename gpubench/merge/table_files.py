@@ -103,7 +103,7 @@ def time_column(columns: str | None) -> str:
     return next((column for field, column in pairs if field in TIMES), "")
 
 
-def _words(column: str) -> list[str]:
+def _name_parts(column: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(column)]
 
 
@@ -112,16 +112,16 @@ def time_field(column: str) -> str | None:
 
     ``wall_s`` where it names none; None where ``refuse_other_than_times`` refuses every field for it.
     """
-    units = [_UNITS[word] for word in _words(column) if word in _UNITS]
+    units = [_UNITS[word] for word in _name_parts(column) if word in _UNITS]
     return None if is_rate(column) else (units[-1] or None) if units else "wall_s"
 
 
 def is_rate(column: str) -> bool:
     """Whether a column's name is that of a rate, of which more is better."""
-    words = _words(column)
-    per_time = any(what in _PER_SECOND and _UNITS.get(unit) for what, unit in itertools.pairwise(words))
-    is_time = bool(words) and bool(_UNITS.get(words[-1]))  # bandwidth_test_s
-    return per_time or bool(_SLASH.search(column)) or (bool(_RATES & set(words)) and not is_time)
+    parts = _name_parts(column)
+    per_time = any(what in _PER_SECOND and _UNITS.get(unit) for what, unit in itertools.pairwise(parts))
+    is_time = bool(parts) and bool(_UNITS.get(parts[-1]))  # bandwidth_test_s
+    return per_time or bool(_SLASH.search(column)) or (bool(_RATES & set(parts)) and not is_time)
 
 
 def refuse_other_than_times(field: str, column: str) -> None:
@@ -135,7 +135,7 @@ def refuse_other_than_times(field: str, column: str) -> None:
     mapped = f"--columns {field}={column}: by its name the column"
     if is_rate(column):
         raise UsageError(f"{mapped} holds a rate, of which more is better", then="add a column of seconds")
-    units = [word for word in _words(column) if word in _UNITS]
+    units = [word for word in _name_parts(column) if word in _UNITS]
     if units and not _UNITS[units[-1]]:
         raise UsageError(f"{mapped} is in {units[-1]}", then="add a column of seconds")
     if units and _UNITS[units[-1]] != field:
@@ -257,10 +257,10 @@ def _in_seconds(frame: pl.DataFrame, field: str, column: str) -> pl.DataFrame:
 
 
 def _map(columns: str | None, frame: pl.DataFrame) -> dict[str, str]:
-    found: dict[str, str] = {}
+    mapping: dict[str, str] = {}
     for word in columns.split(",") if columns is not None else ():
         field, equals, column = (part.strip() for part in word.partition("="))
-        if not equals or not column or field in found:
+        if not equals or not column or field in mapping:
             raise UsageError(f"--columns: '{word}' is no FIELD=COLUMN, or names a field twice", then=_LIKE_THIS)
         if field not in (*FIELDS, *TIMES):
             raise UsageError(f"--columns: no field '{field}'", then=f"there are {', '.join((*FIELDS, *TIMES))}")
@@ -269,10 +269,10 @@ def _map(columns: str | None, frame: pl.DataFrame) -> dict[str, str]:
                 f"--columns: the table has no column '{column}'", then=f"it has {', '.join(frame.columns)}"
             )
         refuse_other_than_times(field, column)
-        found[field] = column
-    if len(TIMES.keys() & found.keys()) > 1:
+        mapping[field] = column
+    if len(TIMES.keys() & mapping.keys()) > 1:
         raise UsageError("--columns names several columns of times", then=_LIKE_THIS)
-    return found
+    return mapping
 
 
 _LIKE_THIS = "write it like --columns variant=build,wall_s=seconds"

@@ -96,7 +96,7 @@ def _source_parts(source: ResultHistory) -> Iterator[SectionPart]:
         [
             name,
             line.variant,
-            f"{line.there:3} of {line.of}",
+            f"{line.measured:3} of {line.of}",
             TextSpan(line.marks, "code"),
             "; ".join(f"{count} x {reason}" for reason, count in line.reasons),
         ]
@@ -126,7 +126,7 @@ def _plain_source(source: ResultHistory) -> dict[str, Any]:
             {
                 **dict(line.key),
                 "variant": line.variant,
-                "there": line.there,
+                "there": line.measured,
                 "of": line.of,
                 "dates": line.marks,
                 "missing": [{"reason": why, "count": count} for why, count in line.reasons],

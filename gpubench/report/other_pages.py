@@ -74,7 +74,7 @@ def import_page(
     series: Sequence[Series],
     cautions: Sequence[str],
 ) -> Page:
-    """Of another tool's results; ``note`` is ``import.json``, ``found`` the verdicts by date, where there are some."""
+    """Of another tool's results; ``note`` is ``import.json``, ``judged`` the verdicts by date, where there are some."""
     kept = f"{note['kept']} of {note['rows_in']} rows"
     _, sections = _over_dates([source], series)
     verdicts = [dataclasses.replace(judged.section, title="Verdicts, by date", notes=())] if judged else []

@@ -67,11 +67,11 @@ def _circumstances(
 ) -> RunCircumstances:
     recorded = facts(outcomes[run.run].provenance)
     image = next(variant.image for variant in plan.variants if variant.label == run.variant)
-    known = flat(manifests().get(image.manifest, {}), "image") if image else {}
-    return RunCircumstances(known, recorded, (plan.site.name, _processors(plan, recorded)))
+    image_fields = flat(manifests().get(image.manifest, {}), "image") if image else {}
+    return RunCircumstances(image_fields, recorded, (plan.site.name, _processors(plan, recorded)))
 
 
 def _processors(plan: Plan, recorded: Facts) -> str:
-    cpus = " x ".join(recorded.words(name) for name in ("cores", "cpu_model"))
-    gpus = recorded.words("gpu_model") if plan.device != "cpu" and recorded.knows("gpu_model") else ""
+    cpus = " x ".join(recorded.text(name) for name in ("cores", "cpu_model"))
+    gpus = recorded.text("gpu_model") if plan.device != "cpu" and recorded.knows("gpu_model") else ""
     return f"{cpus}, {gpus}" if gpus else cpus

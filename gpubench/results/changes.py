@@ -87,7 +87,7 @@ def _changed(
 ) -> Changed:
     """``spans`` are the last and first dates of all changes, with the row of their series."""
     was, now = before.circumstances, after.circumstances
-    unknown = not (was.known and now.known) and was.provenance is None
+    unknown = not (was.facts and now.facts) and was.provenance is None
     others = {number for last, first, number in spans if last < after.date and first > before.date} - {row}
     fields = tuple(was.changed(now))
     return Changed(before.date, after.date, point.effect, point.p, fields, unknown, len(others))

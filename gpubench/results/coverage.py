@@ -55,7 +55,7 @@ class CoverageLine:
 
     key: Key
     variant: str
-    there: int
+    measured: int
     of: int
     reasons: tuple[tuple[str, int], ...]
     marks: str = ""
@@ -117,7 +117,7 @@ def _planned(results: Results) -> Iterator[Gap]:
 
 def _unplanned(observed: Sequence[Figure], rules: Sequence[KnownIssue]) -> Iterator[Gap]:
     dates = sorted({figure.date for figure in observed})
-    there = {(figure.key, figure.variant, figure.date) for figure in observed}
+    seen = {(figure.key, figure.variant, figure.date) for figure in observed}
     of_version: dict[str, set[dt.date]] = {}
     workers: dict[Key, int | None] = {}
     for figure in observed:
@@ -125,7 +125,7 @@ def _unplanned(observed: Sequence[Figure], rules: Sequence[KnownIssue]) -> Itera
         workers.setdefault(figure.key, figure.workers)
     for key, count in workers.items():
         for variant, days in sorted(of_version.items()):
-            measured = [date for date in dates if (key, variant, date) in there]
+            measured = [date for date in dates if (key, variant, date) in seen]
             for date in sorted(set(dates) - set(measured)):
                 why = _why(variant, date, measured, days, rules)
                 kind = NOT_RECORDED if min(days) <= date <= max(days) else OUTSIDE
@@ -180,7 +180,7 @@ def spans(gaps: Iterable[Gap], dates: Iterable[dt.date]) -> list[Span]:
     """Gaps of one cell, variant, kind and reason joined where no other of ``dates`` stands between them."""
     number = {date: place for place, date in enumerate(sorted(set(dates)))}
     rows: dict[tuple[Key, str, str, str], list[Gap]] = {}
-    for gap in sorted(gaps, key=lambda one: one.date):
+    for gap in sorted(gaps, key=lambda gap: gap.date):
         rows.setdefault((gap.key, gap.variant, gap.kind, gap.reason), []).append(gap)
     return [_span(stretch) for row in rows.values() for stretch in _stretches(row, number)]
 
@@ -195,7 +195,7 @@ def _stretches(row: Sequence[Gap], number: dict[dt.date, int]) -> Iterator[list[
     yield stretch
 
 
-def _span(found: Sequence[Gap]) -> Span:
-    dates = tuple(dict.fromkeys(gap.date for gap in found))
-    sums = {name: sum(getattr(gap, name) for gap in found) for name in ("missing", "of")}
-    return Span(**{**vars(found[0]), **sums, "dates": dates})
+def _span(stretch: Sequence[Gap]) -> Span:
+    dates = tuple(dict.fromkeys(gap.date for gap in stretch))
+    sums = {name: sum(getattr(gap, name) for gap in stretch) for name in ("missing", "of")}
+    return Span(**{**vars(stretch[0]), **sums, "dates": dates})

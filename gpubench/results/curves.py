@@ -115,5 +115,5 @@ def _logs(runs: Iterable[CellRun], summary: Summary) -> list[float]:
 
 def rule_of(cell: dict[str, Any]) -> Rule:
     """How the work of a cell grows; of names that gpubench doesn't know, nothing is known."""
-    known = CATALOGUE.get(str(cell["workload"]))
-    return cast("Rule", known.scaling) if known else "none"
+    workload = CATALOGUE.get(str(cell["workload"]))
+    return cast("Rule", workload.scaling) if workload else "none"

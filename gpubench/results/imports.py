@@ -56,7 +56,7 @@ def import_results(place: Path, note: Mapping[str, Any], table: pl.DataFrame) ->
 
     def circumstances(run: CellRun) -> RunCircumstances:
         row = groups[run.key, run.variant, run.run, run.date][0]
-        return RunCircumstances(_known(json.loads(row["extra"]), row["wall_s"], note["documents"]))
+        return RunCircumstances(_facts(json.loads(row["extra"]), row["wall_s"], note["documents"]))
 
     results = Results(
         kind="import",
@@ -167,9 +167,9 @@ def _family(results: Results, default: str | None, question: Question) -> list[C
             f"{results.place} has no cell with two versions, so there is nothing to compare",
             then="import the files of another version too, or name another --baseline",
         )
-    if question.candidate and question.candidate not in {one.candidate for one in comparisons}:
-        there = ", ".join(sorted({one.candidate for one in comparisons}))
-        raise UsageError(f"no variant '{question.candidate}' beside the baseline", then=f"there are {there}")
+    if question.candidate and question.candidate not in {comparison.candidate for comparison in comparisons}:
+        candidates = ", ".join(sorted({comparison.candidate for comparison in comparisons}))
+        raise UsageError(f"no variant '{question.candidate}' beside the baseline", then=f"there are {candidates}")
     return comparisons
 
 
@@ -198,7 +198,7 @@ def sortable(key: Key) -> list[tuple[str, list[tuple[int, int, str]]]]:
     return [(name, natural_key(str(value))) for name, value in key]
 
 
-def _known(extra: Mapping[str, Any], wall_s: float, documents: Mapping[str, Any]) -> dict[str, str]:
+def _facts(extra: Mapping[str, Any], wall_s: float, documents: Mapping[str, Any]) -> dict[str, str]:
     plain = {
         name: value
         for name, value in extra.items()
@@ -218,11 +218,11 @@ def flat(value: Any, path: str = "") -> dict[str, str]:
     """A document as text by dotted names; a list of packages by their names."""
     if isinstance(value, Mapping):
         items: Sequence[tuple[str, Any]] = [(str(name), inner) for name, inner in value.items()]
-    elif isinstance(value, list) and all(isinstance(one, Mapping) and "name" in one for one in value):
-        items = [(str(one["name"]), one.get("version", "")) for one in value]  # a package list
+    elif isinstance(value, list) and all(isinstance(item, Mapping) and "name" in item for item in value):
+        items = [(str(item["name"]), item.get("version", "")) for item in value]  # a package list
     else:
         return {path: str(value)}
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for name, inner in items:
-        found |= flat(inner, f"{path}.{name}" if path else name)
-    return found
+        fields |= flat(inner, f"{path}.{name}" if path else name)
+    return fields

@@ -20,12 +20,12 @@ class RunCircumstances:
     """What is known of how a run came about.
 
     Args:
-        known: facts by field, in words.
+        facts: by field, in words.
         provenance: of a campaign's run; its differing fields are told with the care that verdicts take.
         machine: the site, and what its processors are; empty where nobody recorded them.
     """
 
-    known: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    facts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     provenance: Facts | None = None
     machine: tuple[str, ...] = ()
 
@@ -33,17 +33,17 @@ class RunCircumstances:
         """``field before → after`` of everything that both recorded and that differs."""
         changes = [
             f"{path} {before if before is not None else 'none'} → {now if now is not None else 'none'}"
-            for path, before, now in differences(self.known, after.known)
+            for path, before, now in differences(self.facts, after.facts)
         ]
         if self.provenance is not None and after.provenance is not None:
             changes += [
-                f"{field} {self.provenance.words(field)} → {after.provenance.words(field)}"
+                f"{field} {self.provenance.text(field)} → {after.provenance.text(field)}"
                 for field in sorted(self.provenance.differing(after.provenance))
             ]
         return changes
 
 
-def _nothing_known(_run: CellRun) -> RunCircumstances:
+def _no_circumstances(_run: CellRun) -> RunCircumstances:
     return RunCircumstances()
 
 
@@ -82,7 +82,7 @@ class Results:
     notes: Sequence[str] = ()
     lone: Sequence[tuple[str, Key]] = ()
     has_means: bool = False
-    circumstances: Callable[[CellRun], RunCircumstances] = _nothing_known
+    circumstances: Callable[[CellRun], RunCircumstances] = _no_circumstances
 
 
 def judge(comparisons: Sequence[ComparisonInput], settings: VerdictSettings) -> list[Verdict]:
@@ -97,6 +97,6 @@ def judge(comparisons: Sequence[ComparisonInput], settings: VerdictSettings) -> 
 
 
 def _share_nothing(comparisons: Iterable[ComparisonInput]) -> bool:
-    origins = [one.origins for one in comparisons]
+    origins = [comparison.origins for comparison in comparisons]
     both = [(baseline, candidate) for baseline, candidate in origins if baseline and candidate]
     return bool(both) and not any(baseline & candidate for baseline, candidate in both)

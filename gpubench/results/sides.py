@@ -38,7 +38,7 @@ class SideLayout:
     def unknown(self, other: "SideLayout") -> list[str]:
         """What only one of them, or none, recorded."""
         names = {"processes": "processes per node", "threads": "threads per process", "memory": "memory per node"}
-        return [words for name, words in names.items() if None in (getattr(self, name), getattr(other, name))]
+        return [text for name, text in names.items() if None in (getattr(self, name), getattr(other, name))]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,10 +107,10 @@ def _choose(
     first: Sequence[str], second: Sequence[str], baseline: str | None, candidate: str | None
 ) -> tuple[str, str]:
     """Of A and of B: those that are named, else the only one that both have."""
-    for name, there, option in ((baseline, first, "--baseline"), (candidate, second, "--candidate")):
-        if name is not None and name not in there:
+    for name, variants, option in ((baseline, first, "--baseline"), (candidate, second, "--candidate")):
+        if name is not None and name not in variants:
             raise UsageError(
-                f"{option}: no variant '{name}'{nearest(name, there)}", then=f"there are {', '.join(there)}"
+                f"{option}: no variant '{name}'{nearest(name, variants)}", then=f"there are {', '.join(variants)}"
             )
     common = [label for label in first if label in second]
     if baseline is not None and candidate is not None:
@@ -203,8 +203,8 @@ class _Sides:
 
 def _key(cell: SideCell) -> Key:
     layout = {"workers_per_node": cell.layout.processes, "threads_per_worker": cell.layout.threads}
-    known = ((name, count) for name, count in layout.items() if count is not None)
-    return (*cell.question, ("workers", cell.layout.workers), *known)
+    counts = ((name, count) for name, count in layout.items() if count is not None)
+    return (*cell.question, ("workers", cell.layout.workers), *counts)
 
 
 def _cells(results: Results, variant: str) -> list[SideCell]:
@@ -218,15 +218,15 @@ def _cells(results: Results, variant: str) -> list[SideCell]:
 
 
 def _cell(results: Results, run: CellRun) -> SideCell:
-    known = dict(run.key)
-    processes, threads = known.get("workers_per_node"), known.get("threads_per_worker")
+    key = dict(run.key)
+    processes, threads = key.get("workers_per_node"), key.get("threads_per_worker")
     memory = None
     if results.plan is not None and processes is not None:
-        memory = processes * results.plan.memory_limit((known["nodes"], processes)) or None
+        memory = processes * results.plan.memory_limit((key["nodes"], processes)) or None
     question = tuple(part for part in workload_of(run.key) if part[0] in _QUESTION)
     assert run.workers is not None
     layout = SideLayout(run.workers, processes, threads, memory)
-    return SideCell(question, run.workers * (threads or 1), layout, known.get("protocol"), known.get("device"))
+    return SideCell(question, run.workers * (threads or 1), layout, key.get("protocol"), key.get("device"))
 
 
 def _match(

@@ -182,8 +182,8 @@ def _greatest(orders: Floats) -> tuple[Floats, int, int]:
 def _nearby(values: Floats, split: int, reach: int) -> int:
     """The split of the greatest energy statistic at most ``reach`` points from ``split``; all of ``values`` count."""
 
-    def cost(some: Floats) -> float:  # s of ``_greatest``; the sum of all distances, from the sorted values
-        return float(np.sum((2 * np.arange(len(some)) - len(some) + 1) * np.sort(some))) / (len(some) - 1)
+    def cost(values: Floats) -> float:  # s of ``_greatest``; the sum of all distances, from the sorted values
+        return float(np.sum((2 * np.arange(len(values)) - len(values) + 1) * np.sort(values))) / (len(values) - 1)
 
     places = range(max(LEAST, split - reach), min(len(values) - LEAST, split + reach) + 1)
     return min(places, key=lambda at: cost(values[:at]) + cost(values[at:]))

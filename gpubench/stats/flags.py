@@ -40,12 +40,12 @@ def drift(pairs: Pairs, settings: VerdictSettings) -> Bools:
 
 def order_effect(pairs: Pairs, settings: VerdictSettings) -> Bools:
     """Who runs second is slower or faster by more than δ/2: t on second minus first, each first twice or more."""
-    known = pairs.mask & (pairs.first != 0)
-    second_minus_first = np.where(known, pairs.differences(settings.summary) * pairs.first, 0.0)
-    mean, half_width = _mean_and_half_width(second_minus_first, known, _LEVEL)
-    both_ways = np.minimum(count(known & (pairs.first > 0)), count(known & (pairs.first < 0))) >= 2
+    ordered = pairs.mask & (pairs.first != 0)
+    second_minus_first = np.where(ordered, pairs.differences(settings.summary) * pairs.first, 0.0)
+    mean, half_width = _mean_and_half_width(second_minus_first, ordered, _LEVEL)
+    both_ways = np.minimum(count(ordered & (pairs.first > 0)), count(ordered & (pairs.first < 0))) >= 2
     return np.asarray(
-        both_ways & (count(known) >= _FEWEST) & (np.abs(mean) > np.maximum(settings.margin.half.log, half_width))
+        both_ways & (count(ordered) >= _FEWEST) & (np.abs(mean) > np.maximum(settings.margin.half.log, half_width))
     )
 
 

@@ -108,8 +108,8 @@ def judge_links(links: Sequence[LinkRates], nodes: Mapping[str, str], alpha: flo
         rates = [statistics.median(link.rates) for link in members]
         median = float(np.median(rates))
         groups.append(LinkGroup(name, workers, len(members), median, min(rates), max(rates), detectable))
-    worth = [one for one in outliers if one.ratio < 1 - LEAST_CHANGE]
-    return LinkReport(groups, sorted(worth, key=lambda one: one.ratio))
+    worth = [outlier for outlier in outliers if outlier.ratio < 1 - LEAST_CHANGE]
+    return LinkReport(groups, sorted(worth, key=lambda outlier: outlier.ratio))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -214,7 +214,7 @@ def _slow_nodes(name: str, fit: _Fit, nodes: Mapping[str, str], alpha: float) ->
     for worker, part in zip(fit.given.workers, fit.parts.tolist(), strict=True):
         by_node.setdefault(nodes[worker], []).append(part / 2)
     effects = {node: float(np.mean(values)) for node, values in by_node.items()}
-    found = []
+    outliers = []
     while len(effects) >= LEAST_NODES:
         slowest = min(effects, key=effects.__getitem__)
         others = [value for node, value in effects.items() if node != slowest]
@@ -223,6 +223,6 @@ def _slow_nodes(name: str, fit: _Fit, nodes: Mapping[str, str], alpha: float) ->
         t = apart / spread if spread > _ZERO else (-math.inf if apart < -_ZERO else 0.0)
         if t > special.stdtrit(len(others) - 1, alpha / len(effects)):
             break
-        found.append(Outlier("node", name, (slowest,), math.exp(apart), t))
+        outliers.append(Outlier("node", name, (slowest,), math.exp(apart), t))
         del effects[slowest]
-    return found
+    return outliers

@@ -234,8 +234,8 @@ def _numbers(shape: tuple[int, int, int], samples: dict[int, list[tuple[Position
     # one.
     numbers = RunNumbers.zeros(shape)
     for entries in samples.values():
-        some = number_runs(np.array([times for _, times in entries]))
+        numbered = number_runs(np.array([times for _, times in entries]))
         positions = tuple(np.array([position for position, _ in entries]).T)
         for field in dataclasses.fields(RunNumbers):
-            getattr(numbers, field.name)[positions] = getattr(some, field.name)
+            getattr(numbers, field.name)[positions] = getattr(numbered, field.name)
     return numbers

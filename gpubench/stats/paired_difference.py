@@ -43,7 +43,7 @@ def paired_difference(pairs: Sequence[tuple[float, float]]) -> PairedDifference 
     differences, blocks = values[:, 1] - values[:, 0], len(values)
     mean = float(differences.mean())
     spread = float(differences.std(ddof=1)) if blocks > 1 else 0.0
-    before, after = (float(one) for one in np.median(values, axis=0))
+    before, after = (float(median) for median in np.median(values, axis=0))
     # What floating point leaves of equal differences is no spread.
     if spread <= 1e-12 * float(np.abs(values).max()):
         return PairedDifference(blocks, before, after, mean, None, None, None)

@@ -70,7 +70,7 @@ def _bartlett(variances: Sequence[float], freedoms: Sequence[int]) -> float:
     freedom, others = sum(freedoms), len(freedoms) - 1
     pooled = float(np.average(variances, weights=freedoms))
     spread = freedom * math.log(pooled) - float(np.dot(freedoms, np.log(variances)))
-    correction = 1 + (sum(1 / each for each in freedoms) - 1 / freedom) / (3 * others)
+    correction = 1 + (sum(1 / group_freedom for group_freedom in freedoms) - 1 / freedom) / (3 * others)
     return float(special.chdtrc(others, max(spread, 0.0) / correction))  # rounding makes equal ones less than 0
 
 

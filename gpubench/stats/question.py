@@ -34,8 +34,8 @@ class Question:
                 then=f"say which counts: --margin {100 * low:g}%",
             )
         if self.summary is None and len(summaries) > 1:
-            words = " and the other ".join(sorted(summaries))
-            raise UsageError(f"one side was planned to judge the {words} of a run", then="say which: --summary mean")
+            names = " and the other ".join(sorted(summaries))
+            raise UsageError(f"one side was planned to judge the {names} of a run", then="say which: --summary mean")
         defaults = VerdictSettings()
         return VerdictSettings(
             margin=Margin(next(iter(margins), defaults.margin) if self.margin is None else self.margin),
@@ -73,11 +73,14 @@ def _comparisons(plan: Plan, question: Question) -> list[Comparison]:
         if label not in labels:
             raise UsageError(f"campaign {plan.campaign} has no variant '{label}'{nearest(label, labels)}")
     candidates = [candidate for candidate in candidates if candidate != baseline]
-    asked = [
-        one.model_copy(update={"baseline": baseline, "candidate": candidate})
+    chosen = [
+        comparison.model_copy(update={"baseline": baseline, "candidate": candidate})
         for candidate in candidates
-        for one in plan.comparisons
-        if one.candidate == plan.comparisons[0].candidate
+        for comparison in plan.comparisons
+        if comparison.candidate == plan.comparisons[0].candidate
     ]
     pairs = [{baseline, candidate} for candidate in candidates]
-    return [*asked, *(one for one in plan.comparisons if {one.baseline, one.candidate} not in pairs)]
+    return [
+        *chosen,
+        *(comparison for comparison in plan.comparisons if {comparison.baseline, comparison.candidate} not in pairs),
+    ]

@@ -73,7 +73,7 @@ class SpeedupAtSize(TimeAtSize):
 
 def times_at_sizes(measured: Sequence[ScalingPoint]) -> list[TimeAtSize]:
     """Every size with runs, ascending."""
-    return [TimeAtSize(one, _seconds(one)) for one in _with_runs(measured)]
+    return [TimeAtSize(point, _seconds(point)) for point in _with_runs(measured)]
 
 
 def speedups(measured: Sequence[ScalingPoint], rule: Growth) -> list[SpeedupAtSize]:
@@ -85,23 +85,23 @@ def speedups(measured: Sequence[ScalingPoint], rule: Growth) -> list[SpeedupAtSi
     are left out.
     """
     sizes = _with_runs(measured)
-    found = []
-    for one in sizes:
-        base, ratio, speedup = sizes[0], one.units / sizes[0].units, Interval(1.0)
-        if one is not base:
-            mean, difference = float(np.mean(base.logs) - np.mean(one.logs)), welch(base.logs, one.logs)
+    results = []
+    for point in sizes:
+        base, ratio, speedup = sizes[0], point.units / sizes[0].units, Interval(1.0)
+        if point is not base:
+            mean, difference = float(np.mean(base.logs) - np.mean(point.logs)), welch(base.logs, point.logs)
             half = None if difference is None else difference.half(_ALPHA)
             speedup = _exponential(mean, half).times(ratio if rule == "weak" else 1.0)
-        found.append(SpeedupAtSize(one, _seconds(one), speedup, speedup.times(1 / ratio)))
-    return found
+        results.append(SpeedupAtSize(point, _seconds(point), speedup, speedup.times(1 / ratio)))
+    return results
 
 
 def _with_runs(measured: Sequence[ScalingPoint]) -> list[ScalingPoint]:
-    return sorted((one for one in measured if one.logs), key=lambda one: one.units)
+    return sorted((point for point in measured if point.logs), key=lambda point: point.units)
 
 
-def _seconds(one: ScalingPoint) -> Interval:
-    return _exponential(float(np.mean(one.logs)), _own(one.logs))
+def _seconds(point: ScalingPoint) -> Interval:
+    return _exponential(float(np.mean(point.logs)), _own(point.logs))
 
 
 def _exponential(mean: float, half: float | None) -> Interval:

@@ -25,13 +25,13 @@ def _functions() -> ModuleType:
     return importlib.import_module(PACKAGE)
 
 
-_found = _functions()
-chdtrc = _found.chdtrc
-chdtri = _found.chdtri
-gammaincinv = _found.gammaincinv
-nctdtr = _found.nctdtr
-nctdtrinc = _found.nctdtrinc
-ndtr = _found.ndtr
-ndtri = _found.ndtri
-stdtr = _found.stdtr
-stdtrit = _found.stdtrit
+_ufuncs = _functions()
+chdtrc = _ufuncs.chdtrc
+chdtri = _ufuncs.chdtri
+gammaincinv = _ufuncs.gammaincinv
+nctdtr = _ufuncs.nctdtr
+nctdtrinc = _ufuncs.nctdtrinc
+ndtr = _ufuncs.ndtr
+ndtri = _ufuncs.ndtri
+stdtr = _ufuncs.stdtr
+stdtrit = _ufuncs.stdtrit

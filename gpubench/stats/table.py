@@ -59,8 +59,8 @@ def normalise(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
         if name in frame.columns:
             gone = table[name].is_null() & frame[name].is_not_null()
             _refuse(frame, name, gone, "correct it, or leave the field empty")
-    words = table["wall_s"].is_null() & frame["wall_s"].is_not_null() & (table["status"] == "ok")
-    _refuse(frame, "wall_s", words, "give seconds as a plain number")
+    is_text = table["wall_s"].is_null() & frame["wall_s"].is_not_null() & (table["status"] == "ok")
+    _refuse(frame, "wall_s", is_text, "give seconds as a plain number")
     return table
 
 
@@ -85,9 +85,9 @@ def _whole(column: pl.Expr) -> pl.Expr:
 def _true_or_false(frame: pl.DataFrame) -> pl.Expr:
     if "warmup" not in frame.columns:
         return pl.lit(False)
-    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
+    values = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
     text = pl.col("warmup").cast(pl.String).str.strip_chars().str.to_lowercase().fill_null("")
-    return text.replace_strict(words, default=None, return_dtype=pl.Boolean)
+    return text.replace_strict(values, default=None, return_dtype=pl.Boolean)
 
 
 def _posix_seconds(frame: pl.DataFrame) -> pl.Expr:
@@ -195,10 +195,10 @@ def comparisons_from_frame(
     require_columns(frame, by)
     keys = list(dict.fromkeys([*CELL, *by]))
     table = normalise(frame, keys)
-    there = table["variant"].unique().sort().to_list()
+    variants = table["variant"].unique().sort().to_list()
     for variant in (baseline, candidate):
-        if variant not in there:
-            raise DataError(f"no variant '{variant}' in the table", then=f"there are {', '.join(there)}")
+        if variant not in variants:
+            raise DataError(f"no variant '{variant}' in the table", then=f"there are {', '.join(variants)}")
     # Before other variants go: a run that is half 'A' and half 'a' would lose samples without a word.
     refuse_mixed_runs(table)
     table = table.filter(pl.col("variant").is_in([baseline, candidate]))

@@ -78,13 +78,13 @@ def judge_unpaired(comparisons: Sequence[ComparisonInput], settings: VerdictSett
     Args:
         comparisons: *every* one: one without blocks, or refused, keeps its place in Holm's correction.
     """
-    sides = [((), ()) if one.refused else _sides(one, settings) for one in comparisons]
-    found = [_tested(*both) for both in sides]
-    p = np.array([math.nan if one is None else one.p for one in found])
+    sides = [((), ()) if comparison.refused else _sides(comparison, settings) for comparison in comparisons]
+    differences = [_tested(*both) for both in sides]
+    p = np.array([math.nan if difference is None else difference.p for difference in differences])
     adjusted = holm(p, np.zeros(len(p), dtype=np.int64))
     levels = holm_levels(p, adjusted <= settings.alpha, settings.alpha)
     held = zip(adjusted.tolist(), levels.tolist(), strict=True)
-    rows = zip(comparisons, sides, found, held, strict=True)
+    rows = zip(comparisons, sides, differences, held, strict=True)
     return [_judged(*row, members=len(comparisons), settings=settings) for row in rows]
 
 
@@ -97,24 +97,24 @@ def block_logs(runs: Iterable[CellRun], summary: Summary) -> list[float]:
     return [float(np.mean(logs)) for logs in blocks.values()]
 
 
-def _sides(one: ComparisonInput, settings: VerdictSettings) -> tuple[Sequence[float], Sequence[float]]:
+def _sides(comparison: ComparisonInput, settings: VerdictSettings) -> tuple[Sequence[float], Sequence[float]]:
     baseline, candidate = (
-        block_logs((run for run in one.runs if run.variant == variant), settings.summary)
-        for variant in (one.baseline, one.candidate)
+        block_logs((run for run in comparison.runs if run.variant == variant), settings.summary)
+        for variant in (comparison.baseline, comparison.candidate)
     )
     return baseline, candidate
 
 
 def _tested(first: Sequence[float], second: Sequence[float]) -> UnpairedDifference | None:
     fewer = min(len(first), len(second))
-    found = welch(first, second) if fewer >= FEWEST else None
-    return dataclasses.replace(found, freedom=fewer - 1) if found and fewer < FEW else found
+    difference = welch(first, second) if fewer >= FEWEST else None
+    return dataclasses.replace(difference, freedom=fewer - 1) if difference and fewer < FEW else difference
 
 
 def _judged(
     comparison: ComparisonInput,
     sides: tuple[Sequence[float], Sequence[float]],
-    found: UnpairedDifference | None,
+    difference: UnpairedDifference | None,
     held: tuple[float, float],
     *,
     members: int,
@@ -129,33 +129,33 @@ def _judged(
         "samples": sum(bool(run.times) for run in comparison.runs),
         "flags": (UNPAIRED, *comparison.notes),
     }
-    if found is None or math.isnan(held[0]):
+    if difference is None or math.isnan(held[0]):
         effect = math.expm1(float(np.mean(sides[1]) - np.mean(sides[0]))) if min(blocks) else None
         reason = comparison.refused or _obstacle(blocks)
         return Verdict(**common, effect=effect, low=None, high=None, verdict="inconclusive", reason=reason)
     p_holm, level = held
-    margin, wide = settings.margin.log, found.half(2 * settings.alpha)
-    low, high = found.mean - found.half(settings.alpha), found.mean + found.half(settings.alpha)
-    low_adjusted, high_adjusted = (math.expm1(found.mean + way * found.half(level)) for way in (-1, 1))
+    margin, wide = settings.margin.log, difference.half(2 * settings.alpha)
+    low, high = difference.mean - difference.half(settings.alpha), difference.mean + difference.half(settings.alpha)
+    low_adjusted, high_adjusted = (math.expm1(difference.mean + way * difference.half(level)) for way in (-1, 1))
     word = "inconclusive"
-    if -margin <= found.mean - wide and found.mean + wide <= margin:
+    if -margin <= difference.mean - wide and difference.mean + wide <= margin:
         word = "equivalent"
     elif p_holm <= settings.alpha:
-        word = "regression" if found.mean > 0 else "improvement"
+        word = "regression" if difference.mean > 0 else "improvement"
     return Verdict(
         **common,
-        effect=math.expm1(found.mean),
+        effect=math.expm1(difference.mean),
         low=math.expm1(low),
         high=math.expm1(high),
         verdict=word,
         reason=reason_of_times(word, _counts(blocks), (p_holm, members), (low, high), settings),
-        p=found.p,
+        p=difference.p,
         p_holm=p_holm,
         beyond_margin=settings.margin.is_exceeded(word, low_adjusted, high_adjusted),
         low_adjusted=low_adjusted,
         high_adjusted=high_adjusted,
-        low_equivalence=math.expm1(found.mean - wide),
-        high_equivalence=math.expm1(found.mean + wide),
+        low_equivalence=math.expm1(difference.mean - wide),
+        high_equivalence=math.expm1(difference.mean + wide),
     )
 
 

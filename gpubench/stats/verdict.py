@@ -86,7 +86,7 @@ def reason_of_times(
     within, p = f"within ±{settings.margin.percent}", "< 0.0001" if holm[0] < 0.0001 else f"{holm[0]:.2g}"
     p = f"p {p} after Holm over {holm[1]}"
     if word == "inconclusive":
-        likely = f"{words}; " if (words := leaning(*interval)) else ""
+        likely = f"{phrase}; " if (phrase := leaning(*interval)) else ""
         return f"{WIDE}: {likely}{blocks} don't show the difference to be {within}, and {p}"
     return f"{within if word == 'equivalent' else p} in {blocks}"
 
@@ -99,28 +99,28 @@ def leaning(low: float | None, high: float | None) -> str:
 
 
 def _obstacle(obstacle: str, cell: CellBlocks, blocks: str) -> str:
-    one = cell.comparison
+    comparison = cell.comparison
     never = (
-        f"no date on which both were measured, of {one.planned_blocks}"
-        if one.by_date
-        else f"no block in which both variants ran, of {one.planned_blocks} planned"
+        f"no date on which both were measured, of {comparison.planned_blocks}"
+        if comparison.by_date
+        else f"no block in which both variants ran, of {comparison.planned_blocks} planned"
     )
     return {
-        "no data": f"skipped, as planned: {one.skipped}" if one.skipped else never,
+        "no data": f"skipped, as planned: {comparison.skipped}" if comparison.skipped else never,
         "few blocks": f"{blocks}; a verdict needs at least 3 with repetitions, and 5 or more are advised",
         "one sample": f"{blocks} without spread within runs say nothing about noise; take more blocks or repetitions",
         "no variation": f"all {blocks} show the same difference; repeated rows are not repeated runs",
         "order": f"{cell.order_problem}; shuffle the order within blocks",
-        "environment": _changed(one.changed),
+        "environment": _changed(comparison.changed),
     }[obstacle]
 
 
 def _changed(changed: Mapping[str, str]) -> str:
     named = dict(itertools.islice(changed.items(), _MOST_FIELDS))
-    words = ", ".join(f"{field} {shortened(values, _MOST_LETTERS)}" for field, values in named.items())
+    changes = ", ".join(f"{field} {shortened(values, _MOST_LETTERS)}" for field, values in named.items())
     more = f" and {len(changed) - len(named)} more" if len(changed) > len(named) else ""
     allow = " ".join(f"--allow {field}" for field in named)
-    return f"changed with the variant: {words}{more}; if that is meant: {allow}{' …' if more else ''}"
+    return f"changed with the variant: {changes}{more}; if that is meant: {allow}{' …' if more else ''}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,8 +191,8 @@ class Verdict:
     @property
     def leaning(self) -> str:
         """``likely slower, not proven``: by itself it would differ, in its family it doesn't; empty for others."""
-        said = _LEANING.match(self.reason)
-        return said[1] if said else ""
+        match = _LEANING.match(self.reason)
+        return match[1] if match else ""
 
     @property
     def straggler_note(self) -> str:
@@ -241,10 +241,10 @@ def exit_code(verdicts: Sequence[Verdict], fail_on: FailOn | None = FailOn.INCON
     """
     if fail_on is None:
         return 0
-    words = {verdict.verdict for verdict in verdicts}
-    if words & {"regression", "broken"}:
+    kinds = {verdict.verdict for verdict in verdicts}
+    if kinds & {"regression", "broken"}:
         return EXIT_REGRESSION
-    if fail_on is FailOn.REGRESSION or (words and words <= {"equivalent", "improvement"}):
+    if fail_on is FailOn.REGRESSION or (kinds and kinds <= {"equivalent", "improvement"}):
         return 0
     return EXIT_INCONCLUSIVE
 
@@ -286,15 +286,15 @@ def _verdict(
 def _columns(pairs: Pairs, decisions: Decisions, ends: Mapping[str, tuple[Floats, Floats]]) -> dict[str, Floats]:
     """Effects and bounds as ratios minus one, p-values and counts of all cells by name; NaN where undefined."""
     difference, half_width = decisions.estimates.difference, decisions.estimates.half_width
-    some = pairs.blocks > 0
-    effect = np.where(some, difference.effect, np.nan)
+    has_blocks = pairs.blocks > 0
+    effect = np.where(has_blocks, difference.effect, np.nan)
     logs = {
         "effect": effect,
         "low": effect - half_width,
         "high": effect + half_width,
         **{f"{side}_{name}": both[at] for name, both in ends.items() for at, side in enumerate(("low", "high"))},
-        "median_effect": np.where(some, masked_mean(pairs.differences("median"), pairs.mask), np.nan),
-        "geomean_effect": np.where(some, masked_mean(pairs.differences("geomean"), pairs.mask), np.nan),
+        "median_effect": np.where(has_blocks, masked_mean(pairs.differences("median"), pairs.mask), np.nan),
+        "geomean_effect": np.where(has_blocks, masked_mean(pairs.differences("geomean"), pairs.mask), np.nan),
     }
     counts = {"samples": pairs.numbers.reps, "stragglers": pairs.numbers.stragglers}
     return {

@@ -133,7 +133,7 @@ def pairs_of(blocks: int) -> ComparisonInput:
 def between(before: Provenance, after: Provenance, plan: Plan | None = None, **expected: Any) -> list[Change]:
     """What one block with these two runs shows."""
     allowed = PlannedEnvironment(plan or make_plan(), expected.get("manifests", {}), expected.get("known", {}), ())
-    return list(found_in([pairs_of(1)], {"a0": before, "b0": after}, allowed).each[0])
+    return list(found_in([pairs_of(1)], {"a0": before, "b0": after}, allowed).by_comparison[0])
 
 
 def found_in(comparisons: list[ComparisonInput], found: dict[str, Provenance], expected: PlannedEnvironment) -> Changes:
@@ -175,7 +175,7 @@ def test_exactly_the_changed_fields_are_named_among_noise(
         found |= {f"a{block}": before, f"b{block}": after}
     expected = PlannedEnvironment(make_plan(), {}, {})
     changes = found_in([pairs_of(blocks)], found, expected)
-    assert {change.field for change in changes.each[0]} == set(changes.values) == fields
+    assert {change.field for change in changes.by_comparison[0]} == set(changes.values) == fields
     assert all(change.why == "" for change in changes.by_field())
     named = with_changes([pairs_of(blocks)], changes)[0].changed
     assert set(named) == fields
@@ -381,7 +381,7 @@ def test_only_complete_pairs_that_count_are_compared() -> None:
     found = {"a0": whole(), "b0": whole(), "a1": whole(), "b1": other}
     expected = PlannedEnvironment(make_plan(), {}, {})
     changes = found_in([pairs_of(2), pairs_of(1)], found, expected)
-    assert [len(one) for one in changes.each] == [1, 0]
+    assert [len(one) for one in changes.by_comparison] == [1, 0]
     assert changes.values == {"kernel": ["6.1.0", "6.1.0 or other"]}
     assert found_in([pairs_of(2)], found | {"b1": {}}, expected) == Changes([()])
 
@@ -389,7 +389,7 @@ def test_only_complete_pairs_that_count_are_compared() -> None:
 def test_allowed_fields_are_kept_but_do_not_block() -> None:
     found = {"a0": whole(), "b0": changed("network.eth0.mtu", changed("kernel", whole()), "9000")}
     changes = found_in([pairs_of(1)], found, PlannedEnvironment(make_plan(), {}, {}, ("network.*", "ker")))
-    assert [(change.field, change.why) for change in changes.each[0]] == [
+    assert [(change.field, change.why) for change in changes.by_comparison[0]] == [
         ("kernel", ""),
         ("network.eth0.mtu", "allowed"),
     ]
@@ -407,7 +407,7 @@ def test_a_workload_that_failed_in_the_changed_run_is_untouched_by_it(tmp_path: 
     found = {row[2].run: changed("kernel", whole()) if number == 0 else whole() for number, row in enumerate(rows)}
     comparisons = family(campaign.plan, table)
     changes = found_in(comparisons, found, PlannedEnvironment(campaign.plan, campaign.manifests(), {}))
-    assert {one.key["params_id"]: len(some) for one, some in zip(comparisons, changes.each, strict=True)} == {
+    assert {one.key["params_id"]: len(some) for one, some in zip(comparisons, changes.by_comparison, strict=True)} == {
         failed: 0,
         fine: 1,
     }

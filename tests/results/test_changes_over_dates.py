@@ -112,7 +112,7 @@ def test_every_hole_of_an_import_has_a_reason() -> None:
     never = f"never measured in this cell; no reason recorded, perhaps {rule.why}"
     assert dict(lines["wide", "1.13.1"].reasons)[never] == 4
     for one in lines.values():
-        assert one.there + sum(count for _, count in one.reasons) == one.of
+        assert one.measured + sum(count for _, count in one.reasons) == one.of
 
 
 def gap(number: int, reason: str = "failed: out of memory") -> Gap:

@@ -93,7 +93,7 @@ def test_neither_the_time_nor_the_day_of_a_row_is_a_circumstance_of_it() -> None
     fields = {"seconds": "1.2", "join_ms": 1200.0, "wall_clock": "x", "timestamp": "2022-07-11", "dask": "2024.1"}
     (row,) = rows("old", dates=1)
     kept = results(dataclasses.replace(row, wall_s=1.2, extra=fields))
-    assert kept.circumstances(kept.runs[0]).known == {"dask": "2024.1"}
+    assert kept.circumstances(kept.runs[0]).facts == {"dask": "2024.1"}
 
 
 def test_only_a_source_that_says_so_has_means_of_repetitions() -> None:

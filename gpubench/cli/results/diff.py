@@ -233,7 +233,7 @@ def _expected(one: ChosenRun, other: ChosenRun) -> PlannedEnvironment:
         plans[0].model_copy(update={"variants": variants, "site": site}),
         {**own[0].manifests, **own[1].manifests},
         {
-            label: each.known.get(side.run.run.variant, {})
+            label: each.by_binding.get(side.run.run.variant, {})
             for label, each, side in zip("AB", own, (one, other), strict=True)
         },
         tuple(pattern for pattern in own[0].allow if pattern in own[1].allow),
