@@ -91,15 +91,17 @@ def sha256(path: Path) -> str:
 def _plan(campaign: Campaign) -> Iterator[Finding]:
     """Run ids and ids of workloads that aren't the hashes of their content."""
     plan, sources = campaign.plan, [(PLAN_FILE, campaign.plan.jobs)]
-    sources += [(f"plan.d/{number:03d}.json", one.jobs) for number, one in enumerate(campaign.additions, start=1)]
+    sources += [
+        (f"plan.d/{number:03d}.json", addition.jobs) for number, addition in enumerate(campaign.additions, start=1)
+    ]
     for name, jobs in sources:
         rows = [(job, block, run) for job in jobs for block in job.blocks for run in block.runs]
         wrong = [run.run for job, block, run in rows if run.run != _hash_of_row(plan, job, block, run)]
         if wrong:
             what = f"{len(wrong)} run ids aren't the hash of their row, the first: {wrong[0]}"
             yield Finding(str(campaign.directory / name), what, RESTORE)
-    known = {workload.params_id for workload in plan.workloads}
-    strange = sorted({params_id for _, _, run in campaign.rows() for params_id in run.workloads} - known)
+    params_ids = {workload.params_id for workload in plan.workloads}
+    strange = sorted({params_id for _, _, run in campaign.rows() for params_id in run.workloads} - params_ids)
     if strange:
         what = f"{strange[0]} isn't the hash of any workload of the plan and its parameters"
         yield Finding(str(campaign.directory / PLAN_FILE), what, RESTORE)
@@ -110,7 +112,9 @@ def _hash_of_row(plan: Plan, job: PlannedJob, block: PlannedBlock, run: PlannedR
 
 
 def _manifests(campaign: Campaign) -> Iterator[Finding]:
-    for name in sorted({one.image.manifest for one in campaign.plan.variants if one.image and one.image.manifest}):
+    for name in sorted(
+        {variant.image.manifest for variant in campaign.plan.variants if variant.image and variant.image.manifest}
+    ):
         path = campaign.manifest_path(name)
         try:
             same = content_id(parse_json(path.read_bytes())) == name
@@ -137,7 +141,7 @@ def _runs(campaign: Campaign) -> Iterator[Finding]:
         if record is None:
             continue
         planned = _planned(campaign.plan, *rows[directory.run], directory)
-        wrong = [f"{name} is {found!r}, planned is {planned[name]!r}" for name, found in _recorded(record, planned)]
+        wrong = [f"{name} is {value!r}, planned is {planned[name]!r}" for name, value in _recorded(record, planned)]
         if record.node_half != node_half:
             wrong.append(f"it ran another node half than node.pyz: {record.node_half[:12]}, not {node_half[:12]}")
         if wrong:
@@ -149,7 +153,7 @@ def _planned(
     plan: Plan, job: PlannedJob, block: PlannedBlock, run: PlannedRun, directory: RunDirectory
 ) -> dict[str, Any]:
     """What the record has to say, by its fields; ``workloads``: name, back-end, parameters and counts of each."""
-    workloads = {one.params_id: one for one in plan.workloads}
+    workloads = {workload.params_id: workload for workload in plan.workloads}
     planned: dict[str, Any] = {
         "run": run.run,
         "attempt": directory.attempt,
@@ -164,8 +168,8 @@ def _planned(
         "threads_per_worker": plan.threads_per_worker,
         "protocol": plan.protocol,
         "workloads": {
-            one.params_id: (one.name, one.backend, one.params, one.reps, one.warmup)
-            for one in (workloads[params_id] for params_id in run.workloads if params_id in workloads)
+            workload.params_id: (workload.name, workload.backend, workload.params, workload.reps, workload.warmup)
+            for workload in (workloads[params_id] for params_id in run.workloads if params_id in workloads)
         },
     }
     if plan.device != "auto":  # settled on the node
@@ -178,20 +182,29 @@ def _planned(
 def _recorded(record: RunRecord, planned: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Fields of the record that differ. One without workloads failed before the first."""
     for name, value in planned.items():
-        found = getattr(record, name)
+        recorded = getattr(record, name)
         if name == "workloads":
-            found = {one.params_id: (one.workload, one.backend, one.params, one.reps, one.warmup) for one in found}
-        if found != value and not (name == "workloads" and not found):
-            yield name, found
+            recorded = {
+                workload.params_id: (
+                    workload.workload,
+                    workload.backend,
+                    workload.params,
+                    workload.reps,
+                    workload.warmup,
+                )
+                for workload in recorded
+            }
+        if recorded != value and not (name == "workloads" and not recorded):
+            yield name, recorded
 
 
 def _hashes(directory: Path, record: RunRecord, *, logs_may_be_missing: bool) -> Iterator[Finding]:
     for name in HASHED_FILES:
-        file, said = directory / name, record.files.get(name)
-        if said is None or (name == LOGS_FILE and logs_may_be_missing and not file.exists()):
+        file, recorded = directory / name, record.files.get(name)
+        if recorded is None or (name == LOGS_FILE and logs_may_be_missing and not file.exists()):
             continue  # logs that are too large don't come home from pods
         try:
-            same = sha256(file) == said
+            same = sha256(file) == recorded
         except OSError:
             yield Finding(str(file), "the run wrote it, and it can't be read here", RESTORE)
         else:

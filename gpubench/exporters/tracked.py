@@ -62,14 +62,23 @@ def campaign(
     """
     at = _ms(plan.created_at)
     metrics = [
-        (_name(f"effect/{name}/{one.candidate} vs {one.baseline}"), one.effect, at, 0)
-        for one, name in zip(verdicts, names, strict=True)
-        if one.effect is not None
+        (_name(f"effect/{name}/{verdict.candidate} vs {verdict.baseline}"), verdict.effect, at, 0)
+        for verdict, name in zip(verdicts, names, strict=True)
+        if verdict.effect is not None
     ]
-    words = {_name(f"verdict/{name}/{one.candidate}"): one.verdict for one, name in zip(verdicts, names, strict=True)}
-    tags = {CAMPAIGN: plan.campaign, "site": plan.site.name, "suite": plan.suite, "gpubench": plan.gpubench, **words}
+    verdict_tags = {
+        _name(f"verdict/{name}/{verdict.candidate}"): verdict.verdict
+        for verdict, name in zip(verdicts, names, strict=True)
+    }
+    tags = {
+        CAMPAIGN: plan.campaign,
+        "site": plan.site.name,
+        "suite": plan.suite,
+        "gpubench": plan.gpubench,
+        **verdict_tags,
+    }
     params = {
-        "variants": " ".join(one.label for one in plan.variants),
+        "variants": " ".join(variant.label for variant in plan.variants),
         "protocol": plan.protocol,
         "device": plan.device,
         "margin": f"{plan.margin:g}",
@@ -113,9 +122,9 @@ def runs(
 
 
 def _tags(record: RunRecord) -> dict[str, str]:
-    said = {"status": record.status, "reason": record.reason[:500], "variant": record.variant, "site": record.site}
-    parsl = any(one.backend == "parsl" for one in record.workloads)
-    return said | ({"Parsl Executor": "HighThroughputExecutor"} if parsl else {})
+    tags = {"status": record.status, "reason": record.reason[:500], "variant": record.variant, "site": record.site}
+    parsl = any(workload.backend == "parsl" for workload in record.workloads)
+    return tags | ({"Parsl Executor": "HighThroughputExecutor"} if parsl else {})
 
 
 def _params(record: RunRecord) -> dict[str, str]:
@@ -162,7 +171,7 @@ def _parsl_perf(record: RunRecord, at: int) -> Iterator[tuple[str, float, int, i
 def _last_batches(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     kept = details.get("repetitions")
     last = kept[-1] if isinstance(kept, list) and kept else []
-    return [one for one in last if isinstance(one, Mapping)] if isinstance(last, list) else []
+    return [batch for batch in last if isinstance(batch, Mapping)] if isinstance(last, list) else []
 
 
 def _ms(text: str) -> int:
@@ -208,8 +217,8 @@ class Tracker:
         self._name = without_login(uri)
         self._entities: Any = importlib.import_module("mlflow.entities")
         self._failures = (mlflow.exceptions.MlflowException, OSError)
-        self._client = self._said(lambda: mlflow.MlflowClient(tracking_uri=uri))
-        self._experiment = self._said(lambda: self._find_experiment(artifacts))
+        self._client = self._on_tracker(lambda: mlflow.MlflowClient(tracking_uri=uri))
+        self._experiment = self._on_tracker(lambda: self._find_experiment(artifacts))
 
     def export(self, campaign: Tracked, runs: Iterable[Tracked]) -> tuple[int, int]:
         """The campaign's run with the others nested in it; how many were written, and how many were there already.
@@ -217,65 +226,65 @@ class Tracker:
         A run that says the same already is left alone, one that says something else is replaced. The campaign's is
         brought up to date instead: the others hang on it, and its effects over the exports are a series.
         """
-        there = self._said(lambda: self._there(campaign.name))
+        earlier = self._on_tracker(lambda: self._earlier_runs(campaign.name))
         written = kept = 0
-        parent, fresh = self._said(lambda: self._put(campaign, there.get(""), None))
+        parent, fresh = self._on_tracker(lambda: self._put(campaign, earlier.get(""), None))
         written, kept = written + fresh, kept + (not fresh)
-        for one in runs:
-            before = there.get(one.tags[RUN])
-            _, fresh = self._said(lambda one=one, before=before: self._put(one, before, parent))
+        for run in runs:
+            before = earlier.get(run.tags[RUN])
+            _, fresh = self._on_tracker(lambda run=run, before=before: self._put(run, before, parent))
             written, kept = written + fresh, kept + (not fresh)
         return written, kept
 
     def _find_experiment(self, artifacts: Path | None) -> str:
-        found = self._client.get_experiment_by_name(EXPERIMENT)
-        if found is not None:
-            return str(found.experiment_id)
+        experiment = self._client.get_experiment_by_name(EXPERIMENT)
+        if experiment is not None:
+            return str(experiment.experiment_id)
         location = artifacts.resolve().as_uri() if artifacts else None
         return str(self._client.create_experiment(EXPERIMENT, artifact_location=location))
 
-    def _there(self, campaign: str) -> dict[str, Any]:
+    def _earlier_runs(self, campaign: str) -> dict[str, Any]:
         """Runs of earlier exports by their run; the campaign's own by an empty one."""
-        asked, found, token = f"tags.`{CAMPAIGN}` = '{campaign}'", {}, None
+        query, earlier, token = f"tags.`{CAMPAIGN}` = '{campaign}'", {}, None
         while True:
-            page = self._client.search_runs([self._experiment], asked, max_results=_BATCH, page_token=token)
-            found.update({run.data.tags.get(RUN, ""): run for run in page})
+            page = self._client.search_runs([self._experiment], query, max_results=_BATCH, page_token=token)
+            earlier.update({run.data.tags.get(RUN, ""): run for run in page})
             token = page.token
             if not token:
-                return found
+                return earlier
 
-    def _put(self, one: Tracked, before: Any, parent: str | None) -> tuple[str, bool]:
+    def _put(self, tracked: Tracked, before: Any, parent: str | None) -> tuple[str, bool]:
         nested = {_PARENT: parent} if parent else {}
         if before is not None:
             tags = before.data.tags
-            if tags.get(CONTENT) == one.content and tags.get(_PARENT) == parent:
+            if tags.get(CONTENT) == tracked.content and tags.get(_PARENT) == parent:
                 return str(before.info.run_id), False
             if parent:
                 self._client.delete_run(before.info.run_id)
         exports = int(before.data.tags.get(_EXPORTS, "1")) if before is not None and not parent else 0
-        tags = {**one.tags, **nested, **({} if parent else {_EXPORTS: str(exports + 1)})}
-        run_id = str(before.info.run_id) if exports else self._create(one)
+        tags = {**tracked.tags, **nested, **({} if parent else {_EXPORTS: str(exports + 1)})}
+        run_id = str(before.info.run_id) if exports else self._create(tracked)
         entities = self._entities
-        metrics = [entities.Metric(name, value, at, step + exports) for name, value, at, step in one.metrics]
-        params = [entities.Param(name, value) for name, value in one.params.items()]
+        metrics = [entities.Metric(name, value, at, step + exports) for name, value, at, step in tracked.metrics]
+        params = [entities.Param(name, value) for name, value in tracked.params.items()]
         self._client.log_batch(run_id, params=params)
-        said = [entities.RunTag(*pair) for pair in tags.items()]
-        for start in range(0, len(said), _TAGS):
-            self._client.log_batch(run_id, tags=said[start : start + _TAGS])
+        run_tags = [entities.RunTag(*pair) for pair in tags.items()]
+        for start in range(0, len(run_tags), _TAGS):
+            self._client.log_batch(run_id, tags=run_tags[start : start + _TAGS])
         for start in range(0, len(metrics), _BATCH):
             self._client.log_batch(run_id, metrics=metrics[start : start + _BATCH])
-        for path, folder in one.artifacts:
+        for path, folder in tracked.artifacts:
             self._client.log_artifact(run_id, str(path), folder or None)
-        self._client.set_terminated(run_id, "FAILED" if one.failed else "FINISHED", one.ended_ms)
-        self._client.set_tag(run_id, CONTENT, one.content)
+        self._client.set_terminated(run_id, "FAILED" if tracked.failed else "FINISHED", tracked.ended_ms)
+        self._client.set_tag(run_id, CONTENT, tracked.content)
         return run_id, True
 
-    def _create(self, one: Tracked) -> str:
-        known = {name: one.tags[name] for name in (CAMPAIGN, RUN) if name in one.tags}
-        run = self._client.create_run(self._experiment, start_time=one.started_ms, tags=known, run_name=one.name)
+    def _create(self, tracked: Tracked) -> str:
+        tags = {name: tracked.tags[name] for name in (CAMPAIGN, RUN) if name in tracked.tags}
+        run = self._client.create_run(self._experiment, start_time=tracked.started_ms, tags=tags, run_name=tracked.name)
         return str(run.info.run_id)
 
-    def _said(self, act: Any) -> Any:
+    def _on_tracker(self, act: Any) -> Any:
         try:
             return act()
         except self._failures as error:

@@ -149,16 +149,16 @@ def impossible(row: Row) -> str:
 
 def contradiction(seconds: float, tasks: int, rate: Any) -> str:
     """Why ``rate`` (tasks per second) isn't that of the other two, which may be rounded to milliseconds."""
-    said = positive(rate)
-    if said is None or abs(tasks / seconds / said - 1) <= RATES_AGREE + ROUNDED_S / seconds:
+    stated = positive(rate)
+    if stated is None or abs(tasks / seconds / stated - 1) <= RATES_AGREE + ROUNDED_S / seconds:
         return ""
-    return f"contradicts itself: {tasks} tasks in {seconds:g} s are {tasks / seconds:.4g} a second, not {said:.4g}"
+    return f"contradicts itself: {tasks} tasks in {seconds:g} s are {tasks / seconds:.4g} a second, not {stated:.4g}"
 
 
 def plain_version(text: str | None) -> str | None:
     """One spelling of a release: ``v1.12.1``, ``UCX-1.12.1`` and ``1.12.1 `` are 1.12.1; anything else stays."""
-    found = _RELEASE.fullmatch(text) if text else None
-    return found[1] if found else text
+    match = _RELEASE.fullmatch(text) if text else None
+    return match[1] if match else text
 
 
 def plain_number(value: Any) -> Any:

@@ -52,8 +52,8 @@ def reader(text: str) -> Reader:
     columns: dict[str, str] = {}
     for word in text.split(","):
         field, equals, column = (part.strip() for part in word.partition("="))
-        known = field in TIMES or field in FIELDS or (field.startswith(PARAMS) and field != PARAMS)
-        if not equals or not column or not known or field in columns:
+        is_field = field in TIMES or field in FIELDS or (field.startswith(PARAMS) and field != PARAMS)
+        if not equals or not column or not is_field or field in columns:
             raise UsageError(
                 f"--columns: '{word}' is no FIELD=COLUMN, or names a field twice",
                 then=f"fields are {', '.join((*TIMES, *FIELDS))} and {PARAMS}NAME",
@@ -91,8 +91,8 @@ def _rows(path: Path, name: str, columns: Mapping[str, str]) -> Iterator[Row | R
         yield Refused(name, 1, f"no column {', '.join(missing)}: there are {', '.join(heading)[:300]}")
         return
     if table is None:
-        for found in csv_rows(path, name, time, needed, time=time, separator=dialect.separator):
-            yield found if isinstance(found, Refused) else _row(found[1], columns, path, name, found[0], dialect)
+        for entry in csv_rows(path, name, time, needed, time=time, separator=dialect.separator):
+            yield entry if isinstance(entry, Refused) else _row(entry[1], columns, path, name, entry[0], dialect)
         return
     for number, row in enumerate(table.iter_rows(named=True), start=1):
         cells = {key: "" if value is None else str(value) for key, value in row.items()}

@@ -70,21 +70,21 @@ def _rows(table: Any) -> list[dict[str, Any]]:
 
 def _beside(path: Path) -> dict[str, Any]:
     """What other files say of the same run or environment."""
-    found: dict[str, Any] = {}
+    documents: dict[str, Any] = {}
     for file in ("version-info.json", "environment-info.json"):
         try:
-            found[file.removesuffix(".json")] = parse_json((path.parent / file).read_bytes())
+            documents[file.removesuffix(".json")] = parse_json((path.parent / file).read_bytes())
         except (OSError, ValueError):
             continue
     array, addresses = path.with_suffix(".npy"), path.with_name(f"{path.stem}.address_map.json")
     try:
         if array.is_file():
-            found["p2p"] = _bandwidths(array)
+            documents["p2p"] = _bandwidths(array)
         if addresses.is_file():
-            found["address_map"] = parse_json(addresses.read_bytes())
+            documents["address_map"] = parse_json(addresses.read_bytes())
     except (OSError, ValueError, EOFError, MemoryError):  # its heading may say any size
-        found["unreadable"] = f"{array.name} or {addresses.name} beside it can't be read"
-    return found
+        documents["unreadable"] = f"{array.name} or {addresses.name} beside it can't be read"
+    return documents
 
 
 def _bandwidths(path: Path) -> dict[str, Any]:
@@ -93,11 +93,14 @@ def _bandwidths(path: Path) -> dict[str, Any]:
         array = np.lib.format.read_array(file, allow_pickle=False)
     if array.dtype.kind not in "fiu":
         raise ValueError(f"{array.dtype} is no bandwidth")
-    return {"shape": list(array.shape), "values": [None if math.isnan(one) else one for one in array.ravel().tolist()]}
+    return {
+        "shape": list(array.shape),
+        "values": [None if math.isnan(value) else value for value in array.ravel().tolist()],
+    }
 
 
 def _facts(path: Path, fields: Mapping[str, Any], beside: Mapping[str, Any]) -> dict[str, Any]:
-    kind, params = next(((ours, known) for mark, ours, known in _KINDS if mark in fields), (path.stem, ()))
+    kind, params = next(((ours, names) for mark, ours, names in _KINDS if mark in fields), (path.stem, ()))
     if kind == "array-operation":
         kind = str(fields.get("operation") or ("transpose_sum" if "transpose" in path.stem else kind)).replace("_", "-")
     parts = path.resolve().parent.parts

@@ -134,20 +134,20 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
     seen: dict[str, str] = {}
     spellings: dict[str, set[str]] = {}
     for path, name, variant in _files(form, paths):
-        found, bad, source = _read(form, path, name, seen)
-        for row in found:
+        file_rows, bad, source = _read(form, path, name, seen)
+        for row in file_rows:
             # A label beats a column of a table, which may only be called as ours.
             own = dataclasses.replace(row, variant=None) if variant and form.map_columns else row
             used = _with(own, variant or given.variant, given.date)
             rows.append(used)
             labels = row.variant or variant or given.variant, used.variant
-            for said, read in (labels, (row.ucx_version, used.ucx_version)):
-                if said and read and said != read:
-                    spellings.setdefault(read, set()).add(said)
+            for label, read in (labels, (row.ucx_version, used.ucx_version)):
+                if label and read and label != read:
+                    spellings.setdefault(read, set()).add(label)
         refused += bad
         sources.append(source)
     settled, twice = settle(rows)
-    refused = sorted([*refused, *twice], key=lambda one: (one.file, one.line))
+    refused = sorted([*refused, *twice], key=lambda refusal: (refusal.file, refusal.line))
     if not settled:
         why = f"; the first: {refused[0]}" if refused else ""
         raise DataError(
@@ -164,12 +164,12 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
         "given": {key: None if value is None else str(value) for key, value in dataclasses.asdict(given).items()},
         "rows_in": sum(source["rows_in"] for source in sources),
         "kept": len(settled),
-        "refused": [dataclasses.asdict(one) for one in refused],
+        "refused": [dataclasses.asdict(refusal) for refusal in refused],
         "never_recorded": list(form.lacks),
         "caution": form.caution,
-        "spellings": {read: sorted(said) for read, said in sorted(spellings.items())},
+        "spellings": {read: sorted(texts) for read, texts in sorted(spellings.items())},
         "sources": sources,
-        "documents": {content_id(one): one for row in settled for one in row.documents.values()},
+        "documents": {content_id(document): document for row in settled for document in row.documents.values()},
     }
     table = frame(settled, given.site, str(note["name"]))
     data = parquet(table)
@@ -181,14 +181,14 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
 
 def _check_most_are_used(kind: str, settled: Sequence[Row], refused: Sequence[Refused]) -> None:
     """Raise DataError where most rows are refused, of all files or of one of several: the rest isn't representative."""
-    lost = [one for one in refused if not isinstance(one, Duplicate)]
+    lost = [refusal for refusal in refused if not isinstance(refusal, Duplicate)]
     good = collections.Counter(row.file for row in settled)
-    good.update(one.file for one in refused if isinstance(one, Duplicate))
-    bad = collections.Counter(one.file for one in lost)
+    good.update(refusal.file for refusal in refused if isinstance(refusal, Duplicate))
+    bad = collections.Counter(refusal.file for refusal in lost)
     counts = [(name, good[name], bad[name]) for name in sorted(bad) if good[name] + bad[name] > 1]
     for name, usable, unusable in (*counts, ("", good.total(), bad.total())):
         if unusable > usable:
-            first = next(one for one in lost if name in ("", one.file))
+            first = next(refusal for refusal in lost if name in ("", refusal.file))
             raise DataError(
                 f"{unusable} of {usable + unusable} rows of {name or 'all files'} are refused, so nothing is imported; "
                 f"the first: {first}",
@@ -198,7 +198,7 @@ def _check_most_are_used(kind: str, settled: Sequence[Row], refused: Sequence[Re
 
 def _begun(out: Path) -> bool:
     """Whether it holds only the files of an import that was killed before it wrote the note."""
-    return out.is_dir() and all(one.name == TABLE or is_temporary(one.name) for one in out.iterdir())
+    return out.is_dir() and all(entry.name == TABLE or is_temporary(entry.name) for entry in out.iterdir())
 
 
 def _files(form: Format, paths: Sequence[Path]) -> Iterator[tuple[Path, str, str | None]]:
@@ -207,7 +207,7 @@ def _files(form: Format, paths: Sequence[Path]) -> Iterator[tuple[Path, str, str
     Raises:
         UsageError: a path that isn't there or holds no file of the format, or a file that is given as two versions.
     """
-    found: dict[Path, str | None] = {}
+    variants: dict[Path, str | None] = {}
     names: set[str] = set()
     for given in paths:
         label, equals, rest = str(given).partition("=")
@@ -216,25 +216,25 @@ def _files(form: Format, paths: Sequence[Path]) -> Iterator[tuple[Path, str, str
             raise UsageError(f"{path} isn't there", then="name files, or directories that hold some")
         inside = sorted(path.rglob("*")) if path.is_dir() else [path]
         if path.is_dir():
-            inside = [one for one in inside if one.is_file() and _wanted(form, one.name)]
+            inside = [file for file in inside if file.is_file() and _belongs(form, file.name)]
             if not inside:
                 raise UsageError(f"{path} holds no {' or '.join(form.patterns)}", then="name the files themselves")
         variant = label if path is not given else None
-        for one in inside:
-            if one.resolve() not in found:
-                found[one.resolve()] = variant
-                name = str(one.relative_to(path)) if path.is_dir() else one.name
-                name = str(one) if name in names else name
+        for file in inside:
+            if file.resolve() not in variants:
+                variants[file.resolve()] = variant
+                name = str(file.relative_to(path)) if path.is_dir() else file.name
+                name = str(file) if name in names else name
                 names.add(name)
-                yield one, name, variant
-            elif variant not in (None, earlier := found[one.resolve()]):
+                yield file, name, variant
+            elif variant not in (None, earlier := variants[file.resolve()]):
                 raise UsageError(
-                    f"{one} is given as {variant} and {f'as {earlier}' if earlier else 'without a version'}",
+                    f"{file} is given as {variant} and {f'as {earlier}' if earlier else 'without a version'}",
                     then="give each file once, with the version it is of",
                 )
 
 
-def _wanted(form: Format, name: str) -> bool:
+def _belongs(form: Format, name: str) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in form.patterns) and not any(
         fnmatch.fnmatchcase(name, pattern) for pattern in form.leave
     )
@@ -251,18 +251,18 @@ def _read(form: Format, path: Path, name: str, seen: dict[str, str]) -> tuple[li
     if digest in seen and not form.by_place:
         return [], [Duplicate(name, 0, f"the same bytes as {seen[digest]}")], source
     seen[digest] = name
-    found = list(form.read(path, name))
-    refused = [one for one in found if isinstance(one, Refused)]
-    rows = [one for one in found if isinstance(one, Row)]
-    refused += [Refused(one.file, one.line, why) for one in rows if (why := impossible(one))]
-    rows = [one for one in rows if not impossible(one)]
-    if not found and not form.has_others:
+    entries = list(form.read(path, name))
+    refused = [entry for entry in entries if isinstance(entry, Refused)]
+    rows = [entry for entry in entries if isinstance(entry, Row)]
+    refused += [Refused(row.file, row.line, why) for row in rows if (why := impossible(row))]
+    rows = [row for row in rows if not impossible(row)]
+    if not entries and not form.has_others:
         refused = [Refused(name, 0, "empty: no row in it")]
-    return rows, refused, {**source, "rows_in": len(found), "kept": len(rows), "refused": len(refused)}
+    return rows, refused, {**source, "rows_in": len(entries), "kept": len(rows), "refused": len(refused)}
 
 
 def _with(row: Row, variant: str | None, date: dt.date | None) -> Row:
-    extra = {**row.extra, "documents": {key: content_id(one) for key, one in row.documents.items()}}
+    extra = {**row.extra, "documents": {key: content_id(document) for key, document in row.documents.items()}}
     return dataclasses.replace(
         row,
         variant=plain_version(row.variant or variant or row.ucx_version),

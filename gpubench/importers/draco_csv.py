@@ -23,8 +23,8 @@ NO_MEASUREMENT = (
 
 def read(path: Path, name: str) -> Iterator[Row | Refused]:
     """Every row of one file, or of several that were joined."""
-    for found in csv_rows(path, name, "date", _NEEDED):
-        yield found if isinstance(found, Refused) else _row(found[1], name, found[0])
+    for entry in csv_rows(path, name, "date", _NEEDED):
+        yield entry if isinstance(entry, Refused) else _row(entry[1], name, entry[0])
 
 
 def _row(fields: Mapping[str, str], name: str, line: int) -> Row | Refused:
@@ -45,14 +45,14 @@ def _row(fields: Mapping[str, str], name: str, line: int) -> Row | Refused:
     if odd:
         return Refused(name, line, "unreadable: " + ", ".join(f"{key} '{fields[key]}'" for key in odd))
     if throughput and size and abs(size / seconds / workers / 1e9 / throughput - 1) > _AGREE:
-        said = size / seconds / workers / 1e9
+        computed = size / seconds / workers / 1e9
         return Refused(
-            name, line, f"contradicts itself: wallclock makes {said:.4g} GB/s, throughput_mean {throughput:.4g}"
+            name, line, f"contradicts itself: wallclock makes {computed:.4g} GB/s, throughput_mean {throughput:.4g}"
         )
     error = positive(fields.get("throughput_std"))
-    known = _MERGE if "rows_per_chunk" in fields else _TRANSPOSE
-    workload = "merge" if known is _MERGE else "transpose-sum"
-    params = {key: plain_number(fields[key]) for key in known if fields.get(key)}
+    names = _MERGE if "rows_per_chunk" in fields else _TRANSPOSE
+    workload = "merge" if names is _MERGE else "transpose-sum"
+    params = {key: plain_number(fields[key]) for key in names if fields.get(key)}
     return Row(
         file=name,
         line=line,

@@ -25,14 +25,14 @@ _AGREE = 1e-2
 
 def read(path: Path, name: str) -> Iterator[Row | Refused]:
     """Every row of one table."""
-    for found in csv_rows(path, name, "timestamp", _NEEDED):
-        yield found if isinstance(found, Refused) else _row(found[1], name, found[0])
+    for entry in csv_rows(path, name, "timestamp", _NEEDED):
+        yield entry if isinstance(entry, Refused) else _row(entry[1], name, entry[0])
 
 
 def _row(fields: Mapping[str, str], name: str, line: int) -> Row | Refused:
     seconds, date, size = positive(fields["wallclock_mean"]), day(fields["timestamp"]), whole(fields["data_processed"])
     rate = positive(fields["throughput_mean"])
-    flags = {one: _FLAGS.get(fields.get(one, "False")) for one in _TRANSPORTS}
+    flags = {transport: _FLAGS.get(fields.get(transport, "False")) for transport in _TRANSPORTS}
     if seconds is None or date is None or size is None or rate is None or None in flags.values():
         read_as = {
             "wallclock_mean": seconds,
@@ -41,12 +41,12 @@ def _row(fields: Mapping[str, str], name: str, line: int) -> Row | Refused:
             "throughput_mean": rate,
             **flags,
         }
-        bad = ", ".join(f"{one} '{fields[one]}'" for one, value in read_as.items() if value is None)
+        bad = ", ".join(f"{field} '{fields[field]}'" for field, value in read_as.items() if value is None)
         return Refused(name, line, f"unreadable: {bad}")
-    gpus, said = size / seconds / rate, whole(fields.get("num_workers"))
+    gpus, stated = size / seconds / rate, whole(fields.get("num_workers"))
     workers = round(gpus)
-    if abs(gpus - workers) > _AGREE * workers or said not in (None, workers):
-        other = "" if said is None else f", not {said}"
+    if abs(gpus - workers) > _AGREE * workers or stated not in (None, workers):
+        other = "" if stated is None else f", not {stated}"
         return Refused(
             name, line, f"contradicts itself: wallclock_mean and throughput_mean make {gpus:.4g} GPUs{other}"
         )
@@ -68,7 +68,7 @@ def _row(fields: Mapping[str, str], name: str, line: int) -> Row | Refused:
         variant=version,
         ucx_version=version,
         backend=fields.get("backend") or None,
-        params={**params, "transports": "+".join(one for one, allowed in flags.items() if allowed)},
+        params={**params, "transports": "+".join(transport for transport, allowed in flags.items() if allowed)},
         nodes=1,
         workers=workers,
         workers_per_node=workers,

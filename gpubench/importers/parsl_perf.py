@@ -55,13 +55,13 @@ def _read(path: Path, name: str) -> Iterator[Row | Refused]:
             batches.append(_Batch(int(begin[1]), number, run, {}))
         elif batches:
             for figure, pattern in _PARTS.items():
-                if found := pattern.match(line):
-                    batches[-1].figures[figure] = float(found[1])
+                if match := pattern.match(line):
+                    batches[-1].figures[figure] = float(match[1])
             if line.startswith(_ENDS):
                 yield from _rows(name, batches, version, ended=True)
                 batches = []
-        elif found := _VERSION.match(line.strip()):
-            version = found[1]  # the configurations of parsl-perf-runs print it first
+        elif match := _VERSION.match(line.strip()):
+            version = match[1]  # the configurations of parsl-perf-runs print it first
     if batches:
         yield from _rows(name, batches, version, ended=False)
     if not (run or batches):
@@ -161,7 +161,7 @@ def _run_row(
         return Refused(name, 1, why)
     version, started = tags.get("Parsl version"), _moment(meta.get("start_time", ""))
     run = meta.get("run_id") or meta["run_uuid"]
-    known = {key: plain_number(params[key]) for key in _CELL if key in params}
+    cell = {key: plain_number(params[key]) for key in _CELL if key in params}
     return Row(
         file=name,
         line=1,
@@ -173,7 +173,7 @@ def _run_row(
         date=started.date() if started else None,
         variant=f"parsl {version}" if version else None,
         backend="parsl",
-        params=known | {key: tags[tag] for key, tag in _TAGS.items() if tag in tags},
+        params=cell | {key: tags[tag] for key, tag in _TAGS.items() if tag in tags},
         nodes=None,
         rep=0,
         reps=tasks,
@@ -187,13 +187,13 @@ def _meta(path: Path) -> dict[str, str]:
 
 
 def _texts(folder: Path) -> dict[str, str]:
-    files = sorted(one for one in folder.rglob("*") if one.is_file()) if folder.is_dir() else []
-    return {str(one.relative_to(folder)): one.read_text(encoding="utf-8", errors="replace").strip() for one in files}
+    files = sorted(file for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else []
+    return {str(file.relative_to(folder)): file.read_text(encoding="utf-8", errors="replace").strip() for file in files}
 
 
 def _metrics(folder: Path) -> tuple[dict[str, list[tuple[float, float, float]]], list[tuple[str, int]]]:
     """Time, value and step of every line by metric; and the lines that are none."""
-    found: dict[str, list[tuple[float, float, float]]] = {}
+    metrics: dict[str, list[tuple[float, float, float]]] = {}
     torn: list[tuple[str, int]] = []
     for metric, text in _texts(folder).items():
         for number, line in enumerate(text.splitlines(), start=1):
@@ -202,8 +202,8 @@ def _metrics(folder: Path) -> tuple[dict[str, list[tuple[float, float, float]]],
             except ValueError:
                 torn.append((metric, number))
             else:
-                found.setdefault(metric, []).append((time, value, step))
-    return found, torn
+                metrics.setdefault(metric, []).append((time, value, step))
+    return metrics, torn
 
 
 def _moment(text: str) -> dt.datetime | None:
