@@ -160,8 +160,8 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
 
 def takes_text(model: type[pydantic.BaseModel], path: Iterable[str]) -> bool:
     """Whether the key at ``path`` below ``model`` holds text, as every value of a table of texts does."""
-    found = _annotation(model, path)
-    return (typing.get_args(found)[0] if typing.get_origin(found) is Annotated else found) is str
+    annotation = _annotation(model, path)
+    return (typing.get_args(annotation)[0] if typing.get_origin(annotation) is Annotated else annotation) is str
 
 
 def with_nul(value: Any, path: str = "") -> Iterator[str]:
@@ -169,17 +169,17 @@ def with_nul(value: Any, path: str = "") -> Iterator[str]:
     if isinstance(value, str) and "\0" in value:
         yield path
     inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    for key, one in inner:
-        yield from with_nul(one, f"{path}.{key}" if path else str(key))
+    for key, child in inner:
+        yield from with_nul(child, f"{path}.{key}" if path else str(key))
 
 
-def closest(word: str, words: Iterable[str]) -> list[str]:
-    """The one of ``words`` that is most like ``word``, none where none is like it; a common beginning counts more.
+def closest(word: str, choices: Iterable[str]) -> list[str]:
+    """The one of ``choices`` that is most like ``word``, none where none is like it; a common beginning counts more.
 
     ``repetitions`` is more like ``reps`` than like ``description``: each of the first four letters that both share
     counts 0.1, as in Winkler's measure.
     """
-    near = difflib.get_close_matches(word, sorted(words), n=5, cutoff=0.5)
+    near = difflib.get_close_matches(word, sorted(choices), n=5, cutoff=0.5)
 
     def likeness(other: str) -> float:
         alike = sum(1 for _ in itertools.takewhile(bool, map(str.__eq__, word[:4], other)))
@@ -188,9 +188,9 @@ def closest(word: str, words: Iterable[str]) -> list[str]:
     return [max(near, key=likeness)] if near else []
 
 
-def nearest(word: str, words: Iterable[str]) -> str:
-    """`` (did you mean 'x'?)`` for the closest of ``words``, else the whole choice."""
-    choice = sorted(words)
+def nearest(word: str, choices: Iterable[str]) -> str:
+    """`` (did you mean 'x'?)`` for the closest of ``choices``, else the whole choice."""
+    choice = sorted(choices)
     if close := closest(word, choice):
         return f" (did you mean '{close[0]}'?)"
     return f" (there is: {', '.join(choice)})" if choice else ""
@@ -201,21 +201,21 @@ _ORDER = {"extra_forbidden": 0, "missing": 2}
 
 def _explain(model: type[pydantic.BaseModel], error: pydantic.ValidationError) -> dict[str, str]:
     """What is wrong, by dotted path: unknown keys first, missing ones last."""
-    found = sorted(error.errors(), key=lambda item: _ORDER.get(item["type"], 1))
+    details = sorted(error.errors(), key=lambda item: _ORDER.get(item["type"], 1))
     wrong: dict[str, str] = {}
     echoes: set[str] = set()
-    for one in found:
-        path = [str(part) for part in one["loc"]]
+    for detail in details:
+        path = [str(part) for part in detail["loc"]]
         dotted = ".".join(path) or "file"
-        if one["type"] == "extra_forbidden":
+        if detail["type"] == "extra_forbidden":
             keys = _keys(model, path[:-1])
             # A typo shows as two errors: the key that it stands for is missing.
             echoes.update(".".join([*path[:-1], key]) for key in closest(path[-1], keys))
             wrong[dotted] = f"unknown key '{dotted}'{nearest(path[-1], keys)}"
-        elif one["type"] == "missing" and dotted not in echoes:
+        elif detail["type"] == "missing" and dotted not in echoes:
             wrong[dotted] = f"key '{dotted}' is missing"
-        elif one["type"] != "missing":
-            what = f"'{dotted}' = {quoted(one['input'])}: {one['msg'].removeprefix('Value error, ')}"
+        elif detail["type"] != "missing":
+            what = f"'{dotted}' = {quoted(detail['input'])}: {detail['msg'].removeprefix('Value error, ')}"
             wrong.setdefault(dotted, what)
     return wrong
 
@@ -233,16 +233,16 @@ def _keys(model: type[pydantic.BaseModel], path: Iterable[str]) -> list[str]:
 
 def _annotation(model: type[pydantic.BaseModel], path: Iterable[str]) -> Any:
     """The type of the key at ``path`` below ``model``; None where there is no such key."""
-    here: Any = model
+    annotation: Any = model
     for part in path:
-        if typing.get_origin(here) is dict:
-            here = typing.get_args(here)[1]
+        if typing.get_origin(annotation) is dict:
+            annotation = typing.get_args(annotation)[1]
         elif not part.isdigit():
-            inside = _model_in(here)
+            inside = _model_in(annotation)
             if inside is None or part not in inside.model_fields:
                 return None
-            here = inside.model_fields[part].annotation
-    return here
+            annotation = inside.model_fields[part].annotation
+    return annotation
 
 
 def _model_in(annotation: Any) -> type[pydantic.BaseModel] | None:
@@ -271,10 +271,11 @@ class Record(Settings):
             plain = parse_json(text)
         except ValueError:
             raise DataError(f"{source} is cut off or not JSON", then="restore it from a copy of the campaign") from None
-        found = plain.get("schema") if isinstance(plain, dict) else None
-        if found != schema:
+        recorded = plain.get("schema") if isinstance(plain, dict) else None
+        if recorded != schema:
             raise DataError(
-                f"{source} is {found or 'no record of gpubench'}, not {schema}", then="use the gpubench that wrote it"
+                f"{source} is {recorded or 'no record of gpubench'}, not {schema}",
+                then="use the gpubench that wrote it",
             )
         try:
             return cls.model_validate(plain, context={"plain": True})

@@ -60,7 +60,7 @@ def _parts(node: ast.expr) -> list[ast.expr]:
             inner = args
         case _:
             raise ValueError(f"'{ast.unparse(node)}' is more than arithmetic")
-    return [node, *(part for one in inner for part in _parts(one))]
+    return [node, *(part for child in inner for part in _parts(child))]
 
 
 def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
@@ -79,5 +79,5 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
         case ast.IfExp(test, body, orelse):
             return _value(body if _value(test, values) else orelse, values)
         case ast.Call(func=ast.Name(id), args=args):
-            return _FUNCTIONS[id](*(_value(one, values) for one in args))
+            return _FUNCTIONS[id](*(_value(argument, values) for argument in args))
     raise AssertionError(node)

@@ -136,15 +136,15 @@ def parse_variant(text: str) -> Variant:
 
 
 def _pin(where: str, setting: str) -> tuple[str, str]:
-    found = _PIN.fullmatch(setting)
-    if found is None:
+    match = _PIN.fullmatch(setting)
+    if match is None:
         raise UsageError(f"{where}: '{setting}' is no exact version of a package", then="write PACKAGE==1.2.3")
-    return re.sub(r"[-_.]+", "-", found[1]).lower(), found[2]
+    return re.sub(r"[-_.]+", "-", match[1]).lower(), match[2]
 
 
-def parse_variants(words: list[str]) -> list[Variant]:
+def parse_variants(texts: list[str]) -> list[Variant]:
     """Several variants; the first is the baseline. Raises UsageError for fewer than two, or a label twice."""
-    variants = [parse_variant(word) for word in words]
+    variants = [parse_variant(word) for word in texts]
     labels = [variant.label for variant in variants]
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if twice:
@@ -157,14 +157,14 @@ def parse_variants(words: list[str]) -> list[Variant]:
     return variants
 
 
-def with_packages(variants: list[Variant], words: list[str]) -> list[Variant]:
-    """The variants, each with those versions of ``words`` (``PACKAGE==VERSION``) whose package it does not name itself.
+def with_packages(variants: list[Variant], pins: list[str]) -> list[Variant]:
+    """The variants, each with those versions of ``pins`` (``PACKAGE==VERSION``) whose package it does not name itself.
 
     Raises:
         UsageError: a word that is no exact version, or a package named twice.
     """
     packages: dict[str, str] = {}
-    for word in words:
+    for word in pins:
         name, version = _pin("--with", word)
         if packages.setdefault(name, version) != version:
             raise UsageError(f"--with names {name} twice")

@@ -26,10 +26,10 @@ class UcxRange(Settings):
 
     def holds(self, version: str) -> bool:
         """Whether a version, tag or branch surely lies inside; of ``v1.20.x`` only its first two numbers are known."""
-        found = _RELEASE.match(version)
-        if not found:
+        match = _RELEASE.match(version)
+        if not match:
             return False
-        key, low, high = _key(found[1]), _key(self.min), _key(self.max)
+        key, low, high = _key(match[1]), _key(self.min), _key(self.max)
         if len(key) < max(len(low), len(high)):
             # The branch may stand on either side of an end that is told more exactly.
             return low[: len(key)] < key < high[: len(key)]

@@ -113,12 +113,12 @@ class OwnWorkload:
 def packed_together(workloads: Iterable[OwnWorkload]) -> dict[str, bytes]:
     """The files of all inside ``node.pyz``; raises UsageError where two contents say that they are one version."""
     files: dict[str, bytes] = {}
-    for one in workloads:
-        for path, content in one.packed().items():
+    for workload in workloads:
+        for path, content in workload.packed().items():
             if files.setdefault(path, content) != content:
                 raise UsageError(
-                    f"two files {path.rpartition('/')[2]} differ, and both are version {one.version} of "
-                    f"{one.described.name.rpartition(':')[0]}",
+                    f"two files {path.rpartition('/')[2]} differ, and both are version {workload.version} of "
+                    f"{workload.described.name.rpartition(':')[0]}",
                     then="give them two versions",
                 )
     return files
@@ -154,17 +154,17 @@ def parse_own(file: str, attribute: str, read: Read, where: str) -> OwnWorkload:
     return OwnWorkload(described, {file: files[file], **others}, facts.version)
 
 
-def _collect(file: str, asked: str, read: Read, folder: str, files: dict[str, bytes]) -> ast.Module:
+def _collect(file: str, statement: str, read: Read, folder: str, files: dict[str, bytes]) -> ast.Module:
     """The file, read and parsed; its content, and that of all files of the folder that it imports, goes to ``files``.
 
-    ``asked`` is the place of the import, empty for the first file.
+    ``statement`` is the place of the import, empty for the first file.
     """
     try:
         files[file] = read(file)
     except OSError as error:
         why = f"can't read {folder}{file}: {error.strerror}"
-        if asked:
-            raise UsageError(f"{asked}: {why}", then="only files beside it are imported by a dot") from None
+        if statement:
+            raise UsageError(f"{statement}: {why}", then="only files beside it are imported by a dot") from None
         raise UsageError(why, then="write FILE.py:NAME") from None
     tree = _parsed(files[file], folder + file)
     for node in ast.walk(tree):
@@ -231,7 +231,7 @@ def _names(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
         elif isinstance(node, ast.ImportFrom):
             yield from ((alias.asname or alias.name, node) for alias in node.names)
         elif isinstance(node, ast.If | ast.Try | ast.With):
-            handlers = [one for handler in getattr(node, "handlers", []) for one in handler.body]
+            handlers = [statement for handler in getattr(node, "handlers", []) for statement in handler.body]
             yield from _names([*node.body, *getattr(node, "orelse", []), *handlers])
 
 
@@ -243,7 +243,11 @@ def _fault(node: ast.stmt) -> str:
         arguments = node.args
         most = len(arguments.posonlyargs) + len(arguments.args)
         least = most - len(arguments.defaults)
-        needed = [one for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if not default]
+        needed = [
+            argument
+            for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+            if not default
+        ]
         if needed or least > len(ARGUMENTS) or (most < len(ARGUMENTS) and not arguments.vararg):
             return f"is called with ({', '.join(ARGUMENTS)}), and takes ({ast.unparse(arguments)})"
     if isinstance(node, ast.ClassDef) and not node.bases:
@@ -256,15 +260,15 @@ def _fault(node: ast.stmt) -> str:
 def _described(name: str, facts: PlanFacts, place: str) -> Workload:
     """The entry of the catalogue that the facts make; raises UsageError."""
     params: dict[str, Param] = {}
-    for key, one in (facts.params or {}).items():
+    for key, param in (facts.params or {}).items():
         at = f"{place}: params.{key}"
-        if one.kind not in READERS:
-            raise UsageError(f"{at}: no kind '{one.kind}'{nearest(one.kind, READERS)}")
-        unread = Param(one.kind, one.default, one.text, one.choices)
+        if param.kind not in READERS:
+            raise UsageError(f"{at}: no kind '{param.kind}'{nearest(param.kind, READERS)}")
+        unread = Param(param.kind, param.default, param.text, param.choices)
         try:
-            default = READERS[one.kind](unread, one.default)
+            default = READERS[param.kind](unread, param.default)
         except ValueError as error:
-            raise UsageError(f"{at}: default = {one.default!r}: {error}") from None
+            raise UsageError(f"{at}: default = {param.default!r}: {error}") from None
         params[key] = dataclasses.replace(unread, default=default)
     if unknown := [key for key in facts.grows if key not in params]:
         raise UsageError(f"{place}: grows: no parameter '{unknown[0]}'{nearest(unknown[0], params)}")

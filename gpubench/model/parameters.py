@@ -29,28 +29,28 @@ def spelled(param: Param, value: Any) -> str:
     return str(value)
 
 
-def sizes_spelled(known: Workload | None, params: Mapping[str, Any]) -> str:
-    """``size = 10MB, round_trips = 5``; of a parameter that ``known`` doesn't describe the plain value."""
-    kinds = known.params if known else {}
-    words = {
+def sizes_spelled(workload: Workload | None, params: Mapping[str, Any]) -> str:
+    """``size = 10MB, round_trips = 5``; of a parameter that ``workload`` doesn't describe the plain value."""
+    kinds = workload.params if workload else {}
+    texts = {
         name: spelled(kinds[name], value) if name in kinds else shown(name, value) for name, value in params.items()
     }
-    return ", ".join(f"{name} = {word}" for name, word in words.items())
+    return ", ".join(f"{name} = {word}" for name, word in texts.items())
 
 
-def plain_value(known: Workload, key: str, value: Any) -> Any:
+def plain_value(workload: Workload, key: str, value: Any) -> Any:
     """The plain value of a parameter; raises ValueError with the whole message."""
-    param = known.params.get(key)
-    if param is None and known.takes_any:
+    param = workload.params.get(key)
+    if param is None and workload.takes_any:
         if not _is_plain(value):
             raise ValueError(f"{key} = {value!r}: write a number, text, true, false, or lists and tables of them")
         return value
     if param is None:
-        raise ValueError(f"{known.name} has no parameter '{key}'{nearest(key, known.params)}")
+        raise ValueError(f"{workload.name} has no parameter '{key}'{nearest(key, workload.params)}")
     try:
         return READERS[param.kind](param, value)
     except ValueError as error:
-        raise ValueError(f"{known.name}.{key} = {value!r}: {error}") from None
+        raise ValueError(f"{workload.name}.{key} = {value!r}: {error}") from None
 
 
 def _is_plain(value: Any) -> bool:

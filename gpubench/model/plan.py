@@ -185,7 +185,7 @@ class Plan(Record):
 
     def variant(self, label: str) -> PlannedVariant | None:
         """The one of that label."""
-        return next((one for one in self.variants if one.label == label), None)
+        return next((variant for variant in self.variants if variant.label == label), None)
 
     def memory_limit(self, place: Place) -> int:
         """Bytes per worker there; 0: worked out on the node."""

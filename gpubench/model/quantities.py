@@ -50,9 +50,9 @@ def parse_fraction(text: str) -> float:
     return _within(float(match[1]) / 100, MOST_FRACTION, text, "tenfold")
 
 
-def _within(value: float, most: float, text: str, words: str) -> float:
+def _within(value: float, most: float, text: str, limit: str) -> float:
     if not value <= most:
-        raise ValueError(f"'{shortened(text, 20)}' is more than {words}")
+        raise ValueError(f"'{shortened(text, 20)}' is more than {limit}")
     return value
 
 

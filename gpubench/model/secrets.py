@@ -31,7 +31,7 @@ def is_secret(name: str, value: str) -> bool:
 
 def holds_secret(text: str) -> bool:
     """Whether a text holds a login of an address, or sets a variable that ``is_secret``."""
-    return bool(_LOGIN.search(text)) or any(is_secret(*found.groups()) for found in _ASSIGNMENT.finditer(text))
+    return bool(_LOGIN.search(text)) or any(is_secret(*match.groups()) for match in _ASSIGNMENT.finditer(text))
 
 
 def holds_login(reference: str) -> bool:
@@ -65,5 +65,5 @@ def _texts(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...],
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, Mapping | list):
-        for key, one in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield from _texts(one, (*path, str(key)))
+        for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _texts(inner, (*path, str(key)))

@@ -324,7 +324,7 @@ class KubernetesSettings(Settings):
         return value
 
     @pydantic.model_validator(mode="after")
-    def _each_once(self) -> "KubernetesSettings":
+    def _no_duplicates(self) -> "KubernetesSettings":
         if self.gpu_resource in self.resources:
             raise ValueError(f"resources: {self.gpu_resource} is gpu_resource; how many is node.gpus")
         return self

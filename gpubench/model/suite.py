@@ -101,19 +101,19 @@ def _entry(entry: SuiteEntry, file: TomlSource, place: str, own: OwnWorkload | N
         raise UsageError(f"{file.at(place)}: a workload has either 'name' or 'file'")
     if entry.file and own is None:
         raise UsageError(f"{file.at(f'{place}.file')}: '{entry.file}' names no Python file; write FILE.py:NAME")
-    known = own.described if own else CATALOGUE.get(entry.name)
-    if known is None:
+    workload = own.described if own else CATALOGUE.get(entry.name)
+    if workload is None:
         raise UsageError(f"{file.at(f'{place}.name')}: no workload '{entry.name}'{nearest(entry.name, CATALOGUE)}")
     faults: list[GpubenchError] = []
-    if entry.backend not in known.backends:
-        choice = nearest(entry.backend, known.backends)
+    if entry.backend not in workload.backends:
+        choice = nearest(entry.backend, workload.backends)
         faults.append(
-            UsageError(f"{file.at(f'{place}.backend')}: {known.name} has no backend '{entry.backend}'{choice}")
+            UsageError(f"{file.at(f'{place}.backend')}: {workload.name} has no backend '{entry.backend}'{choice}")
         )
-    params: dict[str, Any] = {key: param.default for key, param in known.params.items()}
+    params: dict[str, Any] = {key: param.default for key, param in workload.params.items()}
     for key, value in entry.params.items():
         try:
-            params[key] = plain_value(known, key, value)
+            params[key] = plain_value(workload, key, value)
         except ValueError as error:
             faults.append(UsageError(f"{file.at(f'{place}.params.{key}')}: {error}"))
     if faults:
@@ -123,6 +123,6 @@ def _entry(entry: SuiteEntry, file: TomlSource, place: str, own: OwnWorkload | N
             params = own.with_identity(params)
         except ValueError as error:
             raise UsageError(f"{file.at(f'{place}.params')}: {error}") from None
-    if fault := known.fault(entry.backend, params):
-        raise UsageError(f"{file.at(place)}: {known.name}: {fault}")
-    return known.name, entry.backend, params
+    if fault := workload.fault(entry.backend, params):
+        raise UsageError(f"{file.at(place)}: {workload.name}: {fault}")
+    return workload.name, entry.backend, params

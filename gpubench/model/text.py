@@ -18,7 +18,7 @@ _ACTS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\
 
 def visible(text: str) -> str:
     """One line without anything that acts on a terminal; escapes are JSON's, so that JSON keeps its meaning."""
-    return _ACTS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _ACTS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def all_visible(value: Any) -> Any:
@@ -26,8 +26,8 @@ def all_visible(value: Any) -> Any:
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, Mapping):
-        return {all_visible(key): all_visible(one) for key, one in value.items()}
-    return [all_visible(one) for one in value] if isinstance(value, list | tuple) else value
+        return {all_visible(key): all_visible(item) for key, item in value.items()}
+    return [all_visible(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def cut_inside(text: str, most: int) -> str:

@@ -26,11 +26,11 @@ def check_combination(site: Site) -> None:
     """Raise PlanRefusedError unless the site's triple is valid."""
     triple = (site.scheduler, site.launcher, site.runtime)
     for at, (kind, word) in enumerate(zip(("scheduler", "launcher", "runtime"), triple, strict=True)):
-        if word not in (known := sorted({words[at] for words in VALID})):
-            raise PlanRefusedError(f"site {site.name}: there is no {kind} '{word}'{nearest(word, known)}")
+        if word not in (choices := sorted({combination[at] for combination in VALID})):
+            raise PlanRefusedError(f"site {site.name}: there is no {kind} '{word}'{nearest(word, choices)}")
     if triple not in VALID:
-        own = sorted(words for words in VALID if words[0] == site.scheduler)
+        own = sorted(combination for combination in VALID if combination[0] == site.scheduler)
         raise PlanRefusedError(
             f"site {site.name}: scheduler, launcher and runtime {' + '.join(triple)} don't go together",
-            then=f"with {site.scheduler}: {'; '.join(' + '.join(words[1:]) for words in own)}",
+            then=f"with {site.scheduler}: {'; '.join(' + '.join(combination[1:]) for combination in own)}",
         )

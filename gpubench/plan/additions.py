@@ -38,8 +38,8 @@ def plan_repair(plan: Plan, status: Mapping[str, str], created_at: str) -> Repai
     for job in plan.jobs:
         for block in job.blocks:
             # What is planned to be skipped is no hole.
-            wanted = [run for run in block.runs if not plan.skip_reason(job.nodes, run.variant)]
-            ended = [status.get(run.run, "lost") in ENDED for run in wanted]
+            planned = [run for run in block.runs if not plan.skip_reason(job.nodes, run.variant)]
+            ended = [status.get(run.run, "lost") in ENDED for run in planned]
             if all(ended) or block.block in replaced:
                 continue
             if any(ended):

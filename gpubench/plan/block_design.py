@@ -51,9 +51,9 @@ def plan_turns(runs: Sequence[PlannedRun], reps: Mapping[str, int], rng: random.
     turns: list[PlannedTurn] = []
     for workload in runs[0].workloads:
         rounds = max(1, min(MOST_ROUNDS, reps[workload] // LEAST_REPS))
-        each, more = divmod(reps[workload], rounds)
+        share, more = divmod(reps[workload], rounds)
         for number, order in enumerate(balanced_orders(len(runs), rounds, rng)):
-            timed = each + (number < more)
+            timed = share + (number < more)
             for variant in (runs[at].variant for at in order):
                 goes_on = bool(turns) and (turns[-1].variant, turns[-1].workload) == (variant, workload)
                 before = turns.pop().reps if goes_on else 0

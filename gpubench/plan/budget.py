@@ -44,12 +44,12 @@ def least_whole_sets(variants: int) -> int:
 
 
 def blocks_that_fit(
-    *, asked: int, variants: int, all_places_block_s: float, budget_s: float, firm: bool, spent_s: float = 0.0
+    *, requested: int, variants: int, all_places_block_s: float, budget_s: float, firm: bool, spent_s: float = 0.0
 ) -> int:
-    """The most blocks ≤ ``asked`` that fit, in whole balanced sets, at least five.
+    """The most blocks ≤ ``requested`` that fit, in whole balanced sets, at least five.
 
     Args:
-        asked: blocks per place.
+        requested: blocks per place.
         variants: size of a balanced set.
         all_places_block_s: seconds of one block at every place (nodes x workers per node) together.
         budget_s: seconds that are left of the budget.
@@ -60,7 +60,7 @@ def blocks_that_fit(
         PlanRefusedError: a firm budget holds fewer than the least.
     """
     least = least_whole_sets(variants)
-    most = max(least, asked // variants * variants)
+    most = max(least, requested // variants * variants)
     holds = int(budget_s // all_places_block_s)
     if (holds + 1) * all_places_block_s <= budget_s:  # 1.0 // 0.2 is 4: one more than the division says fits exactly
         holds += 1
@@ -136,7 +136,7 @@ class FirstPass:
 
     def run_s(self, reps: Mapping[str, int]) -> float:
         """Seconds of a run with so many timed repetitions."""
-        return self.fixed_s + sum((reps[name] + one.marked) * one.cost_s for name, one in self.tried.items())
+        return self.fixed_s + sum((reps[name] + trial.marked) * trial.cost_s for name, trial in self.tried.items())
 
 
 def fill_budget(first: FirstPass, *, budget_s: float, blocks: int, variants: int) -> tuple[int, dict[str, int]]:
@@ -157,16 +157,16 @@ def fill_budget(first: FirstPass, *, budget_s: float, blocks: int, variants: int
         fill_s = budget_s / (held * variants) - idle_s
         if fill_s >= max(idle_s, first.run_s(dict.fromkeys(first.tried, LEAST_REPS)) - idle_s + SPARE_S):
             break
-    weights = {name: max(one.scatter, LEAST_SCATTER) * math.sqrt(one.cost_s) for name, one in first.tried.items()}
+    weights = {name: max(trial.scatter, LEAST_SCATTER) * math.sqrt(trial.cost_s) for name, trial in first.tried.items()}
     equal = sum(weights.values()) / len(weights)
-    weights = {name: min(max(each, equal / UNEVEN), equal * UNEVEN) for name, each in weights.items()}
+    weights = {name: min(max(weight, equal / UNEVEN), equal * UNEVEN) for name, weight in weights.items()}
     chosen: dict[str, int] = {}
     while len(chosen) < len(first.tried):
         left_s = fill_s - SPARE_S - sum(reps * first.tried[name].cost_s for name, reps in chosen.items())
-        share = left_s / sum(each for name, each in weights.items() if name not in chosen)
+        share = left_s / sum(weight for name, weight in weights.items() if name not in chosen)
         shares = {
-            name: math.floor(share * weights[name] / one.cost_s)
-            for name, one in first.tried.items()
+            name: math.floor(share * weights[name] / trial.cost_s)
+            for name, trial in first.tried.items()
             if name not in chosen
         }
         # Those that get a bound instead of their share take from the others, or leave them more: these share again.

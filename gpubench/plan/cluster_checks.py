@@ -16,27 +16,27 @@ Versions = Mapping[str, Mapping[str, str]]
 
 def host_lines(workers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The cluster, and a line per host."""
-    hosts = sorted({str(one["host"]) for one in workers})
+    hosts = sorted({str(worker["host"]) for worker in workers})
     yield f"{_sum(workers)} on {counted(len(hosts), 'host')}"
     for host in hosts:
-        yield f"  {host}: {_sum([one for one in workers if one['host'] == host])}"
+        yield f"  {host}: {_sum([worker for worker in workers if worker['host'] == host])}"
 
 
 def check_versions(versions: Versions) -> Iterator[CheckResult]:
     """Versions that must agree, because messages can't be read otherwise; other differences are only reported."""
-    names = {name for found in versions.values() for name in found}
+    names = {name for packages in versions.values() for name in packages}
     ordered = [*(name for name in MUST_AGREE if name in names), *sorted(names.difference(MUST_AGREE))]
     everywhere = f"in client, scheduler and {len(versions) - 2} workers"
     agree, differ = [], []
     for name in ordered:
-        by_who = {who: found.get(name, "none") for who, found in versions.items()}
+        by_who = {who: packages.get(name, "none") for who, packages in versions.items()}
         count = Counter(by_who.values())
         if len(count) == 1:
             agree.append(f"{name} {next(iter(count))}")
             continue
         usual = count.most_common(1)[0][0]
         odd = [f"{who} {version}" for who, version in by_who.items() if version != usual]
-        differ.append(CheckResult(name not in MUST_AGREE, f"{name} {usual}, but {_some(odd)}"))
+        differ.append(CheckResult(name not in MUST_AGREE, f"{name} {usual}, but {_first_four(odd)}"))
     if agree:
         yield CheckResult(True, f"{', '.join(agree)} {everywhere}")
     yield from differ
@@ -44,17 +44,19 @@ def check_versions(versions: Versions) -> Iterator[CheckResult]:
 
 def check_processes(processes: Sequence[Mapping[str, Any]], ucx: str | None) -> Iterator[CheckResult]:
     """UCX as loaded in scheduler and workers, and their packages; ``ucx`` is the planned version, if any."""
-    loaded = Counter(str(one["ucx"]["loaded"]) for one in processes)
+    loaded = Counter(str(process["ucx"]["loaded"]) for process in processes)
     planned = ucx if ucx is not None else loaded.most_common(1)[0][0]
     odd = [
-        f"{one['role']} {one['address']} {one['ucx']['loaded']}" for one in processes if one["ucx"]["loaded"] != planned
+        f"{process['role']} {process['address']} {process['ucx']['loaded']}"
+        for process in processes
+        if process["ucx"]["loaded"] != planned
     ]
     if odd:
-        yield CheckResult(False, f"UCX {planned}, but {_some(odd)}")
+        yield CheckResult(False, f"UCX {planned}, but {_first_four(odd)}")
     else:
         word = "no UCX is loaded" if planned == "none" else f"UCX {planned} is loaded"
         yield CheckResult(True, f"{word} in scheduler and {len(processes) - 1} workers")
-    packages = len({str(one["packages"]) for one in processes})
+    packages = len({str(process["packages"]) for process in processes})
     if packages > 1:
         yield CheckResult(True, f"{packages} different sets of packages, which may or may not matter")
 
@@ -66,12 +68,12 @@ def check_count(workers: int, planned: int | None) -> CheckResult:
     return CheckResult(workers >= planned, f"{workers} of {planned} workers")
 
 
-def _some(words: Sequence[str]) -> str:
-    return f"{', '.join(words[:4])}{' ...' if len(words) > 4 else ''}"
+def _first_four(texts: Sequence[str]) -> str:
+    return f"{', '.join(texts[:4])}{' ...' if len(texts) > 4 else ''}"
 
 
 def _sum(workers: Sequence[Mapping[str, Any]]) -> str:
-    threads = sum(int(one["threads"]) for one in workers)
-    memory = sum(int(one["memory_limit"]) for one in workers)
-    gpus = {(str(one["host"]), gpu_of(one)) for one in workers if one.get("gpus")}
+    threads = sum(int(worker["threads"]) for worker in workers)
+    memory = sum(int(worker["memory_limit"]) for worker in workers)
+    gpus = {(str(worker["host"]), gpu_of(worker)) for worker in workers if worker.get("gpus")}
     return f"{counted(len(workers), 'worker')}, {threads} threads, {format_bytes(memory)}, {len(gpus)} GPUs"

@@ -35,19 +35,21 @@ def judge_affinity(workers: Sequence[ProcessFacts], cpus: int | None = None) -> 
     has a core for every thread; otherwise it is over-subscribed, which is only reported. Two workers may not share a
     GPU, nor be bound to other CPUs than a run's worker must be (``near_gpu``); one that isn't bound is only reported.
     """
-    found = []
+    affinities = []
     for worker in workers:
         if "allowed" not in worker:
-            found.append(WorkerAffinity(str(worker["name"]), "?", "?", "", "", "", str(worker["error"])))
+            affinities.append(WorkerAffinity(str(worker["name"]), "?", "?", "", "", "", str(worker["error"])))
             continue
-        beside = [one for one in workers if one.get("host") == worker["host"] and "allowed" in one]
+        beside = [
+            neighbour for neighbour in workers if neighbour.get("host") == worker["host"] and "allowed" in neighbour
+        ]
         gpu = gpu_of(worker)
-        sharing = [str(one["name"]) for one in beside if gpu_of(one) == gpu]
+        sharing = [str(neighbour["name"]) for neighbour in beside if gpu_of(neighbour) == gpu]
         shared = f"shares GPU {gpu} with {', '.join(sharing)}" if gpu and len(sharing) > 1 else ""
         unlike, unbound = _unlike_a_run(worker)
         why = _too_few(worker, beside, cpus) or shared or unlike
-        threads, there = sum(int(one["threads"]) for one in beside), len(worker["cpus"])
-        found.append(
+        threads, allowed_cpus = sum(int(neighbour["threads"]) for neighbour in beside), len(worker["cpus"])
+        affinities.append(
             WorkerAffinity(
                 name=str(worker["name"]),
                 host=str(worker["host"]),
@@ -57,10 +59,12 @@ def judge_affinity(workers: Sequence[ProcessFacts], cpus: int | None = None) -> 
                 or "-",
                 gpu=gpu or "-",
                 why=why,
-                note=f"over-subscribed: {threads} threads on {there} CPUs" if threads > there and not why else unbound,
+                note=f"over-subscribed: {threads} threads on {allowed_cpus} CPUs"
+                if threads > allowed_cpus and not why
+                else unbound,
             )
         )
-    return found
+    return affinities
 
 
 def _unlike_a_run(worker: ProcessFacts) -> tuple[str, str]:
@@ -82,9 +86,9 @@ def _too_few(worker: ProcessFacts, beside: Sequence[ProcessFacts], cpus: int | N
     allowed, expected = set(worker["allowed"]), _expected(worker, cpus)
     if len(allowed) < expected:
         return f"{len(allowed)} CPUs for {expected} threads: bound too tightly (jsrun --bind rs, OMP_PROC_BIND=FALSE)"
-    inside = [one for one in beside if set(one["allowed"]) <= allowed]
-    threads = sum(_expected(one, cpus) for one in inside)
-    on_host = sum(_expected(one, cpus) for one in beside)
+    inside = [neighbour for neighbour in beside if set(neighbour["allowed"]) <= allowed]
+    threads = sum(_expected(neighbour, cpus) for neighbour in inside)
+    on_host = sum(_expected(neighbour, cpus) for neighbour in beside)
     places, all_places = (
         (_cores(worker, allowed), _cores(worker, worker["cpus"]))
         if _cores(worker, worker["cpus"]) >= on_host

@@ -28,14 +28,16 @@ def predict_for_plan(
     if blocks < 3 or not comparisons or (not pilot and of.power is None):
         return [], []
     if not pilot:
-        reps = min(one.reps for one in of.workloads)
+        reps = min(workload.reps for workload in of.workloads)
         return [], [_assumed(reps, len(comparisons), blocks, of.margin, of.power or DEFAULT_POWER)]
     # Late: scipy takes more than a second, which a mistyped word needn't wait for.
     from gpubench.stats.power import predict  # noqa: PLC0415
 
     noisiest = _noisiest(pilot, of.summary)
-    found = []
-    for cell, name in {(one.params_id, one.place): one.workload for one in comparisons}.items():
+    predictions = []
+    for cell, name in {
+        (comparison.params_id, comparison.place): comparison.workload for comparison in comparisons
+    }.items():
         if cell in noisiest:
             at = {"params_id": cell[0], "nodes": cell[1][0], "workers_per_node": cell[1][1]}
             figures = predict(
@@ -45,8 +47,8 @@ def predict_for_plan(
                 margin=of.margin,
                 power=of.power or DEFAULT_POWER,
             )
-            found.append(PowerPrediction.model_validate({"workload": name, **at, **figures}))
-    return found, []
+            predictions.append(PowerPrediction.model_validate({"workload": name, **at, **figures}))
+    return predictions, []
 
 
 def _noisiest(pilot: Sequence[ComparisonInput], summary: Summary) -> dict[tuple[str, Place], Sigma]:
@@ -54,9 +56,9 @@ def _noisiest(pilot: Sequence[ComparisonInput], summary: Summary) -> dict[tuple[
     from gpubench.stats.power import pilot_sigmas  # noqa: PLC0415
 
     noisiest: dict[tuple[str, Place], Sigma] = {}
-    for one, sigma in zip(pilot, pilot_sigmas(pilot, summary), strict=True):
-        nodes, workers = (int(str(one.key[name])) for name in ("nodes", "workers_per_node"))
-        cell = (str(one.key["params_id"]), (nodes, workers))
+    for comparison, sigma in zip(pilot, pilot_sigmas(pilot, summary), strict=True):
+        nodes, workers = (int(str(comparison.key[name])) for name in ("nodes", "workers_per_node"))
+        cell = (str(comparison.key["params_id"]), (nodes, workers))
         if sigma is not None and (cell not in noisiest or sigma.upper > noisiest[cell].upper):
             noisiest[cell] = sigma
     return noisiest
@@ -76,6 +78,6 @@ def _assumed(reps: int, family: int, blocks: int, margin: float, power: float) -
     )
 
 
-def _either(words: Iterable[str]) -> str:
-    *others, last = words
+def _either(choices: Iterable[str]) -> str:
+    *others, last = choices
     return f"{', '.join(others)} or {last}"

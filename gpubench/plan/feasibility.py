@@ -74,9 +74,9 @@ def check_gpu_transports(device: str, protocol: str, env: Mapping[str, str], who
 
     UCX has no transport for GPU memory then (``ucx_perftest -m cuda`` with ``UCX_TLS=tcp`` refuses it, 1.19.0).
     """
-    words = env.get("UCX_TLS", "all").lower().split(",")
-    named = any("cuda" in word for word in words)
-    without = named if words[0].startswith("^") else not named and "all" not in words
+    transports = env.get("UCX_TLS", "all").lower().split(",")
+    named = any("cuda" in word for word in transports)
+    without = named if transports[0].startswith("^") else not named and "all" not in transports
     if device == "gpu" and protocol == "ucx" and without:
         raise PlanRefusedError(
             f"{who}: UCX_TLS = {env['UCX_TLS']} leaves out CUDA, and device = gpu sends GPU memory",
@@ -90,11 +90,11 @@ _ALIASES = {"ib": ("rc", "dc", "ud"), "rc_x": ("rc_mlx5",), "dc_x": ("dc_mlx5",)
 
 def check_needed_transports(request: Request, env: Mapping[str, str], who: str) -> None:
     """Raise PlanRefusedError where ``UCX_TLS`` leaves out all transports that the site needs between its workers."""
-    words = [word.strip().lower() for word in env.get("UCX_TLS", "all").split(",")]
-    if request.protocol != "ucx" or "all" in words:
+    allowed = [word.strip().lower() for word in env.get("UCX_TLS", "all").split(",")]
+    if request.protocol != "ucx" or "all" in allowed:
         return
-    is_left_out = words[0].startswith("^")
-    begins = tuple(one for word in words for one in _ALIASES.get(word.lstrip("^"), (word.lstrip("^"),)))
+    is_left_out = allowed[0].startswith("^")
+    begins = tuple(prefix for word in allowed for prefix in _ALIASES.get(word.lstrip("^"), (word.lstrip("^"),)))
     layout, needs = request.site.layout, request.site.need_transport
     several = {
         "same_node": max([*(request.workers or [layout.workers]), max(request.nodes) if layout.one_machine else 1]) > 1,
@@ -138,16 +138,16 @@ def plan_cluster_shapes(request: Request) -> tuple[list[ClusterShape], list[str]
             check_worker_memory(limit, workers)
         enough = []
         for item in request.workloads:
-            known = request.describe(item)
-            if shape.workers >= known.least_workers:
-                check_memory(known, item.params, shape, worker_memory(request, workers), request.device)
-                _check_pool_holds(known, item.params, shape, layout.rmm_pool)
+            workload = request.describe(item)
+            if shape.workers >= workload.least_workers:
+                check_memory(workload, item.params, shape, worker_memory(request, workers), request.device)
+                _check_pool_holds(workload, item.params, shape, layout.rmm_pool)
                 enough.append(item.params_id)
             else:
-                notes.setdefault(_too_few(known), []).append(_words(shape))
+                notes.setdefault(_too_few(workload), []).append(_shape_text(shape))
         if not enough:
             raise PlanRefusedError(
-                f"nothing can be measured on {_words(shape)}: {_too_few(request.describe(request.workloads[0]))}",
+                f"nothing can be measured on {_shape_text(shape)}: {_too_few(request.describe(request.workloads[0]))}",
                 then="more --workers or --nodes, or another suite",
             )
         shapes.append(ClusterShape((nodes, workers), limit, enough))
@@ -196,37 +196,37 @@ def _check_pool(request: Request) -> None:
             )
 
 
-def _check_pool_holds(known: Workload, params: Mapping[str, Any], shape: Shape, pool: int | str) -> None:
+def _check_pool_holds(workload: Workload, params: Mapping[str, Any], shape: Shape, pool: int | str) -> None:
     """Raise PlanRefusedError where a pool would have to grow: that fails a run, whose next workload has another one."""
-    held = known.held(params, shape)
+    held = workload.held(params, shape)
     if isinstance(pool, int) and held > pool:
         raise PlanRefusedError(
-            f"{known.name} doesn't fit on {_words(shape)}: a worker's memory pool has {format_bytes(pool)}, and it "
-            f"holds up to {format_bytes(held)} ({known.held_text})",
-            then=f"a larger layout.rmm_pool, or a smaller {', '.join(name for name, _ in known.grows)}",
+            f"{workload.name} doesn't fit on {_shape_text(shape)}: a worker's memory pool has {format_bytes(pool)}, "
+            f"and it holds up to {format_bytes(held)} ({workload.held_text})",
+            then=f"a larger layout.rmm_pool, or a smaller {', '.join(name for name, _ in workload.grows)}",
         )
 
 
-def check_memory(known: Workload, params: Mapping[str, Any], shape: Shape, memory: int, device: str) -> None:
+def check_memory(workload: Workload, params: Mapping[str, Any], shape: Shape, memory: int, device: str) -> None:
     """Raise PlanRefusedError unless a worker can hold what the workload wants in ``memory`` bytes (0: not known)."""
-    held = known.held(params, shape)
+    held = workload.held(params, shape)
     share = BEFORE_SPILLING.get(device, BEFORE_SPILLING["cpu"])
     if memory and held > share * memory:
-        smaller = ", ".join(name for name, _ in known.grows)
+        smaller = ", ".join(name for name, _ in workload.grows)
         place = "main memory" if device == "gpu" else "disk"
         less = f", {100 * share:.0f} % of which it uses before it spills to {place}"
         raise PlanRefusedError(
-            f"{known.name} doesn't fit on {_words(shape)}: a worker has {format_bytes(memory)}{less}, and holds up to "
-            f"{format_bytes(held)} ({known.held_text})",
+            f"{workload.name} doesn't fit on {_shape_text(shape)}: a worker has {format_bytes(memory)}{less}, and "
+            f"holds up to {format_bytes(held)} ({workload.held_text})",
             then=f"a smaller {smaller}, fewer workers per node, or layout.memory if the node has more",
         )
 
 
-def _too_few(known: Workload) -> str:
-    return f"{known.name} needs at least {known.least_workers} workers"
+def _too_few(workload: Workload) -> str:
+    return f"{workload.name} needs at least {workload.least_workers} workers"
 
 
-def _words(shape: Shape) -> str:
+def _shape_text(shape: Shape) -> str:
     return f"{counted(shape.nodes, 'node')} x {counted(shape.workers_per_node, 'worker')}"
 
 
@@ -245,20 +245,20 @@ def resolve_arrangement(request: Request) -> tuple[Site, str]:
     site = request.site
     if site.layout.arrangement != AUTO:
         return site, ""
-    one_by_one, together = (
+    sequential_site, interleaved_site = (
         site.model_copy(update={"layout": site.layout.model_copy(update={"arrangement": word})})
         for word in (SEQUENTIAL, INTERLEAVED)
     )
     if len(request.variants) < 2:
-        return one_by_one, ""
+        return sequential_site, ""
     try:
-        check_arrangement(together, [item.backend for item in request.workloads])
+        check_arrangement(interleaved_site, [item.backend for item in request.workloads])
         if request.device != "cpu":
             raise PlanRefusedError("the memory pools of several clusters share a GPU only if that is asked for")
-        plan_cluster_shapes(dataclasses.replace(request, site=together))
+        plan_cluster_shapes(dataclasses.replace(request, site=interleaved_site))
     except PlanRefusedError as error:
-        return one_by_one, error.what
-    return together, ""
+        return sequential_site, error.what
+    return interleaved_site, ""
 
 
 def check_arrangement(site: Site, backends: Sequence[str]) -> None:
@@ -290,7 +290,7 @@ _HALVINGS = 60
 
 
 def size_preset(
-    known: Workload, params: Mapping[str, Any], size: str, *, fixed: Mapping[str, Any], shape: Shape, memory: int
+    workload: Workload, params: Mapping[str, Any], size: str, *, fixed: Mapping[str, Any], shape: Shape, memory: int
 ) -> dict[str, Any]:
     """The parameters that preset ``size`` changes, with their values, of two digits.
 
@@ -301,16 +301,16 @@ def size_preset(
     Raises:
         PlanRefusedError: the workload holds data, and the memory isn't known.
     """
-    grows = [(name, exponent) for name, exponent in known.grows if name not in fixed]
+    grows = [(name, exponent) for name, exponent in workload.grows if name not in fixed]
 
     def grown(factor: float) -> dict[str, Any]:
         return {
-            name: _two_digits(params[name] * factor**exponent, whole=known.params[name].kind != "number")
+            name: _two_digits(params[name] * factor**exponent, whole=workload.params[name].kind != "number")
             for name, exponent in grows
         }
 
     def held(factor: float) -> int:
-        return known.held({**params, **grown(factor)}, shape)
+        return workload.held({**params, **grown(factor)}, shape)
 
     if not grows:
         return {}

@@ -38,28 +38,28 @@ def _gpus(site: Site, kind: str) -> Iterator[CheckResult]:
 def _fabric(site: Site) -> Iterator[CheckResult]:
     """Whether UCX is built with what the network of the profile needs: wheels come without verbs."""
     seen = _infiniband(site)
-    transports = [one.strip() for one in site.env.get("UCX_TLS", "all").split(",")]
-    named = [one.lstrip("^") for one in transports]
-    over_it = any(one in ("all", "ib") or one.startswith(_OVER_VERBS) for one in named)
+    transports = [transport.strip() for transport in site.env.get("UCX_TLS", "all").split(",")]
+    named = [transport.lstrip("^") for transport in transports]
+    over_it = any(transport in ("all", "ib") or transport.startswith(_OVER_VERBS) for transport in named)
     if transports[0].startswith("^"):
-        over_it = "ib" not in named and not set(_OVER_VERBS) <= {one.partition("_")[0] for one in named}
+        over_it = "ib" not in named and not set(_OVER_VERBS) <= {transport.partition("_")[0] for transport in named}
     if site.protocol != "ucx" or site.image.fabric or not seen or not over_it:
         return
-    wanted = 'image.fabric = ["rdmacm", "verbs"], or env.UCX_TLS without it if UCX is to run over TCP'
-    yield CheckResult(False, f"{seen} is InfiniBand or RoCE, and image.fabric is empty, so UCX can't use it: {wanted}")
+    remedy = 'image.fabric = ["rdmacm", "verbs"], or env.UCX_TLS without it if UCX is to run over TCP'
+    yield CheckResult(False, f"{seen} is InfiniBand or RoCE, and image.fabric is empty, so UCX can't use it: {remedy}")
 
 
 def _infiniband(site: Site) -> str:
     """The value that names InfiniBand or RoCE; empty where none does."""
     if re.match(r"ib[ps]?\d|roce", site.interface):
         return f"interface {site.interface}"
-    devices = [one.strip() for one in site.env.get("UCX_NET_DEVICES", "").split(",")]
-    device = next((one for one in devices if re.match(r"mlx[45]_|bnxt_re|irdma", one)), "")
+    devices = [name.strip() for name in site.env.get("UCX_NET_DEVICES", "").split(",")]
+    device = next((name for name in devices if re.match(r"mlx[45]_|bnxt_re|irdma", name)), "")
     if device:
         return f"env.UCX_NET_DEVICES {device}"
     named = {"expect_transport": site.expect_transport, "need_transport": site.need_transport.between_nodes}
-    found = [f"{key} {name}" for key, names in named.items() for name in names if name.startswith(_OVER_VERBS)]
-    return found[0] if found else ""
+    nics = [f"{key} {name}" for key, names in named.items() for name in names if name.startswith(_OVER_VERBS)]
+    return nics[0] if nics else ""
 
 
 def _base(image: ImageSettings) -> Iterator[CheckResult]:

@@ -54,8 +54,8 @@ def limit_of_more(plan: Plan, blocks: int) -> float:
     longest = plan.site.limits.job
     if all(job.limit_s == longest for job in plan.jobs):
         return longest
-    each = max(job.limit_s / len(job.blocks) for job in plan.jobs)
-    return _limit(plan.site, max(sum(item.timeout_s for item in plan.workloads), each * blocks))
+    block_s = max(job.limit_s / len(job.blocks) for job in plan.jobs)
+    return _limit(plan.site, max(sum(item.timeout_s for item in plan.workloads), block_s * blocks))
 
 
 def _limit(site: Site, needed_s: float) -> float:

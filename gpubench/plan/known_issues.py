@@ -49,7 +49,7 @@ def apply_issues(
         ]
     baseline, *candidates = [variant.label for variant in variants]
     for count in nodes:
-        skipped = {one.variant for one in applied if one.action == "skip" and one.nodes == count}
+        skipped = {issue.variant for issue in applied if issue.action == "skip" and issue.nodes == count}
         if baseline in skipped or (candidates and skipped >= set(candidates)):
             what = f"the baseline {baseline}" if baseline in skipped else "every candidate"
             notes.append(f"on {counted(count, 'node')} nothing can be compared: {what} is skipped")
@@ -59,18 +59,18 @@ def apply_issues(
 def issue_lines(applied: Iterable[AppliedIssue]) -> Iterator[str]:
     """A line per rule: what it does to which variants on how many nodes, and why."""
     grouped: dict[tuple[str, str], list[AppliedIssue]] = {}
-    for one in applied:
-        grouped.setdefault((one.name, one.why), []).append(one)
-    for (_, why), found in grouped.items():
-        places = _places([(one.nodes, one.variant) for one in found])
-        if found[0].action == "env":
-            counts = ", ".join(map(str, sorted({one.nodes for one in found})))
+    for issue in applied:
+        grouped.setdefault((issue.name, issue.why), []).append(issue)
+    for (_, why), issues in grouped.items():
+        places = _places([(issue.nodes, issue.variant) for issue in issues])
+        if issues[0].action == "env":
+            counts = ", ".join(map(str, sorted({issue.nodes for issue in issues})))
             setting = (
-                " ".join(f"{name}={value}" for name, value in found[0].env.items()) or "nothing: all is set already"
+                " ".join(f"{name}={value}" for name, value in issues[0].env.items()) or "nothing: all is set already"
             )
             yield f"set for every variant on {counts} nodes: {setting}, for {places}: {why}"
         else:
-            yield f"{'skipped' if found[0].action == 'skip' else 'warning'}: {places}: {why}"
+            yield f"{'skipped' if issues[0].action == 'skip' else 'warning'}: {places}: {why}"
 
 
 def _circumstances(site: Site, protocol: str, variant: PlannedVariant, nodes: int) -> Circumstances:
@@ -92,5 +92,6 @@ def _places(concerned: Iterable[tuple[int, str]]) -> str:
     for count, label in concerned:
         counts.setdefault(label, []).append(str(count))
     return ", ".join(
-        f"{label} on {' and '.join(each)} node{'' if each == ['1'] else 's'}" for label, each in counts.items()
+        f"{label} on {' and '.join(node_counts)} node{'' if node_counts == ['1'] else 's'}"
+        for label, node_counts in counts.items()
     )

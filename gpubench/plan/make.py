@@ -159,8 +159,8 @@ def _notes(request: Request, scope: Scope) -> list[str]:
 
 def _notes_on_variants(request: Request, variants: Sequence[PlannedVariant]) -> list[str]:
     # Same image and same variables in force as the baseline.
-    what = [(item.image.id if item.image else item.ucx, {**request.site.env, **item.env}) for item in variants]
-    same = [item.label for item, one in zip(variants, what, strict=True) if one == what[0]]
+    settings = [(item.image.id if item.image else item.ucx, {**request.site.env, **item.env}) for item in variants]
+    same = [item.label for item, other in zip(variants, settings, strict=True) if other == settings[0]]
     if len(same) < 2:
         return []
     return [f"A against A: {' and '.join(same)} are the same image with the same settings; every alarm would be false"]

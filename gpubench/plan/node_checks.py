@@ -25,14 +25,14 @@ def check_nodes(site: Site, nodes: int, hosts: Sequence[HostFacts], token: str) 
         hosts: the facts of every node that left some.
         token: the text that the login node wrote for them.
     """
-    named = f": {', '.join(sorted(one.get('host', '?') for one in hosts))}" if hosts else ""
+    named = f": {', '.join(sorted(host.get('host', '?') for host in hosts))}" if hosts else ""
     yield CheckResult(len(hosts) == nodes, f"{site.launcher}: {len(hosts)} of {nodes} nodes left a file{named}")
     if not hosts:
         return
-    check = functools.partial(_each, hosts)
+    check = functools.partial(_on_every_host, hosts)
     yield check("login", "a file of this machine is read on every node", lambda value: value == token)
-    there = f"interface {site.interface} is on every node"
-    yield check("interfaces", there, lambda value: site.interface in _words_in(value))
+    what = f"interface {site.interface} is on every node"
+    yield check("interfaces", what, lambda value: site.interface in _listed(value))
     yield check("addresses", f"interface {site.interface} has an address", bool)
     if site.node.gpus:
         yield check("gpus", f"{site.node.gpus} GPUs on every node", lambda value: value == str(site.node.gpus))
@@ -42,12 +42,12 @@ def check_nodes(site: Site, nodes: int, hosts: Sequence[HostFacts], token: str) 
     if site.image.fabric:
         yield check("memlock", "memlock is unlimited, as NICs need it", lambda value: value == "unlimited")
     else:
-        limits = ", ".join(sorted({one.get("memlock", "") for one in hosts}))
+        limits = ", ".join(sorted({host.get("memlock", "") for host in hosts}))
         yield CheckResult(True, f"memlock {limits} (no fabric asked for)")
     for module in site.setup.modules:
         yield check("modules", f"module {module} is loaded", functools.partial(_is_loaded, module))
     if site.image.fabric:
-        yield check("fabric", "NICs in /dev/infiniband on every node", lambda value: bool(_words_in(value)))
+        yield check("fabric", "NICs in /dev/infiniband on every node", lambda value: bool(_listed(value)))
 
 
 def check_images(site: Site, hosts: Sequence[HostFacts], inside: Sequence[HostFacts] | None) -> Iterator[CheckResult]:
@@ -60,12 +60,12 @@ def check_images(site: Site, hosts: Sequence[HostFacts], inside: Sequence[HostFa
     )
     if not inside:
         return
-    check = functools.partial(_each, inside)
+    check = functools.partial(_on_every_host, inside)
     if site.image.fabric:
-        yield check("fabric", "NICs in /dev/infiniband inside the image", lambda value: bool(_words_in(value)))
+        yield check("fabric", "NICs in /dev/infiniband inside the image", lambda value: bool(_listed(value)))
     if site.has_gpus:
         yield check("driver", "the GPU driver's libraries inside the image", lambda value: value.split() == [*_DRIVER])
-    if not all("ucx" in one for one in inside):
+    if not all("ucx" in host for host in inside):
         yield CheckResult(None, "what UCX sees: the image has no ucx_info")
         return
     if site.image.fabric:
@@ -79,18 +79,18 @@ def check_images(site: Site, hosts: Sequence[HostFacts], inside: Sequence[HostFa
         yield check("ucx", "UCX sees GPU memory (cuda_copy/cuda)", lambda value: "cuda_copy/cuda" in value.split())
 
 
-def _each(hosts: Sequence[HostFacts], fact: str, what: str, holds: Callable[[str], bool]) -> CheckResult:
+def _on_every_host(hosts: Sequence[HostFacts], fact: str, what: str, holds: Callable[[str], bool]) -> CheckResult:
     """Whether the value of ``fact`` (empty where a host has none) holds on every host, else which have another."""
-    wrong = [one for one in hosts if not holds(one.get(fact, ""))]
+    wrong = [host for host in hosts if not holds(host.get(fact, ""))]
     if not wrong:
         return CheckResult(True, what)
-    said = "; ".join(f"{one.get('host', '?')} has {one.get(fact) or 'nothing'}" for one in wrong)
-    return CheckResult(False, f"{what}: {said}")
+    facts = "; ".join(f"{host.get('host', '?')} has {host.get(fact) or 'nothing'}" for host in wrong)
+    return CheckResult(False, f"{what}: {facts}")
 
 
-def _words_in(value: str) -> list[str]:
+def _listed(value: str) -> list[str]:
     return [word for word in (part.strip() for part in value.split(",")) if word]
 
 
 def _is_loaded(module: str, value: str) -> bool:
-    return any(one == module or one.startswith(f"{module}/") for one in value.split(":"))
+    return any(name == module or name.startswith(f"{module}/") for name in value.split(":"))

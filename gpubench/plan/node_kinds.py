@@ -31,8 +31,8 @@ class NodeKind:
     limit: str = ""
 
     def __str__(self) -> str:
-        each = f"{self.cores} threads and {self.memory_mib // 1024} GiB each"
-        parts = [counted(self.nodes, "node"), each, self.resources, self.limit]
+        of_node = f"{self.cores} threads and {self.memory_mib // 1024} GiB each"
+        parts = [counted(self.nodes, "node"), of_node, self.resources, self.limit]
         return f"{self.queue}: {', '.join(filter(None, parts))}"
 
 
@@ -43,19 +43,24 @@ def of_queue(kinds: Sequence[NodeKind], queue: str) -> list[NodeKind]:
 
 def check_node_kinds(site: Site, kinds: Sequence[NodeKind]) -> Iterator[CheckResult]:
     """Whether ``node.gpus`` fits the nodes of the profile's queue; nothing where the scheduler has no such queue."""
-    here = of_queue(kinds, site.batch.queue)
-    if not here:
+    queue_kinds = of_queue(kinds, site.batch.queue)
+    if not queue_kinds:
         return
-    wanted, of_nodes = site.node.gpus, f"{here[0].queue}: " + "; ".join(str(kind).partition(": ")[2] for kind in here)
-    if any(kind.gpus is None for kind in here):
-        yield CheckResult(None, f"node.gpus = {wanted} against {of_nodes}: slices of GPUs (MIG) are no whole GPUs")
-    elif not wanted:
-        unused = site.device != "cpu" and all(kind.gpus for kind in here)
+    gpus, of_nodes = (
+        site.node.gpus,
+        f"{queue_kinds[0].queue}: " + "; ".join(str(kind).partition(": ")[2] for kind in queue_kinds),
+    )
+    if any(kind.gpus is None for kind in queue_kinds):
+        yield CheckResult(None, f"node.gpus = {gpus} against {of_nodes}: slices of GPUs (MIG) are no whole GPUs")
+    elif not gpus:
+        unused = site.device != "cpu" and all(kind.gpus for kind in queue_kinds)
         say = f'node.gpus isn\'t set, and the nodes have GPUs: set it, or device = "cpu" ({of_nodes})'
         yield CheckResult(not unused, say if unused else f"a job asks for no GPUs of {of_nodes}")
     elif not site.batch.request_gpus:
-        yield CheckResult(True, f"batch.request_gpus = false: a job doesn't ask for its {wanted} GPUs of {of_nodes}")
+        yield CheckResult(True, f"batch.request_gpus = false: a job doesn't ask for its {gpus} GPUs of {of_nodes}")
     else:
-        fits = any(wanted <= (kind.gpus or 0) for kind in here)
-        other = "no node of the queue has so many" if any(kind.gpus for kind in here) else "the queue has no GPUs"
-        yield CheckResult(fits, f"node.gpus = {wanted}, {'as' if fits else f'and {other}:'} {of_nodes}")
+        fits = any(gpus <= (kind.gpus or 0) for kind in queue_kinds)
+        other = (
+            "no node of the queue has so many" if any(kind.gpus for kind in queue_kinds) else "the queue has no GPUs"
+        )
+        yield CheckResult(fits, f"node.gpus = {gpus}, {'as' if fits else f'and {other}:'} {of_nodes}")

@@ -78,5 +78,5 @@ def check_graphs(site: Site, device: str, workloads: Iterable[str], manifests: M
             )
 
 
-def _is_of_frames(known: Workload) -> bool:
-    return known.family == "dataframe" or known.name.startswith("weak-frame")
+def _is_of_frames(workload: Workload) -> bool:
+    return workload.family == "dataframe" or workload.name.startswith("weak-frame")

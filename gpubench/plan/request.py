@@ -81,5 +81,5 @@ class Request:
 
     def describe(self, planned: WorkloadSpec) -> Workload:
         """What is known of a workload; raises KeyError for one that is neither in the catalogue nor in ``own``."""
-        mine = [one.described for one in self.own if one.is_of(planned)]
+        mine = [workload.described for workload in self.own if workload.is_of(planned)]
         return mine[0] if mine else CATALOGUE[planned.name]

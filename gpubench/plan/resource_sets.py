@@ -123,10 +123,10 @@ class ResourceSetStep:
         )
 
 
-def parse(words: Sequence[str]) -> dict[str, str]:
+def parse(arguments: Sequence[str]) -> dict[str, str]:
     """jsrun's options by their long names, a later one in place of an earlier; raises PlanRefusedError."""
-    found: dict[str, str] = {}
-    left = list(words)
+    options: dict[str, str] = {}
+    left = list(arguments)
     while left:
         word = left.pop(0)
         name, equals, value = word.partition("=")
@@ -141,8 +141,8 @@ def parse(words: Sequence[str]) -> dict[str, str]:
             if not left:
                 raise PlanRefusedError(f"jsrun {word} takes a value", then="correct launch.options")
             value = left.pop(0)
-        found[long] = value
-    return found
+        options[long] = value
+    return options
 
 
 def check_steps(steps: Sequence[ResourceSetStep], *, nodes: int, cores: int, gpus: int, threads: int) -> list[str]:

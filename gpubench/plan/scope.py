@@ -60,7 +60,7 @@ def plan_scope(request: Request) -> Scope:
     blocks = request.blocks
     if request.budget_s is not None:
         blocks = blocks_that_fit(
-            asked=request.blocks,
+            requested=request.blocks,
             variants=len(request.variants),
             all_places_block_s=time.block_s * len(shapes),
             budget_s=request.budget_s,
@@ -104,5 +104,5 @@ def _time_model(request: Request) -> TimeModel:
 
 
 def _least_s(item: WorkloadSpec) -> float:
-    known = CATALOGUE.get(item.name)
-    return (item.reps + item.warmup) * known.least_s(item.params) if known else 0.0
+    workload = CATALOGUE.get(item.name)
+    return (item.reps + item.warmup) * workload.least_s(item.params) if workload else 0.0

@@ -24,13 +24,13 @@ class Resolved:
 
 def lies_below(path: str, folder: str) -> bool:
     """Whether a resolved path is ``folder`` or lies below it."""
-    parts, above = ([part for part in one.split("/") if part] for one in (path, folder))
+    parts, above = ([part for part in text.split("/") if part] for text in (path, folder))
     return parts[: len(above)] == above
 
 
 def require_shared(what: str, path: Resolved, shared: Sequence[Resolved]) -> None:
     """Raise PlanRefusedError unless ``what`` lies below one of the file systems ``shared``, if any are listed."""
-    if not shared or any(one.real and lies_below(path.real, one.real) for one in shared):
+    if not shared or any(shared_path.real and lies_below(path.real, shared_path.real) for shared_path in shared):
         return
     raise PlanRefusedError(
         f"{what} is {path}, which lies below none of paths.shared: {'; '.join(map(str, shared))}",

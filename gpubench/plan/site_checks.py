@@ -22,25 +22,25 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def check_site(site: Site) -> list[CheckResult]:
     """All checks of a profile that don't need its machine."""
     fault = interface_fault(site.interface)
-    known = site.protocol in PROTOCOLS
+    exists = site.protocol in PROTOCOLS
     return [
         _adapters(site),
-        CheckResult(known, f"protocol {site.protocol}" + ("" if known else f": there is {', '.join(PROTOCOLS)}")),
+        CheckResult(exists, f"protocol {site.protocol}" + ("" if exists else f": there is {', '.join(PROTOCOLS)}")),
         CheckResult(not fault, fault or f"interface {site.interface} can be the name of a network device"),
         *_network(site),
         *_shape(site),
         *_placement(site),
         *_time(site),
         *_batch(site),
-        *_words(site),
+        *_check_names(site),
         *_paths(site),
     ]
 
 
 def _network(site: Site) -> Iterator[CheckResult]:
     """Whether UCX is told to use the interface that Dask uses; devices with a port (``mlx5_0:1``) have other names."""
-    devices = [one.strip() for one in site.env.get("UCX_NET_DEVICES", "").split(",")]
-    interfaces = [one for one in devices if one and ":" not in one and one != "all"]
+    devices = [device.strip() for device in site.env.get("UCX_NET_DEVICES", "").split(",")]
+    interfaces = [device for device in devices if device and ":" not in device and device != "all"]
     if interfaces and site.protocol == "ucx":
         same = not site.interface or site.interface in interfaces
         named = f"env.UCX_NET_DEVICES = {','.join(devices)}"
@@ -97,8 +97,8 @@ def _placement(site: Site) -> Iterator[CheckResult]:
 
 def _time(site: Site) -> Iterator[CheckResult]:
     limit, warning = site.limits.job, site.batch.warning
-    words = f"batch.warning {format_seconds(warning)} and limits.job {format_seconds(limit)}"
-    yield CheckResult(warning < limit, f"{words}: the warning comes before the end")
+    limits = f"batch.warning {format_seconds(warning)} and limits.job {format_seconds(limit)}"
+    yield CheckResult(warning < limit, f"{limits}: the warning comes before the end")
     counts = site.defaults.nodes
     yield CheckResult(
         sorted(set(counts)) == counts, f"default node counts {', '.join(map(str, counts))}: ascending, each once"
@@ -114,7 +114,7 @@ def _batch(site: Site) -> Iterator[CheckResult]:
         yield CheckResult(False, f"batch.select = false, and {why}")
 
 
-def _words(site: Site) -> Iterator[CheckResult]:
+def _check_names(site: Site) -> Iterator[CheckResult]:
     bad = [option for option in site.batch.options if not option.startswith("-") or option != option.strip()]
     if site.batch.options:
         yield CheckResult(not bad, f"batch.options: {', '.join(bad) + ' is no option' if bad else 'all are options'}")

@@ -21,7 +21,7 @@ def test_blocks_are_whole_sets_that_fit_and_no_more_than_asked(
     least = least_whole_sets(variants)
     try:
         blocks = blocks_that_fit(
-            asked=asked, variants=variants, all_places_block_s=block_s, budget_s=budget_s, firm=True
+            requested=asked, variants=variants, all_places_block_s=block_s, budget_s=budget_s, firm=True
         )
     except PlanRefusedError:
         assert budget_s < least * block_s
@@ -35,7 +35,7 @@ def test_blocks_are_whole_sets_that_fit_and_no_more_than_asked(
 
 
 def test_blocks_that_fill_a_budget_exactly_fit() -> None:
-    assert blocks_that_fit(asked=5, variants=1, all_places_block_s=0.2, budget_s=1.0, firm=True) == 5
+    assert blocks_that_fit(requested=5, variants=1, all_places_block_s=0.2, budget_s=1.0, firm=True) == 5
 
 
 def test_a_firm_budget_that_is_too_small_is_refused_with_the_arithmetic() -> None:

@@ -32,7 +32,7 @@ def first(fixed_s: float = 7.0, **tried: PilotWorkload) -> FirstPass:
 
 def blocks_planned(pass_: FirstPass, reps: dict[str, int], budget_s: float, blocks: int, variants: int) -> int:
     return blocks_that_fit(
-        asked=blocks,
+        requested=blocks,
         variants=variants,
         all_places_block_s=pass_.run_s(reps) * variants,
         budget_s=budget_s,
