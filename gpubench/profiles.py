@@ -9,10 +9,10 @@ from typing import Any
 from gpubench import resources
 from gpubench.errors import GpubenchError, UsageError, joined
 from gpubench.model.base import TomlSource, check_name, key_lines, nearest, parse_toml, quoted, takes_text
-from gpubench.model.image import Variant, parse_variant
 from gpubench.model.known_issue import KnownIssue, load_known_issues
 from gpubench.model.site import Site
 from gpubench.model.suite import Suite
+from gpubench.model.variant import Variant, parse_variant
 
 INHERITS = "inherits"
 OF_ITS_OWN = ("name", "description", INHERITS)

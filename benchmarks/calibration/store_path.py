@@ -24,9 +24,9 @@ from benchmarks.calibration.whole_path import same_verdict
 from gpubench import __version__
 from gpubench.merge.family import cells, family
 from gpubench.merge.table import merge_directory
-from gpubench.model.image import Variant
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.site import Layout, Site
+from gpubench.model.variant import Variant
 from gpubench.node.run import take_result
 from gpubench.node.spec import RunRecord, WorkloadSpec
 from gpubench.node.spec.plain import to_plain

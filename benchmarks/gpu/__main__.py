@@ -56,7 +56,7 @@ def packed() -> bytes:
     """The node half of this checkout, with contrib's ``upstream``."""
     from gpubench import resources  # noqa: PLC0415 - these need the tool's libraries
     from gpubench.model.own_workload import packed_together, parse_own  # noqa: PLC0415
-    from gpubench.render.planned import pack  # noqa: PLC0415
+    from gpubench.render.node_half import pack  # noqa: PLC0415
 
     folder = resources.root() / "contrib" / "upstream"
     own = parse_own("upstream.py", "Upstream", lambda name: (folder / name).read_bytes(), str(folder))

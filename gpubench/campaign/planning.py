@@ -27,7 +27,7 @@ from gpubench.plan.placement import check_graphs
 from gpubench.plan.request import Request
 from gpubench.plan.scope import plan_scope
 from gpubench.render.job import rendered
-from gpubench.render.planned import NODE_HALF, pack
+from gpubench.render.node_half import NODE_HALF, pack
 from gpubench.schedulers import LOCAL
 from gpubench.store.campaign import PLAN_FILE, Campaign, create_campaign, require_place
 

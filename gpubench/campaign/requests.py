@@ -12,9 +12,9 @@ from gpubench.campaign.option_values import chosen, chosen_settings, chosen_vari
 from gpubench.campaign.options import CampaignOptions
 from gpubench.images.compatibility import with_waiting
 from gpubench.images.variables import check_variables
-from gpubench.model.image import Variant
 from gpubench.model.own_workload import packed_together
 from gpubench.model.site import Site
+from gpubench.model.variant import Variant
 from gpubench.node.spec import WorkloadSpec
 from gpubench.own_workloads import own_workloads
 from gpubench.plan.budget import MOST_BLOCKS

@@ -41,7 +41,7 @@ def _packed() -> Path:
 
     from gpubench import resources
     from gpubench.files import write_atomically
-    from gpubench.render.planned import pack
+    from gpubench.render.node_half import pack
 
     path = Path(platformdirs.user_cache_dir("gpubench")) / f"{__version__}-{NAME}"
     write_atomically(path, pack(resources.node_half()))

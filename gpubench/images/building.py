@@ -22,8 +22,8 @@ from gpubench.images.manifests import reference
 from gpubench.images.obtain import kind_of, obtain_images
 from gpubench.images.recipes import recipes, unresolved
 from gpubench.images.specs import parse
-from gpubench.model.image import Recipe
 from gpubench.model.images_lock import LockRow
+from gpubench.model.recipe import Recipe
 from gpubench.model.site import Site
 from gpubench.render.conda import LOAD_SCRIPT, render_modules, render_prefix
 

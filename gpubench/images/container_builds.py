@@ -11,8 +11,8 @@ from gpubench.images import manifests
 from gpubench.images.docker.build import BuildJob, BuildOutcome, Display, build_all
 from gpubench.images.docker.engine import Engine
 from gpubench.images.manifests import BUILD_MANIFEST
-from gpubench.model.image import Recipe
 from gpubench.model.images_lock import LockRow
+from gpubench.model.recipe import Recipe
 from gpubench.render.context import BuildContext, render_context
 
 AT_ONCE = 2

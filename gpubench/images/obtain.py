@@ -11,8 +11,9 @@ from gpubench.images.kinds.base import Found, ImageRequest, images_root
 from gpubench.images.lock import add_rows, read_lock
 from gpubench.images.recipes import stacks_for
 from gpubench.model.base import nearest
-from gpubench.model.image import Image, ImageSpec
+from gpubench.model.image import Image
 from gpubench.model.site import Site
+from gpubench.model.variant import ImageSpec
 from gpubench.plan.image_checks import BUILT
 from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import LOCAL

@@ -12,7 +12,7 @@ from gpubench.images.compatibility import Stack, admitted, newest_cuda, refusal,
 from gpubench.images.process import without_logins
 from gpubench.images.specs import RequestedUcx, Wheel, parse, resolve, version_key
 from gpubench.model.base import nearest
-from gpubench.model.image import Recipe
+from gpubench.model.recipe import Recipe
 from gpubench.model.site import ImageSettings, Site
 
 LISTING_S = 60.0

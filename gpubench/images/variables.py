@@ -12,8 +12,9 @@ import pydantic
 
 from gpubench.errors import UsageError
 from gpubench.model.base import Settings
-from gpubench.model.image import Image, Variant
+from gpubench.model.image import Image
 from gpubench.model.site import Site
+from gpubench.model.variant import Variant
 from gpubench.resources import docker_file
 
 _TABLE = "variables.toml"

@@ -1,5 +1,5 @@
-"""Results that other tools wrote: what reads each format, and the directory that they become.
+"""Importers: each reads results of another tool into the columns of gpubench.
 
-An imported directory holds ``results.parquet`` in our columns and ``import.json``. What a source never recorded is null
-there. In particular, importers never invent blocks: ``pairing`` pairs by date, and says so.
+An imported directory holds ``results.parquet`` with these columns and ``import.json``. What a source never recorded is
+null there. In particular, importers never invent blocks: ``pairing`` pairs by date, and says so.
 """

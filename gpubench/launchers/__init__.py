@@ -1,4 +1,4 @@
-"""How one supervisor per node is started: what every launcher says, and the one dict that names them."""
+"""Launchers: each starts one supervisor on every node of a job."""
 
 import dataclasses
 from collections.abc import Callable

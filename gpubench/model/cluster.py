@@ -3,8 +3,9 @@
 import pydantic
 
 from gpubench.model.base import Record
-from gpubench.model.image import Image, Variant
+from gpubench.model.image import Image
 from gpubench.model.site import Site
+from gpubench.model.variant import Variant
 
 CLUSTER = "gpubench/cluster/1"
 CLUSTER_JOB = "gpubench/cluster-job/1"

@@ -6,8 +6,9 @@ from typing import Literal
 import pydantic
 
 from gpubench.model.base import PathPart, Record, Settings
-from gpubench.model.image import Image, Variant
+from gpubench.model.image import Image
 from gpubench.model.site import Site
+from gpubench.model.variant import Variant
 from gpubench.node.spec import WorkloadSpec
 
 PLAN = "gpubench/plan/1"

@@ -3,10 +3,10 @@
 import dataclasses
 from collections.abc import Sequence
 
-from gpubench.model.image import Variant
 from gpubench.model.known_issue import KnownIssue
 from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.site import Site
+from gpubench.model.variant import Variant
 from gpubench.node.spec import WorkloadSpec
 from gpubench.node.workloads.catalogue import CATALOGUE, Workload
 from gpubench.plan.budget import FirstPass

@@ -4,7 +4,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 
-from gpubench.model.image import Recipe
+from gpubench.model.recipe import Recipe
 from gpubench.model.site import Site
 from gpubench.render import ucx
 from gpubench.render.conda import render_environment

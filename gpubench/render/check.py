@@ -9,7 +9,7 @@ from gpubench.model.image import Image
 from gpubench.model.site import Site
 from gpubench.render.environment import environment
 from gpubench.render.job import of_the_site, place_of
-from gpubench.render.planned import NODE_HALF
+from gpubench.render.node_half import NODE_HALF
 from gpubench.runtimes import RUNTIMES
 
 JOB = "check"

@@ -12,8 +12,8 @@ from gpubench.node.spec.cluster import CLUSTER_SPEC, SCHEDULER_FILE, ClusterSpec
 from gpubench.plan.adapter_combinations import BRINGS_FILES
 from gpubench.render.environment import command_line, environment
 from gpubench.render.job import TEMPLATE, in_any_run_spec, job_file, make_ready, of_the_site, place_of, release
+from gpubench.render.node_half import NODE_HALF
 from gpubench.render.objects import container, label, measuring, of_any_job
-from gpubench.render.planned import NODE_HALF
 from gpubench.runtimes import RUNTIMES
 
 SPEC = "specs/cluster.json"

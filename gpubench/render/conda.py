@@ -5,7 +5,7 @@ import hashlib
 import tomllib
 from collections.abc import Mapping
 
-from gpubench.model.image import Recipe
+from gpubench.model.recipe import Recipe
 from gpubench.model.site import ImageSettings
 from gpubench.node.spec.plain import content_id
 from gpubench.render import ucx

@@ -6,17 +6,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gpubench.launchers import LAUNCHERS
-from gpubench.model.image import Image, Variant
+from gpubench.model.image import UNRESOLVED, Image
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
+from gpubench.model.variant import Variant
 from gpubench.node.spec import Deadlines, RunSpec
 from gpubench.node.spec.run import RUN_SPEC
 from gpubench.node.spec.turns import END, INTERLEAVED, START, TURNS_SPEC, Turn, TurnsSpec
 from gpubench.plan.block_design import SAFETY
 from gpubench.render.environment import environment
+from gpubench.render.node_half import NODE_HALF
 from gpubench.render.objects import CLIENT_VARIABLES, block_pods, objects
-from gpubench.render.planned import NODE_HALF, UNRESOLVED, spec_path, turns_path
+from gpubench.render.spec_paths import spec_path, turns_path
 from gpubench.runtimes import RUNTIMES, Expanded, ImagePlace
 
 TEMPLATE = ".j2"

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.errors import PlanRefusedError
-from gpubench.model.image import Image
+from gpubench.model.image import UNRESOLVED, Image
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.node.spec.plain import content_id
 from gpubench.plan.block_pods import starts_pods
-from gpubench.render.planned import EPOCH, NODE_HALF, UNRESOLVED, spec_path
+from gpubench.render.node_half import EPOCH, NODE_HALF
+from gpubench.render.spec_paths import spec_path
 from gpubench.runtimes import RUNTIMES
 
 MOST_FILES = 1024 * 1024

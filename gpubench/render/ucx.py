@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gpubench.model.image import Recipe
+from gpubench.model.recipe import Recipe
 from gpubench.runtimes.base import Expanded
 
 # By configure word: what runs with it, and what it is built with.

@@ -36,7 +36,7 @@ from gpubench.polling import poll_until
 from gpubench.profiles import expanded, load_site
 from gpubench.render.check import FACTS, INSIDE, JOB, LEFT, render_check, render_clean
 from gpubench.render.job import OBJECTS, job_file
-from gpubench.render.planned import pack
+from gpubench.render.node_half import pack
 from gpubench.schedulers import BATCH, JobState
 from gpubench.schedulers.batch import BatchScheduler, inherited
 

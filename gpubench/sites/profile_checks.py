@@ -9,9 +9,9 @@ import tomli_w
 from gpubench.errors import GpubenchError, UsageError
 from gpubench.images.recipes import stacks_for
 from gpubench.images.variables import check_variables
-from gpubench.model.image import parse_variants
 from gpubench.model.site import Site
 from gpubench.model.text import counted
+from gpubench.model.variant import parse_variants
 from gpubench.plan.check_result import CheckResult
 from gpubench.plan.image_checks import BUILT, check_image
 from gpubench.plan.node_kinds import check_node_kinds

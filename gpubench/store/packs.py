@@ -22,7 +22,7 @@ import pydantic
 from gpubench.errors import DataError, MissingToolError
 from gpubench.files import reading, write_atomically, writing
 from gpubench.node.spec.plain import parse_json
-from gpubench.render.planned import EPOCH
+from gpubench.render.node_half import EPOCH
 
 PACK = "gpubench/pack/1"
 INDEX = "pack.json"

@@ -16,7 +16,7 @@ from typer.exceptions import TyperException
 
 from gpubench.cli import application
 from gpubench.errors import GpubenchError
-from gpubench.model.image import parse_variants
+from gpubench.model.variant import parse_variants
 from gpubench.node.workloads.catalogue import CATALOGUE
 from gpubench.own_workloads import find_own, own_workloads
 from gpubench.profiles import load_site, load_suite

@@ -10,7 +10,7 @@ from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.images.compatibility import base_python, newest_cuda
 from gpubench.images.recipes import recipes, unresolved
 from gpubench.images.specs import resolve
-from gpubench.model.image import Recipe
+from gpubench.model.recipe import Recipe
 from gpubench.model.site import Site
 from gpubench.profiles import load_site
 

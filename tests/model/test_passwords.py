@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from gpubench.errors import UsageError
-from gpubench.model.image import parse_variant
 from gpubench.model.known_issue import load_known_issues
 from gpubench.model.plan import Plan
 from gpubench.model.secrets import is_secret, without_login
 from gpubench.model.site import Site
+from gpubench.model.variant import parse_variant
 from tests.conftest import ROOT
 
 PLANTED = "s3cr3t-planted"

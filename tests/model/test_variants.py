@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.errors import UsageError
-from gpubench.model.image import ImageSpec, Variant, parse_variant, parse_variants, with_packages
+from gpubench.model.variant import ImageSpec, Variant, parse_variant, parse_variants, with_packages
 
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
 specs = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,10}", fullmatch=True)

@@ -11,7 +11,7 @@ from typing import Any
 from gpubench import resources
 from gpubench.node.spec import Deadlines, RunSpec, WorkloadSpec
 from gpubench.node.spec.run import RUN_SPEC
-from gpubench.render.planned import pack
+from gpubench.render.node_half import pack
 from tests.workloads.running import complete
 
 RUN = "0123456789ab"

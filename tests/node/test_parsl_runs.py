@@ -15,7 +15,7 @@ import pytest
 from gpubench import resources
 from gpubench.node.spec import Deadlines, WorkloadSpec
 from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE, marked
-from gpubench.render.planned import pack
+from gpubench.render.node_half import pack
 from tests.node.runners import Runner, finish, until
 from tests.workloads.running import complete
 

@@ -20,7 +20,7 @@ from gpubench.node.control_channel import Connection, ControlServer
 from gpubench.node.rendezvous import RendezvousTimeoutError
 from gpubench.node.spec.log_transport import decode
 from gpubench.node.stop import StopRequest
-from gpubench.render.planned import pack
+from gpubench.render.node_half import pack
 from tests.conftest import free_port
 from tests.node.runners import NeverAsked
 from tests.node.specs_by_hand import RUN, run_spec

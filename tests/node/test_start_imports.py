@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpubench import resources
-from gpubench.render.planned import pack
+from gpubench.render.node_half import pack
 
 LATE = {
     "import gpubench.node.main": {

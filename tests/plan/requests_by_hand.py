@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from gpubench.model.image import Image, Variant, parse_variants
+from gpubench.model.image import Image
 from gpubench.model.plan import Plan
 from gpubench.model.site import Site
+from gpubench.model.variant import Variant, parse_variants
 from gpubench.node.spec import WorkloadSpec
 from gpubench.node.spec.plain import content_id
 from gpubench.plan.make import make_plan

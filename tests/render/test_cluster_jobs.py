@@ -16,7 +16,7 @@ import yaml
 from gpubench import resources
 from gpubench.errors import PlanRefusedError
 from gpubench.model.cluster import ClusterJob, ClusterRecord
-from gpubench.model.image import Variant
+from gpubench.model.variant import Variant
 from gpubench.node.spec import RunSpec
 from gpubench.node.spec.cluster import ClusterSpec
 from gpubench.profiles import load_site

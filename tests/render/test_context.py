@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from gpubench import resources
 from gpubench.images.recipes import recipes
-from gpubench.model.image import Recipe
+from gpubench.model.recipe import Recipe
 from gpubench.model.site import ImageSettings
 from gpubench.profiles import load_site
 from gpubench.render.conda import render_modules, render_prefix

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench import resources
-from gpubench.render.planned import pack
+from gpubench.render.node_half import pack
 
 names = st.from_regex(r"gpubench/[a-z]{1,6}/[a-z]{1,6}\.py", fullmatch=True)
 

@@ -16,10 +16,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from gpubench import resources
-from gpubench.model.image import Image, Variant
+from gpubench.model.image import Image
 from gpubench.model.known_issue import KnownIssue
 from gpubench.model.plan import Plan
 from gpubench.model.site import ContainerSettings, Paths, Setup
+from gpubench.model.variant import Variant
 from gpubench.node.spec import RunSpec
 from gpubench.render.job import place_of
 from gpubench.runtimes import RUNTIMES, Expanded

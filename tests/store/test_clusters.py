@@ -11,7 +11,7 @@ import pytest
 from gpubench.cli.clusters import resize
 from gpubench.errors import DataError, SchedulerError, UsageError
 from gpubench.model.cluster import ClusterRecord
-from gpubench.model.image import Variant
+from gpubench.model.variant import Variant
 from gpubench.node.spec.cluster import CLUSTER_STATE, ClusterState
 from gpubench.store.clusters import Cluster, find_cluster
 from tests.plan.requests_by_hand import image, site

@@ -19,7 +19,7 @@ from gpubench.node.spec.inspect_record import INSPECT_FILE, InspectRecord, Inspe
 from gpubench.node.spec.plain import SpecError
 from gpubench.polling import poll_until
 from gpubench.render.cluster import WITH_PYTHON
-from gpubench.render.planned import pack
+from gpubench.render.node_half import pack
 
 
 def address_in(path: Path) -> str:

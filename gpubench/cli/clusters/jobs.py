@@ -24,7 +24,7 @@ from gpubench.model.cluster import ClusterJob
 from gpubench.node.spec.cluster import READY, REQUESTS, ClusterState
 from gpubench.polling import poll_until
 from gpubench.render.cluster import SPEC, render_cluster_job
-from gpubench.render.planned import NODE_HALF
+from gpubench.render.node_half import NODE_HALF
 from gpubench.schedulers import BATCH, LOCAL, RETAINED, SCHEDULERS, JobState
 from gpubench.schedulers.batch import inherited
 from gpubench.store.clusters import Cluster

@@ -21,11 +21,12 @@ from gpubench.images.obtain import make_ready, obtain_images
 from gpubench.images.variables import check_variables
 from gpubench.model.base import check_name
 from gpubench.model.cluster import PROTOCOLS, TLS_FOLDER, ClusterRecord
-from gpubench.model.image import Image, Variant
+from gpubench.model.image import Image
 from gpubench.model.plan import PlannedVariant
 from gpubench.model.quantities import format_seconds, parse_seconds
 from gpubench.model.site import Site
 from gpubench.model.text import counted
+from gpubench.model.variant import Variant
 from gpubench.node.spec.cluster import READY, SCHEDULER_FILE, TOKEN_FILE, ClusterState
 from gpubench.node.spec.plain import content_id
 from gpubench.plan.adapter_combinations import check_combination
@@ -44,7 +45,7 @@ from gpubench.render.cluster import (
     in_pods,
 )
 from gpubench.render.environment import command_line
-from gpubench.render.planned import NODE_HALF, pack
+from gpubench.render.node_half import NODE_HALF, pack
 from gpubench.schedulers import BATCH, LOCAL
 from gpubench.store.clusters import CLUSTERS, Cluster
 

@@ -16,8 +16,8 @@ from gpubench.images.kinds.base import (
 )
 from gpubench.images.manifests import prefix_image
 from gpubench.images.process import started, without_logins
-from gpubench.model.image import Recipe
 from gpubench.model.images_lock import LockRow
+from gpubench.model.recipe import Recipe
 from gpubench.render.conda import SCRIPT, Prefix
 
 _CAUSES: dict[int, type[GpubenchError]] = {3: DataError, 5: MissingToolError}

@@ -38,8 +38,9 @@ from gpubench.images.manifests import MANIFEST, manifest_id
 from gpubench.images.process import WHEELS_ONLY, environment, program, run_uv
 from gpubench.images.specs import Wheel, resolve
 from gpubench.model.base import nearest
-from gpubench.model.image import Image, ImageSpec
+from gpubench.model.image import Image
 from gpubench.model.quantities import format_seconds
+from gpubench.model.variant import ImageSpec
 from gpubench.node.spec.plain import content_id
 from gpubench.resources import docker_file
 
