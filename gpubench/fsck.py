@@ -96,7 +96,11 @@ def _plan(campaign: Campaign) -> Iterator[Finding]:
     ]
     for name, jobs in sources:
         rows = [(job, block, run) for job in jobs for block in job.blocks for run in block.runs]
-        wrong = [run.run for job, block, run in rows if run.run != _hash_of_row(plan, job, block, run)]
+        wrong = [
+            run.run
+            for job, block, run in rows
+            if run.run != run_id(plan.campaign, block.block, job.place, run.variant, run.workloads)
+        ]
         if wrong:
             what = f"{len(wrong)} run ids aren't the hash of their row, the first: {wrong[0]}"
             yield Finding(str(campaign.directory / name), what, RESTORE)
@@ -105,10 +109,6 @@ def _plan(campaign: Campaign) -> Iterator[Finding]:
     if strange:
         what = f"{strange[0]} isn't the hash of any workload of the plan and its parameters"
         yield Finding(str(campaign.directory / PLAN_FILE), what, RESTORE)
-
-
-def _hash_of_row(plan: Plan, job: PlannedJob, block: PlannedBlock, run: PlannedRun) -> str:
-    return run_id(plan.campaign, block.block, job.place, run.variant, run.workloads)
 
 
 def _manifests(campaign: Campaign) -> Iterator[Finding]:

@@ -174,7 +174,9 @@ def entries(records: Iterable[Mapping[str, Any]], key: str) -> Iterator[Mapping[
     for record in records:
         listed = record.get(key)
         if isinstance(listed, list):
-            yield from (listed if set(map(type, listed)) == {dict} else filter(_is_object, listed))
+            yield from (
+                listed if set(map(type, listed)) == {dict} else (item for item in listed if isinstance(item, dict))
+            )
 
 
 def series(nodes: Iterable[Mapping[str, Any]], name: str) -> list[float]:
@@ -198,10 +200,6 @@ def slowest(records: Iterable[Mapping[str, Any]]) -> tuple[float, str]:
             median = statistics.median_low(t for t, _ in made) if made else 1.0
             worst = max([worst, *((t / median, name) for t, name in made)])
     return worst
-
-
-def _is_object(value: object) -> bool:
-    return isinstance(value, dict)
 
 
 def _is_time(value: Any) -> bool:

@@ -350,17 +350,16 @@ def _unsaid(job_dir: Path, entry: Submitted, job: Mapping[str, Any], pods: Seque
     if ending["reason"] == "BackoffLimitExceeded":  # the limit is 0, and a pod that failed is kept
         of_pods = f"{job['metadata']['name']}-"
         disruption = _event(
-            job_dir, lambda event: event.get("reason") in DISRUPTIONS and _subject(event).startswith(of_pods)
+            job_dir,
+            lambda event: (
+                event.get("reason") in DISRUPTIONS and str(event["involvedObject"]["name"]).startswith(of_pods)
+            ),
         )
         return disruption or "no pod of it has failed, so one was deleted: by hand, by a drain, or with its node"
     if ending["reason"] == "DeadlineExceeded":
         allowed = format_seconds(job["spec"]["activeDeadlineSeconds"])
         return f"{message} ({allowed}: the job's time limit and kubernetes.start)"
     return message
-
-
-def _subject(event: Mapping[str, Any]) -> str:
-    return str(event["involvedObject"]["name"])
 
 
 def _event(job_dir: Path, about: Callable[[Mapping[str, Any]], bool]) -> str:
