@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from gpubench.campaign.states import doubts
 from gpubench.errors import IncompleteError
-from gpubench.render.environment import words
+from gpubench.render.environment import command_line
 from gpubench.schedulers import JobState, submitted
 from gpubench.store.accounting import PENDING, Accounting, RunResult, account, missing_runs
 from gpubench.store.campaign import Campaign
@@ -49,7 +49,7 @@ def _resume_hint(campaign: Campaign, missing: Sequence[RunResult], states: Mappi
 
 def continue_command(campaign: Campaign) -> str:
     """What to type to run what is missing of a campaign."""
-    return words(["gpubench", "bench", "--campaign", str(campaign.directory)])
+    return command_line(["gpubench", "bench", "--campaign", str(campaign.directory)])
 
 
 def missing_words(campaign: Campaign) -> str:

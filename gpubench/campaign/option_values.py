@@ -8,9 +8,9 @@ from typing import Any, get_args
 from gpubench.campaign.options import CampaignOptions
 from gpubench.errors import UsageError
 from gpubench.model.bounds import MOST_BLOCKS
-from gpubench.model.image import Variant, parse_variants, with_packages
 from gpubench.model.quantities import parse_fraction, parse_seconds
 from gpubench.model.text import shortened
+from gpubench.model.variant import Variant, parse_variants, with_packages
 from gpubench.stats.settings import Summary
 
 

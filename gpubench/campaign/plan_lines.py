@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from gpubench.images.obtain import not_imported
 from gpubench.model.cell_names import cell_names
-from gpubench.model.image import ImageSpec
 from gpubench.model.plan import Plan
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.model.text import counted
+from gpubench.model.variant import ImageSpec
 from gpubench.plan.budget import node_hours
 from gpubench.plan.detectable import predict_for_plan
 from gpubench.plan.known_issues import issue_lines

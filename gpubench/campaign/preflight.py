@@ -18,7 +18,7 @@ from gpubench.model.image import Image
 from gpubench.model.site import Site
 from gpubench.plan.shared_paths import Resolved, require_shared
 from gpubench.profiles import to_type
-from gpubench.render.environment import words
+from gpubench.render.environment import command_line
 from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import BATCH
 from gpubench.store.campaign import Campaign
@@ -164,7 +164,7 @@ def unbuilt(site: Site, missing: Iterable[str]) -> tuple[str, str]:
     wanted = [spec for spec in specs if spec not in built]
     imported = bool(specs) and RUNTIMES[site.runtime].KIND == "squashfs"
     build, import_ = (
-        words(["gpubench", "images", command, "--site", to_type(site.name), "--ucx", " ".join(some)])
+        command_line(["gpubench", "images", command, "--site", to_type(site.name), "--ucx", " ".join(some)])
         for command, some in (("build", wanted), ("import", specs))
     )
     return build if wanted else "", import_ if imported else ""

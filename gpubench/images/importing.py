@@ -21,7 +21,7 @@ from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
 from gpubench.model.text import counted
 from gpubench.profiles import to_type
-from gpubench.render.environment import words
+from gpubench.render.environment import command_line
 from gpubench.render.importing import PROGRAMS, ImportItem, render_import
 from gpubench.runtimes import RUNTIMES
 
@@ -73,7 +73,7 @@ def _item(row: LockRow) -> ImportItem:
     if not row.registry:
         raise UsageError(
             f"image {row.spec} of {row.date} is in the local engine only",
-            then=f"push it: {words(['gpubench', 'images', 'push', row.spec, '--site', to_type(row.site)])}",
+            then=f"push it: {command_line(['gpubench', 'images', 'push', row.spec, '--site', to_type(row.site)])}",
         )
     return ImportItem(
         spec=row.spec,

@@ -12,7 +12,7 @@ from gpubench.images.lock import locked_rows, read_lock
 from gpubench.images.obtain import kind_of
 from gpubench.model.site import Site
 from gpubench.profiles import load_site, site_names, to_type
-from gpubench.render.environment import words
+from gpubench.render.environment import command_line
 
 _log = logging.getLogger(__name__)
 
@@ -35,9 +35,10 @@ def image_lines(site: Site, spec: str, date: str) -> Iterator[str]:
         (row,) = locked_rows(site, [spec], date)
         manifest = manifests.manifest_of(images_root(site.paths.images), row)
         if manifest is None:
+            push = command_line(["gpubench", "images", "push", spec, "--site", to_type(site.name)])
             raise UsageError(
                 f"the manifest of image {spec} ({row.digest}) isn't on this machine, and the image was never pushed",
-                then=f"where it was built: {words(['gpubench', 'images', 'push', spec, '--site', to_type(site.name)])}",
+                then=f"where it was built: {push}",
             )
         document, head = manifest, row.model_dump()
     else:
@@ -48,7 +49,7 @@ def image_lines(site: Site, spec: str, date: str) -> Iterator[str]:
         if entry is None:
             raise UsageError(
                 f"there is no image {spec} for site {site.name}",
-                then=words(["gpubench", "images", "build", "--site", to_type(site.name), "--ucx", spec]),
+                then=command_line(["gpubench", "images", "build", "--site", to_type(site.name), "--ucx", spec]),
             )
         image, document = entry
         head = image.model_dump(exclude={"env"}) | {"env": image.env}

@@ -12,7 +12,7 @@ from gpubench.images.manifests import BUILD_ID_LABEL, BUILD_MANIFEST, SITE_LABEL
 from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
 from gpubench.model.site import Site
 from gpubench.profiles import to_type
-from gpubench.render.environment import words
+from gpubench.render.environment import command_line
 
 _log = logging.getLogger(__name__)
 
@@ -46,9 +46,9 @@ def locked_rows(site: Site, specs: Sequence[str], date: str) -> list[LockRow]:
     for spec, row in rows.items():
         if row is None:
             on = f" of {date}" if date else ""
+            build = command_line(["gpubench", "images", "build", "--site", to_type(site.name), "--ucx", spec])
             raise UsageError(
-                f"images.lock.toml has no image {spec}{on} for site {site.name}",
-                then=f"build it: {words(['gpubench', 'images', 'build', '--site', to_type(site.name), '--ucx', spec])}",
+                f"images.lock.toml has no image {spec}{on} for site {site.name}", then=f"build it: {build}"
             )
     return [row for row in rows.values() if row]
 

@@ -118,8 +118,8 @@ def run(site: Site, directory: Path) -> JobState:
         if interrupted:
             scheduler.cancel(job_dir)
             raise InterruptedByUserError(f"interrupted by {interrupted[0]}; job {job_id} is cancelled")
-        if state.words != said:
-            said = state.words
+        if state.text != said:
+            said = state.text
             _log.info(f"job {job_id}: {said}")
         return state
 

@@ -11,7 +11,7 @@ from gpubench.model.base import nearest
 from gpubench.model.text import visible
 from gpubench.plan.node_kinds import NodeKind, of_queue
 from gpubench.schedulers import BATCH, LOCAL
-from gpubench.schedulers.batch import BatchScheduler, call, said
+from gpubench.schedulers.batch import BatchScheduler, call, output_line
 
 _log = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ def _ask(*words: str) -> list[str]:
         _log.info(f"no answer: {words[0]}: {error}")
         return []
     if done.returncode:
-        _log.info(f"no answer: {words[0]}: {visible(said(done))}")
+        _log.info(f"no answer: {words[0]}: {visible(output_line(done))}")
         return []
     return [visible(line) for line in done.stdout.splitlines()]
 

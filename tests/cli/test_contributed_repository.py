@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.results.packing import pack
 from gpubench.plan.block_design import run_id
+from gpubench.results.packing import pack
 from gpubench.store.campaign import Campaign
 from tests.conftest import ROOT, Run
 

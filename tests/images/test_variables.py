@@ -13,7 +13,8 @@ import pytest
 
 from gpubench.errors import UsageError
 from gpubench.images.variables import check_listed, check_variables, why_unknown
-from gpubench.model.image import Image, parse_variant
+from gpubench.model.image import Image
+from gpubench.model.variant import parse_variant
 from gpubench.profiles import load_site, site_names
 
 

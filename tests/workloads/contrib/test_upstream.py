@@ -17,7 +17,7 @@ from gpubench.node.workloads.base import Answer, UnavailableError, WorkloadConte
 from gpubench.node.workloads.catalogue.own import module_name
 from gpubench.own_workloads import own_workloads
 from gpubench.profiles import load_suite
-from gpubench.render.planned import pack
+from gpubench.render.node_half import pack
 from tests.cli.campaigns import campaign_in, records
 from tests.conftest import Run
 from tests.workloads.contrib.conftest import CONTRIB, Family
