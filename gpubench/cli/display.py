@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from gpubench import resources
 from gpubench.campaign.completeness import require_complete
 from gpubench.campaign.status_lines import counts
-from gpubench.cli.say import say
-from gpubench.files import write_atomically
+from gpubench.cli.say import say, say_text
 from gpubench.store.accounting import Accounting
 from gpubench.store.campaign import Campaign
 
 if TYPE_CHECKING:
-    from gpubench.report.inputs import JudgedCampaign
+    from gpubench.cli.results_options import Form, ReportOptions, TrendOptions
+    from gpubench.importers.directory import ImportedResults
+    from gpubench.report.answer import VerdictAnswer
     from gpubench.report.next_steps import NextStep
     from gpubench.report.page import Page
+    from gpubench.report.pictures import Format
+    from gpubench.report.sections import Section
+    from gpubench.results.coverage import ResultHistory
+    from gpubench.results.judged_campaign import JudgedCampaign
+    from gpubench.results.results import Results
+    from gpubench.stats.question import Question
     from gpubench.stats.settings import FailOn
     from gpubench.stats.verdict import Verdict
+
+PIPED_WIDTH = 80
 
 
 def show_verdicts(
@@ -62,20 +71,123 @@ def show_next_steps(found: Sequence[NextStep]) -> None:
         say(f"{one.command:{width}}   # {one.why}" if one.command else one.why)
 
 
-def write_report(campaign: Campaign, judged: JudgedCampaign) -> Page:
-    """``report.html`` and ``report.md`` into the campaign's directory, or beside its pack; the page."""
-    from gpubench.cli.results.judge import with_evidence
-    from gpubench.report.campaign_page import campaign_page
+def show_report(campaign: Campaign, judged: JudgedCampaign) -> Page:
+    """Write the campaign's page, and print where it is and what a reader must know."""
     from gpubench.report.provenance import cautions
+    from gpubench.report.writing import write_campaign_page
 
-    page = campaign_page(with_evidence(campaign, judged))
+    page = write_campaign_page(campaign, judged)
     for line in cautions(judged.plan, judged.changes, judged.outcomes):
         say(f"note: {line}")
-    write_page(page, campaign.report, campaign.summary)
     say(f"report: {campaign.report}")
     if campaign.pack is None:
         say(f"samples: {campaign.results}")
     return page
+
+
+def show_import(kept: ImportedResults) -> Page:
+    """Write the page of an import, and print its verdicts and where it is."""
+    from gpubench.report.writing import page_of_import, write_page
+
+    page, answer = page_of_import(kept, search_bar)
+    show_verdicts(answer.verdicts if answer else [], seconds=answer.seconds if answer else [])
+    write_page(page, kept.derived("report.html"), kept.derived("report.md"))
+    say(f"report: {kept.derived('report.html')}")
+    return page
+
+
+def show_sides(sides: Results, question: Question, path: Path) -> Page:
+    """Write one page with both curves of every workload, and print its verdicts."""
+    from gpubench.report.contents import verdict_answer
+    from gpubench.report.other_pages import sides_page
+    from gpubench.report.writing import write_page
+    from gpubench.results.curves import curves
+
+    answer = verdict_answer(sides, question)
+    page = sides_page(sides, answer, curves(sides, answer.settings.summary))
+    show_verdicts(answer.verdicts, seconds=answer.seconds)
+    for note in answer.section.notes:
+        say(f"note: {note}")
+    write_page(page, path)
+    say(f"page: {path}")
+    return page
+
+
+def show_trend_page(sources: Sequence[ResultHistory], asked: TrendOptions) -> None:
+    """Write the page of a history, its charts, or both."""
+    from gpubench.report.other_pages import trend_page
+    from gpubench.report.over_time import search
+    from gpubench.report.writing import write_page
+
+    with search_bar() as searching:
+        changes = search([figure for source in sources for figure in source.figures], searching)
+    page = trend_page(sources, changes)
+    if asked.html:
+        write_page(page, asked.html)
+        say(f"page: {asked.html}")
+    show_charts(page, {"svg": asked.svg, "png": asked.png})
+
+
+def finish_report(page: Page, asked: ReportOptions) -> None:
+    """Charts as files, plots in the terminal, and what can be typed next."""
+    show_charts(page, {"svg": asked.svg, "png": asked.png})
+    if asked.terminal:
+        import rich.console
+
+        width = rich.console.Console().width if sys.stdout.isatty() else PIPED_WIDTH
+        for line in (line for plot in page.plots(width) if (lines := list(plot)) for line in ("", *lines)):
+            say(line)
+    show_next_steps(page.steps)
+
+
+def show_charts(page: Page, directories: Mapping[Format, Path | None]) -> None:
+    """Write the charts into the directory of each format, and print how many."""
+    from gpubench.report.writing import write_charts
+
+    for form, directory in directories.items():
+        if directory is not None:
+            count = write_charts(page, directory, form)
+            say(f"charts: {count} in {directory}" if count else f"charts: none, {page.why_no_chart}")
+
+
+def show_answer(answer: VerdictAnswer, form: Form) -> None:
+    """Print the verdicts and the notes on them."""
+    if form == "markdown" and answer.document:
+        say_text(answer.document())
+    elif form != "lines":
+        show_section(answer.section, form)
+    else:
+        show_verdicts(answer.verdicts, answer.accounting, answer.seconds)
+        for note in answer.section.notes:
+            say(f"note: {note}")
+
+
+def show_section(section: Section, form: Form) -> None:
+    """Print a section."""
+    from gpubench.report.sections import json_text, markdown_text, text_lines
+
+    if form == "lines":
+        for line in text_lines(section):
+            say(line)
+    else:
+        say_text(json_text(section) if form == "json" else markdown_text(section))
+
+
+@contextlib.contextmanager
+def search_bar() -> Iterator[Callable[[int, int], None]]:
+    """A callback for the number of series searched so far, and of all; on a terminal it shows a bar."""
+    from gpubench.report.over_time import nobody
+
+    if not sys.stdout.isatty():
+        yield nobody
+        return
+    import rich.progress
+
+    from gpubench.cli.terminal import Terminal
+
+    with rich.progress.Progress(console=Terminal(), transient=True) as progress:
+        task = progress.add_task("series searched for changes", total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def conclude(campaign: Campaign, fail_on: FailOn | None) -> None:
@@ -86,24 +198,15 @@ def conclude(campaign: Campaign, fail_on: FailOn | None) -> None:
         typer.Exit: a verdict is at least as bad as ``fail_on``.
     """
     # Late: scipy takes a second, which belongs behind the measurements.
-    from gpubench.cli.results.judge import judge_campaign
+    from gpubench.results.judging import judge_campaign
     from gpubench.stats.verdict import exit_code
 
     judged = judge_campaign(campaign)
     say("")
     show_verdicts(judged.verdicts, judged.accounting, judged.seconds)
-    page = write_report(campaign, judged)
+    page = show_report(campaign, judged)
     show_next_steps(page.steps)
     require_complete(campaign, judged.accounting)
     if code := exit_code(judged.verdicts, fail_on):
         say(f"--fail-on {fail_on}: exit {code}")
         raise typer.Exit(code)
-
-
-def write_page(page: Page, path: Path, summary: Path | None = None) -> None:
-    """Write the page, and the same in Markdown if a file for it is named."""
-    from gpubench.report.page import html, markdown
-
-    write_atomically(path, html(page, resources.texts("templates")), parents=False)
-    if summary is not None:
-        write_atomically(summary, markdown(page), parents=False)

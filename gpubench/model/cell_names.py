@@ -5,13 +5,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.model.quantities import format_bytes
+from gpubench.node.spec import WorkloadSpec
+from gpubench.node.spec.plain import canonical
 from gpubench.node.workloads.catalogue import CATALOGUE
 from gpubench.node.workloads.catalogue.own import shown
 
 Key = Mapping[str, object]
 
 
-def size(count: int) -> str:
+def short_size(count: int) -> str:
     """Bytes as people write them: ``10 MB``, ``1 KiB``."""
     for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= factor and count % factor == 0:
@@ -32,6 +34,11 @@ _FIELDS = {
 _ON_EACH = "{} on each node"
 """Workers, where those of the whole cluster are named besides."""
 _NAMED_BY_THE_WORKLOAD = ("workload", "params", "params_id")
+
+
+def workload_key(workload: WorkloadSpec) -> Key:
+    """The parts of a cell's key that say what was measured."""
+    return {"workload": workload.name, "backend": workload.backend, "params": canonical(workload.params).decode()}
 
 
 def cell_names(keys: Sequence[Key]) -> list[str]:
@@ -69,4 +76,4 @@ def _params(key: Key) -> Mapping[str, Any]:
 def _param(workload: str, name: str, value: Any) -> str:
     known = CATALOGUE.get(workload)
     kind = known.params[name].kind if known and name in known.params else ""
-    return size(value) if kind == "size" else f"{name}={shown(name, value)}"
+    return short_size(value) if kind == "size" else f"{name}={shown(name, value)}"

@@ -3,9 +3,10 @@
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
+from gpubench.model.cell_names import cell_names
 from gpubench.report import labels
-from gpubench.report.inputs import Seconds
 from gpubench.report.sections import Section
+from gpubench.results.judged_campaign import Seconds
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import Accounting
@@ -32,8 +33,8 @@ def answer(verdicts: Sequence[Verdict], settings: VerdictSettings) -> list[str]:
 
     Of many candidates one sentence: ``Of 36 comparisons with 1.12.1: 3 slower: 1.14.0 in merge +2.8 %, …``.
     """
-    cell_names = labels.cell_names([verdict.key for verdict in verdicts])
-    names = dict(zip(map(id, verdicts), cell_names, strict=True))
+    short_names = cell_names([verdict.key for verdict in verdicts])
+    names = dict(zip(map(id, verdicts), short_names, strict=True))
     margin = f"±{settings.margin.percent}"
     groups = by_candidate(verdicts)
     if len(groups) > _MOST_SENTENCES:

@@ -7,13 +7,13 @@ import dataclasses
 import datetime as dt
 from collections.abc import Sequence
 
+from gpubench.model.cell_names import cell_names
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.text import counted
 from gpubench.node.spec.turns import INTERLEAVED, SEQUENTIAL
 from gpubench.node.spec.waiting import polls
 from gpubench.report import labels, links, provenance
 from gpubench.report.answer import answer
-from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.next_steps import next_steps
 from gpubench.report.page import Page
 from gpubench.report.plots import effect_plot, efficiency_plot
@@ -24,6 +24,7 @@ from gpubench.report.sections import Medium, RichText, Section, SectionPart, Tex
 from gpubench.report.tiles import tiles
 from gpubench.report.verdicts import verdict_section
 from gpubench.results.curves import Curve, curves
+from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.verdict import share_percent
 from gpubench.store.accounting import run_warnings
 
@@ -157,7 +158,7 @@ def _identity(plan: Plan, variant: PlannedVariant) -> tuple[object, ...]:
 def campaign_page(inputs: JudgedCampaign) -> Page:
     """The page; its links to raw files are relative to the campaign's directory."""
     plan = inputs.plan
-    names = labels.cell_names([verdict.key for verdict in inputs.verdicts])
+    names = cell_names([verdict.key for verdict in inputs.verdicts])
     samples = samples_section(inputs, names)
     drawn, left_out = tiles(inputs, names)
     more = f"; {left_out} more workloads and sizes are in the table" if left_out else ""

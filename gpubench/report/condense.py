@@ -7,7 +7,7 @@ import itertools
 import statistics
 from collections.abc import Iterator, Sequence
 
-from gpubench.report.inputs import JudgedCampaign
+from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.data import CellRun
 
 MOST_SAMPLES = 20_000

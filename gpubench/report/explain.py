@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpubench.merge.explain import NOISE, Explained, FieldDifference
+from gpubench.model.cell_names import cell_names, short_size
 from gpubench.report import labels
 from gpubench.report.sections import ColumnStyle, Heading, Section, SectionPart, TextTable
 from gpubench.stats.paired_difference import PairedDifference
@@ -128,7 +129,7 @@ def layers(verdicts: Sequence[Verdict]) -> tuple[list[str], list[dict[str, Any]]
         verdicts: of one baseline and one candidate.
     """
     layered = [verdict for verdict in verdicts if _layer(verdict) is not None]
-    names = dict(zip(map(id, layered), labels.cell_names([verdict.key for verdict in layered]), strict=True))
+    names = dict(zip(map(id, layered), cell_names([verdict.key for verdict in layered]), strict=True))
     lines, data = [], []
     for place in dict.fromkeys(map(_place, layered)):
         of_place = [verdict for verdict in layered if _place(verdict) == place]
@@ -212,6 +213,6 @@ def _sizes(verdicts: Sequence[Verdict]) -> list[str]:
     if not all(sizes.values()) or sizes["link"] & sizes["message"]:
         return []
     sent = [
-        f"{name} sent {labels.listed(map(labels.size, sorted(message_sizes)))}" for name, message_sizes in sizes.items()
+        f"{name} sent {labels.listed(map(short_size, sorted(message_sizes)))}" for name, message_sizes in sizes.items()
     ]
     return [f"{', '.join(sent)}: UCX can send messages of other sizes in other ways."]

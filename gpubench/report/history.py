@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from gpubench.model.cell_names import cell_names
 from gpubench.report import labels
 from gpubench.report.charts.over_time import against
 from gpubench.report.sections import (
@@ -84,7 +85,7 @@ def coverage_section(sources: Sequence[ResultHistory]) -> Section:
 
 
 def _source_parts(source: ResultHistory) -> Iterator[SectionPart]:
-    names = labels.cell_names([dict(line.key) for line in source.lines])
+    names = cell_names([dict(line.key) for line in source.lines])
     columns = [
         Heading("workload"),
         Heading("version", ColumnStyle.SHORT),
@@ -172,7 +173,7 @@ def changes_section(series: Sequence[Series]) -> Section:
 
 def change_rows(series: Sequence[Series]) -> list[tuple[str, ...]]:
     """A row per change point, by date."""
-    names = labels.cell_names([dict(cell_series.key) for cell_series in series])
+    names = cell_names([dict(cell_series.key) for cell_series in series])
     rows = [
         (
             f"{name}, {cell_series.variant}",
@@ -190,7 +191,7 @@ def change_rows(series: Sequence[Series]) -> list[tuple[str, ...]]:
 
 def _unusual_lines(series: Sequence[Series]) -> list[str]:
     """Series with unusual days: ``merge, 1.12.1: 2022-09-12 +35.3 %, 2022-09-20 +35.6 %``."""
-    names = labels.cell_names([dict(cell_series.key) for cell_series in series])
+    names = cell_names([dict(cell_series.key) for cell_series in series])
     days = [", ".join(f"{day} {labels.percent(off)}" for day, off in cell_series.unusual) for cell_series in series]
     return [
         f"{name}, {cell_series.variant}: {text}"
@@ -349,7 +350,7 @@ def compare_versions(observed: Sequence[Figure]) -> VersionsCompared:
         return VersionsCompared(versions[0] if versions else "", [])
     baseline = max(versions, key=lambda version: counts[version])
     groups = dict.fromkeys(group_key(figure.key) for figure in observed)
-    names = dict(zip(groups, labels.cell_names([dict(key) for key in groups]), strict=True))
+    names = dict(zip(groups, cell_names([dict(key) for key in groups]), strict=True))
     cells: dict[tuple[Key, tuple[int, int]], dict[str, dict[Any, list[float]]]] = {}
     for figure in observed:
         cell = cells.setdefault((group_key(figure.key), cluster_size(figure.key, figure.workers)), {})

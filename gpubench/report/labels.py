@@ -2,12 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from gpubench.model.cell_names import Key
-from gpubench.model.cell_names import cell_names as cell_names  # noqa: PLC0414
-from gpubench.model.cell_names import size as size  # noqa: PLC0414
 from gpubench.model.text import counted
-from gpubench.node.spec import WorkloadSpec
-from gpubench.node.spec.plain import canonical
 from gpubench.stats.verdict import Verdict
 
 MARKS = {"regression": "▲", "improvement": "▼", "equivalent": "●", "inconclusive": "◆", "broken": "✚"}
@@ -98,8 +93,3 @@ def seconds(value: float) -> str:
 def short(value: float) -> float:
     """Five digits are more than any picture shows."""
     return float(f"{value:.5g}")
-
-
-def workload_key(workload: WorkloadSpec) -> Key:
-    """The parts of a cell's key that say what was measured."""
-    return {"workload": workload.name, "backend": workload.backend, "params": canonical(workload.params).decode()}

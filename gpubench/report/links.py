@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Sequence
 
 from gpubench.merge.links import LinkTable
+from gpubench.model.cell_names import cell_names, workload_key
 from gpubench.model.text import counted
 from gpubench.node.spec.records import LINKS_FILE
-from gpubench.report import labels
 from gpubench.report.charts.heat_map import heat_map
 from gpubench.report.sections import (
     Chart,
@@ -45,7 +45,7 @@ def links_section(campaign: str, tables: Sequence[LinkTable]) -> Section:
 
     Tables with outliers come first, then those that moved most: the page may not show the others in full.
     """
-    names = labels.cell_names([labels.workload_key(table.workload) for table in tables])
+    names = cell_names([workload_key(table.workload) for table in tables])
     judged = [(table, name, judge_links(table.links, table.nodes)) for table, name in zip(tables, names, strict=True)]
     plain = [
         {

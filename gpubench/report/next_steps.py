@@ -5,11 +5,12 @@ import datetime as dt
 import statistics
 from collections.abc import Iterator, Sequence
 
+from gpubench.model.cell_names import cell_names
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.render.environment import command_line
 from gpubench.report import labels
-from gpubench.report.inputs import JudgedCampaign
+from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import RunResult, missing_runs, over_budget
 
@@ -64,7 +65,7 @@ def _rest(inputs: JudgedCampaign, missing: Sequence[RunResult], late: Sequence[R
 
 
 def _more_blocks(inputs: JudgedCampaign) -> Iterator[NextStep]:
-    names = labels.cell_names([verdict.key for verdict in inputs.verdicts])
+    names = cell_names([verdict.key for verdict in inputs.verdicts])
     several = len({verdict.candidate for verdict in inputs.verdicts}) > 1
     wanting = [
         (verdict.more_blocks, f"{name} ({verdict.candidate})" if several else name, verdict)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gpubench import __version__
+from gpubench.model.cell_names import cell_names
 from gpubench.model.text import counted
 from gpubench.report import labels
 from gpubench.report.answer import VerdictAnswer, answer
@@ -191,7 +192,7 @@ def over_time(observed: Sequence[Figure], missing: Sequence[Gap], series: Sequen
             groups.setdefault(group_key(gap.key), ([], [], []))[1].append(gap)
     for run in series:
         groups[group_key(run.key)][2].append(run)
-    names = labels.cell_names([dict(key) for key in groups])
+    names = cell_names([dict(key) for key in groups])
     every: list[Figure | Gap] = [*observed, *missing]
     variants = sorted({figure.variant for figure in every}, key=version_key)
     return [

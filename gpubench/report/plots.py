@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
+from gpubench.model.cell_names import cell_names
 from gpubench.report import labels
 from gpubench.report.effect_range import effect_range
 from gpubench.report.scaling import percent
@@ -23,7 +24,7 @@ def effect_plot(verdicts: Sequence[Verdict], margin: float, width: int) -> Itera
     All share one scale. What lies beyond the picture, and an interval that leaves it, ends in ``<`` or ``>``. Names
     that leave too little room have their own line.
     """
-    names = labels.cell_names([verdict.key for verdict in verdicts])
+    names = cell_names([verdict.key for verdict in verdicts])
     drawn = [
         (verdict, name, Interval(verdict.effect, *verdict.shown))
         for verdict, name in zip(verdicts, names, strict=True)
@@ -49,7 +50,7 @@ def efficiency_plot(curves: Sequence[Curve], width: int) -> Iterator[str]:
 
     Workloads without a rule of scaling, and workloads with only one size, are left out.
     """
-    names = labels.cell_names([dict(curve.key) for curve in curves])
+    names = cell_names([dict(curve.key) for curve in curves])
     scaled = {
         f"{name}, {curve.variant}": speedups(curve.measured, curve.rule)
         for curve, name in zip(curves, names, strict=True)

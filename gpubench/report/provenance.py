@@ -12,13 +12,16 @@ from typing import Any
 from gpubench.images.manifests import differences
 from gpubench.merge.environment import AS_EQUALS, Changes
 from gpubench.merge.explain import entries, plain, series, slowest
+from gpubench.merge.links import link_tables
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.quantities import format_bytes
 from gpubench.node.spec.records import PROVENANCE_FILE
 from gpubench.report import condense
-from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.sections import ColumnStyle, Heading, Medium, RichText, Section, SectionPart, TextSpan, TextTable
+from gpubench.results.judged_campaign import JudgedCampaign
+from gpubench.results.judging import reading_campaign
 from gpubench.store.accounting import RunResult
+from gpubench.store.campaign import Campaign
 
 Provenance = Mapping[str, Any]
 
@@ -75,6 +78,16 @@ def condensed(provenance: Provenance) -> Provenance:
 def _process(data: bytes) -> Provenance:
     process: Provenance = marshal.loads(data)  # noqa: S302 - our own bytes, of a moment ago
     return process
+
+
+def with_evidence(campaign: Campaign, judged: JudgedCampaign) -> JudgedCampaign:
+    """With what a page shows of links and provenance; raises DataError where the campaign's directory is gone."""
+    with reading_campaign(campaign):
+        return dataclasses.replace(
+            judged,
+            links=link_tables(campaign.plan, judged.outcomes),
+            provenance={run.directory.name: condensed(run.provenance) for run in judged.outcomes if run.directory},
+        )
 
 
 def provenance_section(inputs: JudgedCampaign) -> Section:

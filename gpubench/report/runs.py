@@ -9,7 +9,6 @@ from typing import Any
 from gpubench.model.text import counted
 from gpubench.node.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE, RunRecord
 from gpubench.report import condense, labels
-from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.sections import (
     ColumnStyle,
     Heading,
@@ -20,6 +19,7 @@ from gpubench.report.sections import (
     TextSpan,
     TextTable,
 )
+from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.store.accounting import RunResult
 
 RUNS = "gpubench/runs/1"

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from gpubench.node.spec.records import SAMPLES_FILE
 from gpubench.report import condense, labels
 from gpubench.report.charts.samples import samples
-from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.sections import (
     Chart,
     ColumnStyle,
@@ -21,6 +20,7 @@ from gpubench.report.sections import (
     TextTable,
 )
 from gpubench.report.verdicts import anchor
+from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.data import CellRun
 from gpubench.stats.verdict import Verdict
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from gpubench.model.cell_names import cell_names
 from gpubench.report import labels
 from gpubench.report.charts.curves import efficiency
 from gpubench.report.sections import (
@@ -57,7 +58,7 @@ def scaling_section(
     by_workload: dict[Key, list[Curve]] = {}
     for curve in curves:
         by_workload.setdefault(curve.key, []).append(curve)
-    names = labels.cell_names([dict(key) for key in by_workload])
+    names = cell_names([dict(key) for key in by_workload])
     parts, plain = [], []
     for number, (key, workload) in enumerate(zip(by_workload, names, strict=True)):
         several, anchor = by_workload[key], f"scaling-{dict(key).get('params_id', number)}"

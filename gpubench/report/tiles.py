@@ -8,9 +8,9 @@ import markupsafe
 
 from gpubench.report import labels
 from gpubench.report.effect_range import effect_range
-from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.sections import RichText, TextSpan
 from gpubench.report.verdicts import anchor as anchor_of
+from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.verdict import Verdict
 
 MOST = 12

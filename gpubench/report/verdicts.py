@@ -1,16 +1,14 @@
 """Verdicts as a section, as the rich table of a wide terminal, and as ``verdicts.json``."""
 
-import dataclasses
 import functools
-import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from gpubench.model.cell_names import cell_names
 from gpubench.model.text import counted
 from gpubench.report import labels
 from gpubench.report.charts.effects import forest
-from gpubench.report.inputs import Seconds
 from gpubench.report.sections import (
     Chart,
     ColumnStyle,
@@ -24,13 +22,14 @@ from gpubench.report.sections import (
     plain,
     text_lines,
 )
+from gpubench.results.judged_campaign import Seconds
+from gpubench.results.verdicts_file import plain_verdicts
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import WIDE, Verdict
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-VERDICTS = "gpubench/verdicts/1"
 _STYLES = {
     "regression": "bold red",
     "broken": "bold red",
@@ -93,29 +92,11 @@ def verdict_section(
     """
     return Section(
         [*forest_part(verdicts, settings), *verdict_parts(verdicts, seconds, linked=linked)],
-        _plain(name, verdicts, settings, arrangement),
+        plain_verdicts(name, verdicts, settings, arrangement),
         notes,
         title="Effects and verdicts",
         anchor="verdicts",
     )
-
-
-def verdicts_json(name: str, verdicts: Sequence[Verdict], settings: VerdictSettings, arrangement: str = "") -> bytes:
-    """``verdicts.json``: all numbers of every verdict (effects are ratios minus one), and the settings that made them.
-
-    The parts of a cell's key are columns beside its figures, in one flat row; so is how blocks ran their
-    variants, where that is known.
-    """
-    document = _plain(name, verdicts, settings, arrangement)
-    return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
-
-
-def _plain(name: str, verdicts: Sequence[Verdict], settings: VerdictSettings, arrangement: str) -> dict[str, Any]:
-    cells = []
-    for verdict in verdicts:
-        figures = dataclasses.asdict(verdict)
-        cells.append({**figures.pop("key"), **figures, **({"arrangement": arrangement} if arrangement else {})})
-    return {"schema": VERDICTS, "campaign": name, "settings": dataclasses.asdict(settings), "cells": cells}
 
 
 def verdict_mark(verdict: str) -> TextSpan:
@@ -216,7 +197,7 @@ def _to_know(verdict: Verdict) -> list[str | TextSpan]:
 
 
 def _names(verdicts: Sequence[Verdict]) -> list[str]:
-    return labels.cell_names([verdict.key for verdict in verdicts])
+    return cell_names([verdict.key for verdict in verdicts])
 
 
 def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:

@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 import typer
 
-from gpubench.cli.results.options import CompareOptions
-from gpubench.cli.results.show import compare as compare_targets
+from gpubench.cli.results_options import CompareOptions
+from gpubench.cli.verdicts import compare as compare_targets
 from gpubench.errors import DataError, UsageError
 from gpubench.merge.table_files import TIMES, Dialect, find_dialect, refuse_other_than_times, time_field
 from gpubench.report import labels
@@ -53,7 +53,7 @@ def compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Compare:
         baseline, candidate = variants.split()
         asked = CompareOptions(baseline=baseline, candidate=candidate, by=by, margin="3%")
         with pytest.raises(typer.Exit) as ended:
-            compare_targets(path, None, None, asked)
+            compare_targets(campaign=path, asked=asked)
         return [str(ended.value.exit_code), *capsys.readouterr().out.splitlines()]
 
     return compare

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.results import trend
+from gpubench.cli import display
 from tests.conftest import ROOT
 from tests.in_process import invoked as run
 from tests.store.campaign_builder import QUICK, begin, finish, make_plan
@@ -160,7 +160,7 @@ def test_whoever_searches_for_changes_sees_how_far_it_is(outputs: Path, monkeypa
         bars.append(len(bars))
         yield lambda _done, _total: None
 
-    monkeypatch.setattr(trend, "_search_bar", bar)
+    monkeypatch.setattr(display, "search_bar", bar)
     for words in (["trend", "import"], ["trend", "import", "--html", "x.html"], ["report", "import"]):
         assert run(*words).exit_code == 0
     assert bars == [0, 1, 2]

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpubench.cli.results.import_results import import_lines
 from gpubench.errors import DataError
 from gpubench.importers.base import plain_version, positive
 from gpubench.importers.directory import Given, ImportedResults, import_files
 from gpubench.importers.formats import FORMATS
+from gpubench.importers.summary import import_lines
 from gpubench.results.imports import import_results
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -17,9 +17,9 @@ from gpubench.merge.family import family
 from gpubench.merge.links import link_tables
 from gpubench.model.plan import Plan, PlanAddition, PlannedJob
 from gpubench.report.campaign_page import campaign_page
-from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.page import html, markdown
 from gpubench.results.campaigns import campaign_results
+from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import judge
 from gpubench.store.accounting import account

@@ -9,8 +9,8 @@ import pytest
 import reports
 
 from gpubench.report import condense, runs
-from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.sections import plain
+from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.data import CellRun
 from gpubench.store.accounting import Accounting, RunResult
 

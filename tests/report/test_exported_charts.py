@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 import reports
 
-from gpubench.cli.results.show import write_images
 from gpubench.errors import MissingToolError
 from gpubench.report.campaign_page import campaign_page
-from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.pictures import images
 from gpubench.report.plots import effect_plot, efficiency_plot
+from gpubench.report.writing import write_charts
 from gpubench.results.curves import curves
+from gpubench.results.judged_campaign import JudgedCampaign
 from tests.conftest import run_gpubench
 
 
@@ -69,7 +69,7 @@ def test_a_png_is_one(inputs: JudgedCampaign) -> None:
 def test_a_directory_that_cannot_be_is_said_by_its_name(inputs: JudgedCampaign, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(MissingToolError, match=str(tmp_path / "file")):
-        write_images(campaign_page(inputs), {"png": tmp_path / "file"})
+        write_charts(campaign_page(inputs), tmp_path / "file", "png")
 
 
 def test_an_effect_beyond_the_picture_is_no_dot_at_its_edge(inputs: JudgedCampaign) -> None:

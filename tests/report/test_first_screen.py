@@ -12,13 +12,14 @@ import pytest
 import reports
 from campaign_builder import QUICK, begin, finish, make_plan, variant
 
+from gpubench.model.cell_names import cell_names
 from gpubench.model.quantities import format_seconds
 from gpubench.report import labels, provenance
 from gpubench.report.campaign_page import about, campaign_page
-from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.next_steps import next_steps
 from gpubench.report.tiles import MOST, tiles
 from gpubench.report.verdicts import anchor
+from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.data import CellRun
 from gpubench.store.accounting import OVER_BUDGET, Accounting
 
@@ -38,7 +39,7 @@ def text_of(page: bytes) -> str:
 
 
 def tiles_of(inputs: JudgedCampaign) -> tuple[list[object], int]:
-    names = labels.cell_names([one.key for one in inputs.verdicts])
+    names = cell_names([one.key for one in inputs.verdicts])
     found, left_out = tiles(inputs, names)
     return list(found), left_out
 

@@ -8,14 +8,16 @@ import pytest
 import reports
 from campaign_builder import QUICK, Writer, begin, finish, make_plan, variant
 
+from gpubench.model.cell_names import cell_names
 from gpubench.report import condense, labels, pictures, provenance
 from gpubench.report.campaign_page import campaign_page
 from gpubench.report.charts.effects import forest
 from gpubench.report.charts.samples import samples
-from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.samples import samples_section
 from gpubench.report.sections import Chart, Spec, plain
-from gpubench.report.verdicts import verdict_table, verdicts_json
+from gpubench.report.verdicts import verdict_table
+from gpubench.results.judged_campaign import JudgedCampaign
+from gpubench.results.verdicts_file import verdicts_json
 from gpubench.stats.verdict import Verdict
 from gpubench.store.campaign import Campaign
 
@@ -382,7 +384,7 @@ def test_effects_stand_together_by_variant_on_an_axis_that_shows_the_margin(
     campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
 ) -> None:
     _, inputs, _ = campaigns["story"]
-    names = labels.cell_names([one.key for one in inputs.verdicts])
+    names = cell_names([one.key for one in inputs.verdicts])
     spec = forest(inputs.verdicts, names, 0.03)
     assert [row["pair"] for row in spec["data"]["values"]] == [labels.pair(one) for one in inputs.verdicts]
     assert spec["facet"]["row"]["sort"] == ["1.19.0 vs 1.17.0", "1.19.0-proto1 vs 1.17.0"]

@@ -11,8 +11,8 @@ import pytest
 import reports
 
 from gpubench.report.campaign_page import campaign_page
-from gpubench.report.inputs import JudgedCampaign
 from gpubench.report.sections import Spec
+from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.links import LinkRates
 from gpubench.store.campaign import Campaign
 

@@ -10,7 +10,7 @@ import browser
 import pytest
 import reports
 
-from gpubench.cli.results.answers import answer
+from gpubench.report.contents import verdict_answer
 from gpubench.report.other_pages import sides_page
 from gpubench.report.page import Page, html
 from gpubench.results.curves import curves
@@ -50,7 +50,7 @@ def side(name: str, slower: float, largest: int) -> Results:
 
 def page_of_two_sides() -> Page:
     sides = two_sides(side("on-slurm", 0.0, 2), side("on-kubernetes", 0.3, 4), Question())
-    return sides_page(sides, answer(sides, Question()), curves(sides))
+    return sides_page(sides, verdict_answer(sides, Question()), curves(sides))
 
 
 def test_both_curves_and_every_verdict_are_there_in_both_schemes_and_on_a_telephone(tmp_path: Path) -> None:

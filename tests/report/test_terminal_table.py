@@ -7,9 +7,10 @@ import reports
 from campaign_builder import begin, make_plan, variant
 from rich.console import Console
 
-from gpubench.report.inputs import JudgedCampaign
-from gpubench.report.labels import cell_names, seconds, size
+from gpubench.model.cell_names import cell_names, short_size
+from gpubench.report.labels import seconds
 from gpubench.report.verdicts import verdict_lines, wide_table
+from gpubench.results.judged_campaign import JudgedCampaign
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +109,7 @@ def test_names_tell_cells_apart_and_no_more() -> None:
 
 def test_numbers_carry_units() -> None:
     assert [seconds(value) for value in (12.3456, 0.0052, 61e-6, 5e-9)] == ["12.35 s", "5.2 ms", "61 µs", "5 ns"]
-    assert [size(count) for count in (512, 1024, 10**7, 2 * 10**9, 1536)] == [
+    assert [short_size(count) for count in (512, 1024, 10**7, 2 * 10**9, 1536)] == [
         "512 B",
         "1 KiB",
         "10 MB",

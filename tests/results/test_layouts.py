@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from test_imports import results, rows
 
-from gpubench.report.inputs import seconds
-from gpubench.report.labels import cell_names
+from gpubench.model.cell_names import cell_names
 from gpubench.results.curves import curves
+from gpubench.results.judged_campaign import seconds
 from gpubench.results.results import Results, judge
 from gpubench.results.sides import two_sides
 from gpubench.stats.data import CellRun, Key

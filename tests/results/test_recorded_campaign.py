@@ -154,7 +154,7 @@ def test_few_functions_stand_between_the_command_and_the_verdicts(
         chains.append([f"{Path(frame.filename).relative_to(ROOT)}: {frame.name}" for frame in frames])
         write_atomically(path, content, **options)
 
-    monkeypatch.setattr("gpubench.cli.results.judge.write_atomically", spied)
+    monkeypatch.setattr("gpubench.results.judging.write_atomically", spied)
     monkeypatch.setattr(sys, "argv", ["gpubench", "compare", str(recorded)])
     with pytest.raises(SystemExit):
         main()

@@ -14,7 +14,7 @@ import pytest
 from campaign_builder import Writer, begin, make_plan, variant
 
 from gpubench.merge.table import parquet
-from gpubench.report import inputs
+from gpubench.results import judged_campaign as inputs
 from gpubench.results.loading import load
 from gpubench.results.results import Results, judge
 from gpubench.results.sides import SideLayout, two_sides

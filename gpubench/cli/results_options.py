@@ -1,7 +1,6 @@
 """Options of commands that read results, each declared once."""
 
 import dataclasses
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,6 +9,7 @@ import typer
 from gpubench.campaign import options as campaign_options
 from gpubench.cli import completion, options
 from gpubench.errors import UsageError
+from gpubench.report.section_names import Content, TrendContent
 from gpubench.stats import settings
 
 
@@ -36,24 +36,6 @@ MaybeKept = Annotated[
 File = Annotated[Path | None, typer.Argument(metavar="FILE", help="File to write.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Form = Literal["lines", "json", "markdown"]
-
-
-class Content(StrEnum):
-    """What can be shown of results."""
-
-    VERDICTS = "verdicts"
-    SCALING = "scaling"
-    LINKS = "links"
-    RUNS = "runs"
-    COVERAGE = "coverage"
-    CHANGES = "changes"
-
-
-class TrendContent(StrEnum):
-    """What ``trend`` shows."""
-
-    COVERAGE = "coverage"
-    CHANGES = "changes"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Iterator, Sequence
 
 from gpubench.campaign.states import account_now
-from gpubench.cli.results.judge import judge_campaign, with_evidence
-from gpubench.cli.results.options import Content
 from gpubench.errors import DataError, UsageError
 from gpubench.merge.links import link_tables
+from gpubench.model.cell_names import cell_names
 from gpubench.model.text import counted
 from gpubench.report import labels
 from gpubench.report.answer import VerdictAnswer
-from gpubench.report.inputs import seconds
-from gpubench.report.provenance import cautions
+from gpubench.report.provenance import cautions, with_evidence
+from gpubench.report.section_names import Content
 from gpubench.report.sections import Section
 from gpubench.report.verdicts import verdict_section
 from gpubench.results.curves import curves, workload_of
+from gpubench.results.judged_campaign import seconds
+from gpubench.results.judging import judge_campaign
 from gpubench.results.results import Results, judge
 from gpubench.stats.data import ComparisonInput, Key
 from gpubench.stats.question import Question
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.unpaired import UNPAIRED
 from gpubench.store.campaign import Campaign
+
+_log = logging.getLogger(__name__)
 
 UNPAIRED_NOTE = (
     "unpaired: no block is shared, so the days, the nodes and the scheduler of each side are part of every difference; "
@@ -56,7 +60,7 @@ def campaign_answer(campaign: Campaign, question: Question) -> VerdictAnswer:
     return VerdictAnswer(shown, judged.settings, section, both, judged.accounting, document if planned else None)
 
 
-def answer(results: Results, question: Question) -> VerdictAnswer:
+def verdict_answer(results: Results, question: Question) -> VerdictAnswer:
     """Of an import, a table, or two sides: the verdicts of the whole family, or of the candidate that is asked for."""
     settings = question.settings(*results.plans)
     comparisons = results.family(question)
@@ -67,6 +71,15 @@ def answer(results: Results, question: Question) -> VerdictAnswer:
     unpaired = [UNPAIRED_NOTE] if any(UNPAIRED in verdict.flags for verdict in shown) else []
     notes = [*unpaired, *results.notes, *_notes(results, comparisons, question)]
     return VerdictAnswer(shown, settings, verdict_section(results.name, shown, settings, both, notes=notes), both)
+
+
+def import_answer(results: Results) -> VerdictAnswer | None:
+    """The planned verdicts of an import; None, with a warning, where it holds one version alone."""
+    try:
+        return verdict_answer(results, Question())
+    except DataError as error:
+        _log.warning("%s", error)
+        return None
 
 
 def _notes(results: Results, comparisons: Sequence[ComparisonInput], question: Question) -> Iterator[str]:
@@ -83,7 +96,7 @@ def lone_lines(results: Results) -> Iterator[str]:
     sizes: dict[tuple[str, Key], list[int]] = {}
     for letter, key in results.lone:
         sizes.setdefault((letter, workload_of(key)), []).append(dict(key)["workers"])
-    names = labels.cell_names([dict(workload) for _, workload in sizes])
+    names = cell_names([dict(workload) for _, workload in sizes])
     for ((letter, _), workers), name in zip(sizes.items(), names, strict=True):
         yield f"only {letter} has {name} on {', '.join(map(str, sorted(workers)))} workers"
 
@@ -93,7 +106,7 @@ def import_cautions(results: Results, comparisons: Sequence[ComparisonInput]) ->
     from gpubench.results.imports import uncompared
 
     if comparisons and (alone := uncompared(results, comparisons[0].baseline)):
-        every = labels.cell_names([dict(key) for key in results.keys])
+        every = cell_names([dict(key) for key in results.keys])
         names = [name for key, name in zip(results.keys, every, strict=True) if key in alone]
         yield (
             f"{counted(len(alone), 'cell')} without {comparisons[0].baseline}, or with nothing beside it, "
@@ -124,7 +137,7 @@ def section(results: Results, content: Content, workload: str | None, kept: Camp
     if content is Content.SCALING:
         return _scaling(results)
     if content in (Content.COVERAGE, Content.CHANGES):
-        from gpubench.cli.results.trend import history_of, section_over_time
+        from gpubench.report.over_time import history_of, section_over_time
 
         return section_over_time([history_of(results)], content)
     if kept is None:

@@ -1,15 +1,15 @@
-"""From run directories to results, verdicts and the report."""
+"""From run directories to results and verdicts."""
 
 import contextlib
 import dataclasses
 import datetime as dt
 import fnmatch
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from gpubench.campaign.states import account_now
-from gpubench.cli.say import warn
 from gpubench.errors import DataError
 from gpubench.files import write_atomically
 from gpubench.images.compatibility import set_by_binding
@@ -20,18 +20,18 @@ from gpubench.merge.environment import (
     with_changes,
     with_oversubscription,
 )
-from gpubench.merge.links import link_tables
 from gpubench.merge.table import merge_directory, parquet
 from gpubench.model.base import nearest
 from gpubench.model.text import counted
-from gpubench.report.inputs import JudgedCampaign
-from gpubench.report.provenance import condensed
-from gpubench.report.verdicts import verdicts_json
 from gpubench.results.campaigns import campaign_results
+from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.results.results import judge
+from gpubench.results.verdicts_file import verdicts_json
 from gpubench.stats.question import Question
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records
+
+_log = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
@@ -75,7 +75,7 @@ def _judge_campaign(campaign: Campaign, question: Question, executor: ThreadPool
     warnings = (*accounting.warnings, *(str(error) for error in merged.errors), *merged.warnings)
     warnings += added_later(campaign)
     for warning in warnings:
-        warn(warning)
+        _log.warning(warning)
     results = campaign_results(campaign, accounting.outcomes, merged)
     settings = question.settings(plan)
     environments = Environments(plan.protocol)
@@ -87,9 +87,11 @@ def _judge_campaign(campaign: Campaign, question: Question, executor: ThreadPool
     verdicts = judge(with_changes(comparisons, changes), settings)
     for pattern in question.allow:
         if not fnmatch.filter(changes.values, pattern):
-            warn(f"--allow {pattern}: nothing of that name changed{nearest(pattern, changes.values)}")
+            _log.warning(f"--allow {pattern}: nothing of that name changed{nearest(pattern, changes.values)}")
     if table and campaign.directory.is_dir() and not os.access(campaign.directory, os.W_OK):
-        warn(f"{campaign.results.name} and {campaign.verdicts.name} aren't updated: {campaign.place} is read-only")
+        _log.warning(
+            f"{campaign.results.name} and {campaign.verdicts.name} aren't updated: {campaign.place} is read-only"
+        )
     elif table:
         write_atomically(campaign.results, table.result(), parents=False)
         if question == Question():
@@ -134,13 +136,3 @@ def expected_of(campaign: Campaign, allow: tuple[str, ...] = ()) -> PlannedEnvir
             stack = manifests.get(variant.image.manifest, {}).get("stack", {})
             known[variant.label] = set_by_binding(stack.get("name", ""), variant.image.ucx_version)
     return PlannedEnvironment(plan, manifests, known, (*plan.site.defaults.allow_changed, *allow))
-
-
-def with_evidence(campaign: Campaign, judged: JudgedCampaign) -> JudgedCampaign:
-    """With what a page shows of links and provenance; raises DataError where the campaign's directory is gone."""
-    with reading_campaign(campaign):
-        return dataclasses.replace(
-            judged,
-            links=link_tables(campaign.plan, judged.outcomes),
-            provenance={run.directory.name: condensed(run.provenance) for run in judged.outcomes if run.directory},
-        )

@@ -1,23 +1,25 @@
 """``gpubench results export``: a campaign's results as other tools want them."""
 
 import io
+import logging
 from pathlib import Path
 
 import polars as pl
 
-from gpubench.cli.results.judge import judge_campaign
-from gpubench.cli.say import say
 from gpubench.exporters import tracked
 from gpubench.exporters.tracked import EXPERIMENT, Tracker
 from gpubench.files import write_atomically, writing
 from gpubench.importers.directory import ImportedResults
 from gpubench.merge.table import Merged, merge_directory, parquet
+from gpubench.model.cell_names import cell_names, workload_key
 from gpubench.model.plan import Plan
 from gpubench.model.secrets import without_login
 from gpubench.model.text import FORMULA, counted
-from gpubench.report import labels
+from gpubench.results.judging import judge_campaign
 from gpubench.results.targets import chosen_campaign, opened
 from gpubench.store.campaign import Campaign, require_place
+
+_log = logging.getLogger(__name__)
 
 DATABASE = Path("outputs") / "mlflow.db"
 
@@ -30,7 +32,7 @@ def export_table(directory: Path, path: Path, *, as_parquet: bool) -> None:
         write_atomically(path, parquet(table))
     else:
         write_atomically(path, _csv(table.frame if isinstance(table, Merged) else table))
-    say(f"{table.height} samples in {path}")
+    _log.info(f"{table.height} samples in {path}")
 
 
 def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None) -> None:
@@ -45,18 +47,18 @@ def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None)
     tracker = Tracker(where, DATABASE.with_name("mlflow-artifacts") if local else None)
     judged = judge_campaign(campaign)
     plan, outcomes = judged.plan, judged.outcomes
-    names = labels.cell_names([dict(verdict.key) for verdict in judged.verdicts])
+    names = cell_names([dict(verdict.key) for verdict in judged.verdicts])
     parent = tracked.campaign(plan, judged.verdicts, names, outcomes, _artifacts(campaign))
     runs = tracked.runs(plan, outcomes, judged.results.runs, _workload_names(plan))
     written, kept = tracker.export(parent, runs)
     new = counted(written, "run")
-    say(f"{new} written to experiment {EXPERIMENT} of {without_login(where)}, {kept} existed already")
+    _log.info(f"{new} written to experiment {EXPERIMENT} of {without_login(where)}, {kept} existed already")
     if local:
-        say(f"to see them: mlflow ui --backend-store-uri {where}")
+        _log.info(f"to see them: mlflow ui --backend-store-uri {where}")
 
 
 def _workload_names(plan: Plan) -> dict[str, str]:
-    names = labels.cell_names([labels.workload_key(workload) for workload in plan.workloads])
+    names = cell_names([workload_key(workload) for workload in plan.workloads])
     return {workload.params_id: name for workload, name in zip(plan.workloads, names, strict=True)}
 
 

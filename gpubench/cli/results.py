@@ -1,124 +1,30 @@
-"""Commands for results: ``compare``, ``report``, ``diff``, ``trend``, and the group ``results``."""
+"""``gpubench results``: import, export, pack, check, publish and validate."""
 
+import dataclasses
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gpubench.campaign import options as campaign_options
-from gpubench.cli import completion, options
-from gpubench.cli.options import with_options
-from gpubench.cli.results.options import (
-    AsJson,
-    CompareOptions,
-    Directories,
-    File,
-    MaybeDirectories,
-    MaybeKept,
-    Other,
-    ReportOptions,
-    Target,
-    TrendOptions,
-)
-from gpubench.errors import UsageError
+from gpubench.cli import options
+from gpubench.cli.results_options import AsJson, Directories, File, MaybeKept
+from gpubench.cli.say import say, say_text, warn
+from gpubench.errors import DataError, UsageError
 
-FORMATS = ("csv", "parquet", "mlflow")
+EXPORTS = ("csv", "parquet", "mlflow")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands and the group."""
-    for command in (compare, report, trend):
-        app.command()(with_options(command))
-    app.command()(diff)
+    """Add the group."""
     group = options.command_group(
         "Import, export, pack, check, publish and validate results. Import reads results of other tools."
     )
     group.command("import")(import_results)
-    for kept in (export, pack, fsck, publish, validate):
-        group.command()(kept)
+    for command in (export, pack, fsck, publish, validate):
+        group.command()(command)
     app.add_typer(group, name="results")
-
-
-def compare(
-    *, campaign: Target = None, other: Other = None, asked: CompareOptions, outputs: campaign_options.Outputs = None
-) -> None:
-    """Verdict of each workload: slower, faster, equal or undecided.
-
-    Exit 0: all equivalent or improved; 20: a regression or a broken one; 21: undecided.
-
-    TARGET may also be a table of samples (CSV, JSONL, Parquet). With B: B against A, unpaired, cell by cell that both
-    have. The family for Holm's correction is every planned comparison (every cell of a table), whatever is
-    shown. In a campaign's directory results.parquet and verdicts.json are written, also while it runs.
-    """
-    from gpubench.cli.results.show import compare as run
-
-    run(campaign, other, outputs, asked)
-
-
-def report(
-    *, campaign: Target = None, other: Other = None, asked: ReportOptions, outputs: campaign_options.Outputs = None
-) -> None:
-    """Judge, and write report.html and report.md. Opens offline; a pack's is NAME.report.html beside it.
-
-    With B (the same suite on Slurm and on Kubernetes, say): one page with both curves, and a verdict at every size that
-    both have. Sizes with another layout of workers are refused. With --only: verdicts; scaling
-    (speed-up, efficiency); links between workers; runs (the outcome of each); coverage (what was
-    measured when); changes over dates.
-    """
-    from gpubench.cli.results.show import report as run
-
-    run(campaign, other, outputs, asked)
-
-
-def diff(
-    first: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="A",
-            help="A variant; a run: its id, the beginning of it, or its directory; or a campaign, alone for its two "
-            "variants; default: the newest with results.",
-            show_default=False,
-            autocompletion=completion.variants,
-        ),
-    ] = None,
-    second: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="B",
-            help="What to compare it with, of the same kind.",
-            show_default=False,
-            autocompletion=completion.variants,
-        ),
-    ] = None,
-    campaign: Annotated[
-        Path | None,
-        typer.Argument(
-            help="Campaign of the variants, or of runs that are named by their ids; default: the newest with results.",
-            show_default=False,
-            autocompletion=completion.campaigns,
-        ),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """What differs between two variants, runs or campaigns. Planned or not, with the noise of both.
-
-    Variants are compared over all blocks; campaigns by their plans and the first ok run of each. To see whether
-    the differences matter: compare A B.
-    """
-    from gpubench.cli.results.diff import show_differences
-
-    show_differences(first, second, campaign, as_json=as_json)
-
-
-def trend(*, directories: MaybeDirectories = None, asked: TrendOptions) -> None:
-    """Show results over time. What was measured when, why the rest is missing, and where figures changed permanently.
-
-    Each cell and version of 8 dates or more is searched for changes. A change is not a
-    verdict on a version: it is a difference between days.
-    """
-    from gpubench.cli.results.trend import show_trend
-
-    show_trend(directories or [Path("outputs")], asked)
 
 
 def import_results(
@@ -147,9 +53,21 @@ def import_results(
     Exit 0 if rows were kept, 3 if none was, or if most rows of a file were refused. Nothing is invented: what a
     source never recorded stays unknown.
     """
-    from gpubench.cli.results.import_results import import_results as run
+    from gpubench.importers.base import day
+    from gpubench.importers.directory import Given, import_files
+    from gpubench.importers.formats import FORMATS
+    from gpubench.importers.summary import import_lines, refused_lines
 
-    run(form, paths, out, variant=variant, date=date, site=site, columns=columns)
+    if form not in FORMATS:
+        raise UsageError(f"no format '{form}'", then=f"there are {', '.join(FORMATS)}")
+    given_day = None if date is None else day(date)
+    if date is not None and given_day is None:
+        raise UsageError(f"--date '{date}' is no date", then="write it like 20261107")
+    imported = import_files(form, FORMATS[form], paths, out, Given(variant, given_day, site, columns))
+    for line in import_lines(imported):
+        say(line)
+    for line in refused_lines(imported.note["refused"]):
+        warn(line)
 
 
 def pack(
@@ -174,9 +92,23 @@ def fsck(directories: Directories, as_json: AsJson = False) -> None:
     detected are: an edit of a file together with all its hashes, and of a field that no id in plan.json covers, like
     the margin.
     """
-    from gpubench.cli.results.fsck import fsck as look
+    from gpubench.fsck import check, checked_paths
+    from gpubench.model.text import counted
 
-    look(directories, as_json=as_json)
+    checked = {path: check(path) for path in checked_paths(directories)}
+    if as_json:
+        plain = [
+            {"path": str(path), "findings": [dataclasses.asdict(finding) for finding in findings]}
+            for path, findings in checked.items()
+        ]
+        say_text(json.dumps({"schema": "gpubench/fsck/1", "checked": plain}, indent=1))
+    else:
+        for path, findings in checked.items():
+            for finding in findings:
+                say(str(finding))
+            say(f"{path}: {counted(len(findings), 'finding') if findings else 'no findings'}")
+    if any(checked.values()):
+        raise typer.Exit(DataError.exit_code)
 
 
 def publish(
@@ -219,11 +151,11 @@ def export(
     csv and parquet: every sample in one FILE. mlflow: a campaign as nested runs, with its report; a second export adds
     new runs only; it needs gpubench[mlflow].
     """
-    from gpubench.cli.results.export import export_mlflow, export_table
+    from gpubench.exporters.export import export_mlflow, export_table
     from gpubench.model.base import nearest
 
-    if form not in FORMATS:
-        raise UsageError(f"there is no format '{form}'{nearest(form, FORMATS)}")
+    if form not in EXPORTS:
+        raise UsageError(f"there is no format '{form}'{nearest(form, EXPORTS)}")
     if form == "mlflow":
         if path is not None:
             raise UsageError("mlflow writes no file", then="leave FILE out; --tracking-uri says where to write")

@@ -1,21 +1,21 @@
-"""``gpubench diff``: what differs between two variants, between two runs, or between two campaigns."""
+"""What differs between two variants, between two runs, or between two campaigns."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.cli.results.judge import expected_of, judge_campaign
-from gpubench.cli.results.show import show_section
 from gpubench.errors import DataError, UsageError
 from gpubench.merge.environment import PlannedEnvironment
 from gpubench.merge.explain import explain
 from gpubench.model.base import nearest
+from gpubench.model.cell_names import cell_names
 from gpubench.model.plan import PlannedVariant
 from gpubench.render.environment import command_line
 from gpubench.report import labels
 from gpubench.report.explain import differences_section, layers
 from gpubench.report.sections import Section, SectionPart
+from gpubench.results.judging import expected_of, judge_campaign
 from gpubench.results.targets import chosen_campaign, is_kept, root_of
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import RunResult, account
@@ -66,8 +66,8 @@ class ChosenRun:
         }
 
 
-def show_differences(first: str | None, second: str | None, where: Path | None, *, as_json: bool) -> None:
-    """Print what differs between two variants of a campaign, two runs, or two campaigns.
+def differences(first: str | None, second: str | None, where: Path | None) -> Section:
+    """What differs between two variants of a campaign, two runs, or two campaigns.
 
     Args:
         first, second: labels of variants; ids of runs, the beginning of them, or their directories; or campaigns.
@@ -78,8 +78,7 @@ def show_differences(first: str | None, second: str | None, where: Path | None, 
         UsageError: there is no such thing, or several.
         DataError: the variants have no block in common, or a campaign has no run.
     """
-    found = _of_both_variants(first) if second is None else _differences(first or "", second, where)
-    show_section(found, "json" if as_json else "lines")
+    return _of_both_variants(first) if second is None else _of_two(first or "", second, where)
 
 
 def _of_both_variants(campaign: str | None) -> Section:
@@ -97,7 +96,7 @@ def _of_both_variants(campaign: str | None) -> Section:
     return _of_variants(found, found.plan.baseline, candidate)
 
 
-def _differences(first: str, second: str, where: Path | None) -> Section:
+def _of_two(first: str, second: str, where: Path | None) -> Section:
     names, paths = (first, second), (Path(first), Path(second))
     runs = [_is_run(path) for path in paths]
     if where is None and not any(runs) and all(name and is_kept(root_of(Path(name))) for name in names):
@@ -146,7 +145,7 @@ def _of_variants(campaign: Campaign, baseline: str, candidate: str) -> Section:
 
 def _with_outcome(section: Section, verdicts: Sequence[Verdict]) -> Section:
     """With what came of the differences, and in which layer, where that was measured."""
-    pair, names = labels.pair(verdicts[0]), labels.cell_names([one.key for one in verdicts])
+    pair, names = labels.pair(verdicts[0]), cell_names([one.key for one in verdicts])
     shown = [
         f"{name}: {' '.join(filter(None, (labels.effect(one), labels.interval(one))))}, "
         f"{', '.join(filter(None, (one.verdict, one.leaning)))}"

@@ -1,1 +1,0 @@
-"""Commands that read results: compare, report, explain, history, import, export, pack, fsck."""

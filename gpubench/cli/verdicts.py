@@ -1,0 +1,311 @@
+"""Commands that answer: ``compare``, ``report``, ``diff`` and ``trend``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpubench.campaign import options as campaign_options
+from gpubench.cli import completion
+from gpubench.cli.options import with_options
+from gpubench.cli.results_options import (
+    AsJson,
+    CompareOptions,
+    MaybeDirectories,
+    Other,
+    QuestionOptions,
+    ReportOptions,
+    Target,
+    TrendOptions,
+)
+from gpubench.errors import UsageError
+from gpubench.report.section_names import Content
+
+if TYPE_CHECKING:
+    from gpubench.importers.directory import ImportedResults
+    from gpubench.report.answer import VerdictAnswer
+    from gpubench.report.page import Page
+    from gpubench.stats.question import Question
+    from gpubench.store.campaign import Campaign
+
+CANNOT = {
+    "campaign": {"summary": "a campaign is judged by the summary that was planned"},
+    "import": {
+        "allow": "an import doesn't record its environment",
+        "summary": "an import is judged by the mean of a date",
+    },
+    "table": {"allow": "a table doesn't record its environment"},
+    "sides": {"allow": "two targets are compared without a check of their environments"},
+}
+"""By kind of results: options that they don't support, and why."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (compare, report, trend):
+        app.command()(with_options(command))
+    app.command()(diff)
+
+
+def compare(
+    *, campaign: Target = None, other: Other = None, asked: CompareOptions, outputs: campaign_options.Outputs = None
+) -> None:
+    """Verdict of each workload: slower, faster, equal or undecided.
+
+    Exit 0: all equivalent or improved; 20: a regression or a broken one; 21: undecided.
+
+    TARGET may also be a table of samples (CSV, JSONL, Parquet). With B: B against A, unpaired, cell by cell that both
+    have. The family for Holm's correction is every planned comparison (every cell of a table), whatever is
+    shown. In a campaign's directory results.parquet and verdicts.json are written, also while it runs.
+    """
+    from gpubench.cli.display import show_answer
+    from gpubench.results.loading import is_table
+    from gpubench.stats.verdict import exit_code
+
+    if asked.samples is not None and campaign is not None:
+        raise UsageError("--samples and TARGET are two names of the same thing", then="leave --samples out")
+    target = asked.samples or campaign
+    table = target if other is None and target and (asked.samples or is_table(target)) else None
+    if table is None and (asked.by or asked.columns):
+        option = "--by" if asked.by else "--columns"
+        what = f"{option} is for tables of samples: other targets define their own cells"
+        raise UsageError(what, then="leave it out")
+    answer = _answer(target, other, outputs, asked) if table is None else _table_answer(table, asked)
+    show_answer(answer, asked.form)
+    raise typer.Exit(exit_code(answer.verdicts, asked.fail_on))
+
+
+def _table_answer(path: Path, asked: QuestionOptions) -> VerdictAnswer:
+    from gpubench.report.contents import verdict_answer
+    from gpubench.results.loading import load_table
+
+    question = _question("table", asked)
+    if not isinstance(asked, CompareOptions):
+        return verdict_answer(load_table(path, None, ()), question)
+    return verdict_answer(load_table(path, asked.columns, (asked.by or "").replace(",", " ").split()), question)
+
+
+def _answer(target: Path | None, other: Path | None, outputs: Path | None, asked: QuestionOptions) -> VerdictAnswer:
+    """The verdicts of a campaign, an import, or two of them."""
+    from gpubench.report.contents import campaign_answer, verdict_answer
+    from gpubench.results.loading import load_sides, results_of
+    from gpubench.stats.question import Question
+    from gpubench.store.campaign import Campaign
+
+    if target is not None and other is not None:
+        question = _question("sides", asked)
+        return verdict_answer(load_sides(target, other, question, every=True), question)
+    kept = _opened(target, outputs)
+    if isinstance(kept, Campaign):
+        return campaign_answer(kept, _question("campaign", asked))
+    question = _question("import", asked)
+    answer = verdict_answer(results_of(kept), question)
+    if question != Question():
+        return answer
+    import dataclasses
+
+    return dataclasses.replace(answer, document=lambda: _import_document(kept))
+
+
+def _import_document(kept: ImportedResults) -> str:
+    from gpubench.cli.display import search_bar
+    from gpubench.report.page import markdown
+    from gpubench.report.writing import page_of_import
+
+    return markdown(page_of_import(kept, search_bar)[0])
+
+
+def _opened(target: Path | None, outputs: Path | None) -> Campaign | ImportedResults:
+    """What is named, else the newest campaign with results."""
+    from gpubench.results.targets import newest, opened
+    from gpubench.store.campaign import Campaign
+
+    return Campaign.open(newest(outputs, with_results=True)) if target is None else opened(target)
+
+
+def _question(kind: str, asked: QuestionOptions) -> Question:
+    from gpubench.campaign.option_values import parsed
+    from gpubench.stats.question import Question
+
+    margin, summary = parsed("margin", asked.margin), parsed("summary", asked.summary)
+    question = Question(margin, asked.baseline, asked.candidate, tuple(asked.allow or ()), summary)
+    for name, why in CANNOT[kind].items():
+        if getattr(question, name) != getattr(Question(), name):
+            raise UsageError(f"--{name}: {why}", then="leave it out")
+    return question
+
+
+def report(
+    *, campaign: Target = None, other: Other = None, asked: ReportOptions, outputs: campaign_options.Outputs = None
+) -> None:
+    """Judge, and write report.html and report.md. Opens offline; a pack's is NAME.report.html beside it.
+
+    With B (the same suite on Slurm and on Kubernetes, say): one page with both curves, and a verdict at every size that
+    both have. Sizes with another layout of workers are refused. With --only: verdicts; scaling
+    (speed-up, efficiency); links between workers; runs (the outcome of each); coverage (what was
+    measured when); changes over dates.
+    """
+    from gpubench.cli.display import show_answer
+    from gpubench.results.loading import is_table
+
+    _refuse_what_excludes(asked, two=other is not None)
+    prints_verdicts = asked.only is Content.VERDICTS or (asked.form == "markdown" and asked.only is None)
+    if campaign is not None and is_table(campaign):
+        _require_no_page(campaign, asked, prints_verdicts=prints_verdicts and other is None)
+        show_answer(_table_answer(campaign, asked), asked.form)
+    elif prints_verdicts:
+        show_answer(_answer(campaign, other, outputs, asked), asked.form)
+    elif campaign is not None and other is not None:
+        _report_sides(campaign, other, asked)
+    else:
+        _report_one(_opened(campaign, outputs), asked)
+
+
+def _require_no_page(table: Path, asked: ReportOptions, *, prints_verdicts: bool) -> None:
+    if prints_verdicts:
+        return
+    if asked.only is not None:
+        raise UsageError(f"{table}: it has no {asked.only}", then="name a campaign")
+    raise UsageError(f"{table} is a table of samples, for which there is no page", then=f"gpubench compare {table}")
+
+
+def _report_sides(first: Path, second: Path, asked: ReportOptions) -> None:
+    """One page with both curves of every workload, or the section that is asked for."""
+    from gpubench.cli.display import finish_report, show_section, show_sides
+    from gpubench.report.contents import section
+    from gpubench.results.loading import load_sides
+    from gpubench.results.targets import root_of
+
+    question = _question("sides", asked)
+    if asked.only not in (None, Content.SCALING):
+        raise UsageError(f"two targets have no {asked.only}", then="name one of them")
+    sides = load_sides(first, second, question, every=False)
+    if asked.only is not None:
+        show_section(section(sides, asked.only, asked.workload, None), asked.form)
+        return
+    names = [root_of(path).resolve().name for path in (first, second)]
+    page = show_sides(sides, question, asked.html or Path(f"{names[1]}-against-{names[0]}.html"))
+    finish_report(page, asked)
+
+
+def _report_one(kept: Campaign | ImportedResults, asked: ReportOptions) -> None:
+    """Of a campaign or an import: the page, or the section that is asked for."""
+    from gpubench.cli.display import finish_report, show_section
+    from gpubench.report.contents import section
+    from gpubench.results.loading import results_of
+    from gpubench.stats.question import Question
+    from gpubench.store.campaign import Campaign
+
+    campaign = kept if isinstance(kept, Campaign) else None
+    question = _question("campaign" if campaign else "import", asked)
+    if question != Question(allow=question.allow):
+        raise UsageError(
+            "--baseline, --candidate, --margin and --summary are for two targets, or --only verdicts",
+            then="name a second target",
+        )
+    if asked.only is not None:
+        show_section(section(results_of(kept), asked.only, asked.workload, campaign), asked.form)
+    else:
+        finish_report(_written_page(kept, question), asked)
+
+
+def _written_page(kept: Campaign | ImportedResults, question: Question) -> Page:
+    import dataclasses
+
+    from gpubench.cli.display import show_import, show_report, show_verdicts
+    from gpubench.results.judging import judge_campaign
+    from gpubench.store.campaign import Campaign
+
+    if not isinstance(kept, Campaign):
+        return show_import(kept)
+    judged = judge_campaign(kept, question)
+    show_verdicts(judged.verdicts, judged.accounting, judged.seconds)
+    page = show_report(kept, judged)
+    return page if kept.pack is None else dataclasses.replace(page, steps=())
+
+
+def _refuse_what_excludes(asked: ReportOptions, *, two: bool) -> None:
+    draws = asked.html or asked.svg or asked.png or asked.terminal
+    for wrong, what, then in (
+        (
+            not two and asked.html,
+            "--html is for two targets: the page of one target is written beside it",
+            "leave it out",
+        ),
+        (two and (asked.svg or asked.png), "--svg and --png are for one target", "leave them out"),
+        (asked.as_json and not asked.only, "--json prints one section", "name it with --only, or: gpubench compare"),
+        (asked.workload and asked.only is not Content.LINKS, "--workload is for --only links", "leave it out"),
+        (
+            (asked.only or asked.as_markdown) and draws,
+            "--only and --markdown print, --html, --svg, --png and --terminal draw",
+            "choose one",
+        ),
+    ):
+        if wrong:
+            raise UsageError(what, then=then)
+
+
+def diff(
+    first: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="A",
+            help="A variant; a run: its id, the beginning of it, or its directory; or a campaign, alone for its two "
+            "variants; default: the newest with results.",
+            show_default=False,
+            autocompletion=completion.variants,
+        ),
+    ] = None,
+    second: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="B",
+            help="What to compare it with, of the same kind.",
+            show_default=False,
+            autocompletion=completion.variants,
+        ),
+    ] = None,
+    campaign: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Campaign of the variants, or of runs that are named by their ids; default: the newest with results.",
+            show_default=False,
+            autocompletion=completion.campaigns,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """What differs between two variants, runs or campaigns. Planned or not, with the noise of both.
+
+    Variants are compared over all blocks; campaigns by their plans and the first ok run of each. To see whether
+    the differences matter: compare A B.
+    """
+    from gpubench.cli.display import show_section
+    from gpubench.report.differences import differences
+
+    show_section(differences(first, second, campaign), "json" if as_json else "lines")
+
+
+def trend(*, directories: MaybeDirectories = None, asked: TrendOptions) -> None:
+    """Show results over time. What was measured when, why the rest is missing, and where figures changed permanently.
+
+    Each cell and version of 8 dates or more is searched for changes. A change is not a
+    verdict on a version: it is a difference between days.
+    """
+    from gpubench.cli.display import search_bar, show_section, show_trend_page
+    from gpubench.report.history import by_machine
+    from gpubench.report.over_time import history_of, section_over_time
+    from gpubench.results.loading import load_all
+
+    draws = asked.html or asked.svg or asked.png
+    if (asked.only or asked.as_json) and draws:
+        raise UsageError("--only and --json print, --html, --svg and --png write files", then="choose one")
+    sources = by_machine([history_of(results) for results in load_all(directories or [Path("outputs")])])
+    if draws:
+        show_trend_page(sources, asked)
+        return
+    with search_bar() as searching:
+        section = section_over_time(sources, asked.only, searching)
+    show_section(section, "json" if asked.as_json else "lines")

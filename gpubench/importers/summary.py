@@ -1,0 +1,39 @@
+"""What an import holds and what it left out, as lines for people."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from gpubench.importers.directory import ImportedResults
+from gpubench.model.text import counted
+
+_MOST_REASONS = 8
+
+
+def import_lines(imported: ImportedResults) -> Iterator[str]:
+    """What an import holds, and what its source never recorded."""
+    note, table = imported.note, imported.table
+    days, versions = table["date"].drop_nulls(), table["variant"].drop_nulls().unique().sort().to_list()
+    span = (
+        f"{counted(days.n_unique(), 'date')}, {days.min()!s} to {days.max()!s}" if len(days) else "no date is recorded"
+    )
+    workloads = ", ".join(sorted(table["workload"].unique()))
+    rows, files = counted(note["rows_in"], "row"), counted(len(note["sources"]), "file")
+    yield f"{note['kept']} of {rows} of {files} kept in {imported.place}: {span}"
+    yield f"versions: {', '.join(versions) or 'not recorded'}; workloads: {workloads}"
+    if spellings := note.get("spellings"):
+        said = (f"{', '.join(map(repr, words))} as {read}" for read, words in spellings.items())
+        yield f"spellings of versions, read as one: {'; '.join(said)}"
+    yield f"never recorded by {note['format']}: {', '.join(note['never_recorded'])}"
+
+
+def refused_lines(refused: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Each reason once, with how many rows it kept out, and the first of them."""
+    reasons: dict[str, list[str]] = {}
+    for row in refused:
+        place = f"{row['file']}:{row['line']}" if row["line"] else str(row["file"])
+        reasons.setdefault(row["reason"], []).append(place)
+    for reason, places in list(reasons.items())[:_MOST_REASONS]:
+        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+        yield f"refused {places[0]}{more}: {reason}"
+    if len(reasons) > _MOST_REASONS:
+        yield f"{len(reasons) - _MOST_REASONS} more reasons are in import.json"
