@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gpubench.errors import DataError
-from gpubench.merge.samples import FinishedRun
-from gpubench.merge.table import Merged, finished_runs, merge_runs
+from gpubench.results.merge.samples import FinishedRun
+from gpubench.results.merge.table import Merged, finished_runs, merge_runs
 from gpubench.store.rundirs import Records
 
 

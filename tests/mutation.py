@@ -36,7 +36,7 @@ SELECT module_path, start_pos_row, start_pos_col, operator_name, occurrence, ope
 def main() -> None:
     """Print a table of the packages, then every survivor; exit code 1 where less than 90 % of a package is killed."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
-    parser.add_argument("--packages", nargs="+", default=["stats", "merge", "plan", "store"])
+    parser.add_argument("--packages", nargs="+", default=["stats", "results/merge", "plan", "store"])
     parser.add_argument("--count", type=int, default=60, help="mutants of each package")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
@@ -57,8 +57,9 @@ def main() -> None:
 def _package(name: str, count: int, seed: int, clone: Path) -> tuple[int, list[str | None]]:
     """How many mutants there are, and of each drawn one None if it was killed, else its diff."""
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
-    own = f"tests/{name}"
-    others = " ".join(f"tests/{one}" for one in OTHERS if one != name)
+    folder = name.rpartition("/")[2]
+    own = f"tests/{folder}"
+    others = " ".join(f"tests/{one}" for one in OTHERS if one != folder)
     pytest = f"{shlex.quote(sys.executable)} -m pytest -x -q -p no:cacheprovider -m '{FAST}'"
     (clone / "mutation.toml").write_text(
         "[cosmic-ray]\n"

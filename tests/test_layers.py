@@ -144,6 +144,7 @@ def test_a_breach_of_any_contract_is_found(tmp_path: Path) -> None:
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     breaches = {
         "gpubench/model/base.py": "import gpubench.plan",
+        "gpubench/results/merge/table.py": "import gpubench.results.fsck",
         "gpubench/node/writer/atomic.py": "import gpubench.node.rank",
         "gpubench/files.py": "import gpubench.node.writer.atomic",
         "gpubench/node/spec/plain.py": "import gpubench.errors",

@@ -22,8 +22,6 @@ from benchmarks.calibration.campaigns import Campaigns, generate
 from benchmarks.calibration.noise import Noise, Shape
 from benchmarks.calibration.whole_path import same_verdict
 from gpubench import __version__
-from gpubench.merge.family import cells, family
-from gpubench.merge.table import merge_directory
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.site import Layout, Site
 from gpubench.model.variant import Variant
@@ -36,6 +34,8 @@ from gpubench.plan.block_design import plan_block
 from gpubench.plan.make import make_plan
 from gpubench.plan.request import Request
 from gpubench.plan.scope import plan_scope
+from gpubench.results.merge.family import cells, family
+from gpubench.results.merge.table import merge_directory
 from gpubench.stats.question import Decision, Question
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict, judge

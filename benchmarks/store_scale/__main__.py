@@ -22,7 +22,7 @@ print(len(pandas.concat([pandas.read_json(path, lines=True) for path in files]))
 """One frame per file, joined at the end, as the DGX-1 campaigns' merge-outputs.py does; it checks nothing."""
 MERGE = """
 import sys, pathlib
-from gpubench.merge.table import merge_directory
+from gpubench.results.merge.table import merge_directory
 print(merge_directory(pathlib.Path(sys.argv[1]) / "runs").height)
 """
 """What gpubench does to come as far: it reads the records too, checks every line, and joins both."""

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from gpubench.campaign.states import doubts
 from gpubench.errors import IncompleteError
 from gpubench.render.environment import command_line
 from gpubench.schedulers import JobState, submitted
 from gpubench.store.accounting import PENDING, Accounting, RunResult, account, missing_runs
 from gpubench.store.campaign import Campaign
+from gpubench.store.states import doubts
 
 
 def require_complete(campaign: Campaign, accounting: Accounting, states: Mapping[str, JobState] | None = None) -> None:

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gpubench.campaign.lock import campaign_lock
-from gpubench.campaign.states import doubts, job_states
 from gpubench.errors import GpubenchError, SchedulerError, UsageError
 from gpubench.schedulers import SCHEDULERS, JobState, Scheduler
 from gpubench.schedulers import submitted as jobs_known
 from gpubench.store.campaign import Campaign
+from gpubench.store.states import doubts, job_states
 
 _log = logging.getLogger(__name__)
 

@@ -14,7 +14,6 @@ from gpubench.campaign.options import CampaignOptions
 from gpubench.campaign.planning import Images, plan_campaign
 from gpubench.campaign.preflight import prepare
 from gpubench.campaign.requests import outputs_of
-from gpubench.campaign.states import account_now
 from gpubench.errors import InterruptedByUserError
 from gpubench.model.cell_names import cell_names
 from gpubench.model.plan import numbers_of_blocks
@@ -37,6 +36,7 @@ from gpubench.plan.feasibility import SEQUENTIAL
 from gpubench.plan.request import Request
 from gpubench.store.accounting import RunResult
 from gpubench.store.rundirs import record_seconds
+from gpubench.store.states import account_now
 
 _log = logging.getLogger(__name__)
 

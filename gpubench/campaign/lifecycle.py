@@ -17,7 +17,6 @@ from gpubench.campaign.options import CampaignOptions
 from gpubench.campaign.planning import makes_first_pass, plan_campaign, prepare_request, write_scripts
 from gpubench.campaign.preflight import place_campaign, prepare
 from gpubench.campaign.requests import parse_request
-from gpubench.campaign.states import account_now, job_states, require_no_doubt
 from gpubench.campaign.submission import submit_jobs
 from gpubench.campaign.watching import watch_jobs
 from gpubench.errors import InterruptedByUserError, UsageError
@@ -27,6 +26,7 @@ from gpubench.plan.additions import plan_more, plan_repair
 from gpubench.schedulers import BATCH, SCHEDULERS
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import remove_leftovers
+from gpubench.store.states import account_now, job_states, require_no_doubt
 
 _log = logging.getLogger(__name__)
 

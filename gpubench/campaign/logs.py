@@ -4,12 +4,12 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpubench.campaign.states import account_now
 from gpubench.errors import DataError, UsageError
 from gpubench.model.base import nearest
 from gpubench.model.text import counted
 from gpubench.node.spec.records import LOGS_FILE
 from gpubench.store.campaign import Campaign
+from gpubench.store.states import account_now
 
 TAIL = 15
 

@@ -27,10 +27,10 @@ from gpubench.model.site import Site
 from gpubench.model.suite import Suite, SuiteEntry
 from gpubench.node.spec import WorkloadSpec
 from gpubench.node.workloads.catalogue import Shape, Workload
-from gpubench.own_workloads import find_own, workloads_named
 from gpubench.plan.feasibility import SHARES, size_preset
 from gpubench.plan.request import Request
-from gpubench.profiles import default_variant, load_site, toml_or_text
+from gpubench.resources.own_workloads import find_own, workloads_named
+from gpubench.resources.profiles import default_variant, load_site, toml_or_text
 from gpubench.store.campaign import Campaign
 
 _log = logging.getLogger(__name__)

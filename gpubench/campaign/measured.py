@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.campaign.states import account_now
 from gpubench.errors import DataError
 from gpubench.files import reading
 from gpubench.model.parameters import sizes_spelled
@@ -17,6 +16,7 @@ from gpubench.node.spec.plain import SpecError, parse_lines
 from gpubench.node.spec.records import LINKS_FILE, SAMPLES_FILE
 from gpubench.node.workloads.catalogue import CATALOGUE
 from gpubench.store.campaign import Campaign
+from gpubench.store.states import account_now
 
 MEASURE = "gpubench/measure/1"
 SHOWN = 12

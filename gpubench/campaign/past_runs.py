@@ -77,8 +77,8 @@ def _shape(of: Request | Plan) -> dict[str, Any]:
 
 def _pilot(campaign: Campaign) -> list[ComparisonInput]:
     # polars takes half a second, and most plans have no campaign of their shape before them.
-    from gpubench.merge.family import cells, family  # noqa: PLC0415
-    from gpubench.merge.table import merge_directory  # noqa: PLC0415
+    from gpubench.results.merge.family import cells, family  # noqa: PLC0415
+    from gpubench.results.merge.table import merge_directory  # noqa: PLC0415
 
     merged = merge_directory(campaign.runs_dir)
     return family(campaign.plan, cells(campaign.plan, account(campaign).outcomes, merged))

@@ -17,8 +17,8 @@ from gpubench.images.obtain import make_ready, not_imported
 from gpubench.model.image import Image
 from gpubench.model.site import Site
 from gpubench.plan.shared_paths import Resolved, require_shared
-from gpubench.profiles import to_type
 from gpubench.render.environment import command_line
+from gpubench.resources.profiles import to_type
 from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import BATCH
 from gpubench.store.campaign import Campaign

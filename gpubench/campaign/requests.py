@@ -16,11 +16,11 @@ from gpubench.model.own_workload import packed_together
 from gpubench.model.site import Site
 from gpubench.model.variant import Variant
 from gpubench.node.spec import WorkloadSpec
-from gpubench.own_workloads import own_workloads
 from gpubench.plan.budget import MOST_BLOCKS
 from gpubench.plan.feasibility import resolve_arrangement, worker_memory
 from gpubench.plan.request import Request
-from gpubench.profiles import expanded, known_issues, load_site, load_suite
+from gpubench.resources.own_workloads import own_workloads
+from gpubench.resources.profiles import expanded, known_issues, load_site, load_suite
 from gpubench.schedulers import LOCAL
 from gpubench.stats.settings import Margin, VerdictSettings
 

@@ -4,10 +4,10 @@ import time
 
 from gpubench.campaign.interrupts import interrupts
 from gpubench.campaign.observer import Observe, unobserved
-from gpubench.campaign.states import job_states, poll
 from gpubench.errors import InterruptedByUserError, SchedulerError
 from gpubench.schedulers import JobState
 from gpubench.store.campaign import Campaign
+from gpubench.store.states import job_states, poll
 
 ASK_S = 5.0
 """Seconds between two queries of a scheduler that others use, too."""

@@ -214,9 +214,9 @@ def status(
 ) -> None:
     """Status of every job and run, with reasons. Ok, failed, skipped, lost or pending; exit 4 if incomplete."""
     from gpubench.campaign.completeness import require_complete
-    from gpubench.campaign.states import account_now, job_states, poll
     from gpubench.campaign.status_lines import job_lines, status_lines
     from gpubench.results.targets import chosen_campaign
+    from gpubench.store.states import account_now, job_states, poll
 
     opened = chosen_campaign(campaign, outputs)
     if watch and opened.pack is not None:

@@ -18,13 +18,13 @@ from gpubench.store.campaign import Campaign
 
 if TYPE_CHECKING:
     from gpubench.cli.results_options import Form, ReportOptions, TrendOptions
-    from gpubench.importers.directory import ImportedResults
     from gpubench.report.answer import VerdictAnswer
     from gpubench.report.next_steps import NextStep
     from gpubench.report.page import Page
     from gpubench.report.pictures import Format
     from gpubench.report.sections import Section
     from gpubench.results.coverage import ResultHistory
+    from gpubench.results.importers.directory import ImportedResults
     from gpubench.results.judged_campaign import JudgedCampaign
     from gpubench.results.results import Results
     from gpubench.stats.question import Question

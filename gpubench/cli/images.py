@@ -225,7 +225,7 @@ def _required(specs: list[str] | None, ucx: str | None) -> list[str]:
 
 def _site(asked: CampaignOptions) -> Site:
     from gpubench.campaign.option_values import chosen_settings
-    from gpubench.profiles import load_site
+    from gpubench.resources.profiles import load_site
 
     return load_site(asked.site, chosen_settings(asked))
 

@@ -53,10 +53,10 @@ def import_results(
     Exit 0 if rows were kept, 3 if none was, or if most rows of a file were refused. Nothing is invented: what a
     source never recorded stays unknown.
     """
-    from gpubench.importers.base import day
-    from gpubench.importers.directory import Given, import_files
-    from gpubench.importers.formats import FORMATS
-    from gpubench.importers.summary import import_lines, refused_lines
+    from gpubench.results.importers.base import day
+    from gpubench.results.importers.directory import Given, import_files
+    from gpubench.results.importers.formats import FORMATS
+    from gpubench.results.importers.summary import import_lines, refused_lines
 
     if form not in FORMATS:
         raise UsageError(f"no format '{form}'", then=f"there are {', '.join(FORMATS)}")
@@ -92,8 +92,8 @@ def fsck(directories: Directories, as_json: AsJson = False) -> None:
     detected are: an edit of a file together with all its hashes, and of a field that no id in plan.json covers, like
     the margin.
     """
-    from gpubench.fsck import check, checked_paths
     from gpubench.model.text import counted
+    from gpubench.results.fsck import check, checked_paths
 
     checked = {path: check(path) for path in checked_paths(directories)}
     if as_json:
@@ -123,7 +123,7 @@ def publish(
     The pack becomes contributions/SITE/CAMPAIGN.gpubench.zip with an entry in contributions/index.json: commit both.
     Exit 3 if something may not be published.
     """
-    from gpubench.contributions import publish as run
+    from gpubench.results.contributions import publish as run
 
     run(pack, repository, homes=allow_homes)
 
@@ -132,7 +132,7 @@ def validate(
     repository: Annotated[Path, typer.Argument(metavar="REPO", help="Directory of a repository of contributions.")],
 ) -> None:
     """Validate a repository of contributions, as its CI does. Exit 3 for a pack or an index that has a fault."""
-    from gpubench.contributions import validate as run
+    from gpubench.results.contributions import validate as run
 
     run(repository)
 
@@ -151,8 +151,8 @@ def export(
     csv and parquet: every sample in one FILE. mlflow: a campaign as nested runs, with its report; a second export adds
     new runs only; it needs gpubench[mlflow].
     """
-    from gpubench.exporters.export import export_mlflow, export_table
     from gpubench.model.base import nearest
+    from gpubench.results.exporters.export import export_mlflow, export_table
 
     if form not in EXPORTS:
         raise UsageError(f"there is no format '{form}'{nearest(form, EXPORTS)}")

@@ -98,7 +98,7 @@ def check(
 
 
 def _check_profiles(name: str | None, settings: list[str]) -> None:
-    from gpubench.profiles import site_names
+    from gpubench.resources.profiles import site_names
     from gpubench.sites.profile_checks import check_profile
 
     results = [
@@ -141,7 +141,7 @@ def prereqs(
     The playbook installs git, rsync, compilers, conda and, where there are GPUs, the CUDA toolkit, all in fixed
     versions, and makes the shared directory; a second run changes nothing. This command needs no network.
     """
-    from gpubench.profiles import load_site
+    from gpubench.resources.profiles import load_site
     from gpubench.sites.prereqs import write_prereqs
 
     write_prereqs(load_site(name, settings), out)

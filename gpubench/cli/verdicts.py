@@ -24,9 +24,9 @@ from gpubench.errors import UsageError
 from gpubench.report.section_names import Content
 
 if TYPE_CHECKING:
-    from gpubench.importers.directory import ImportedResults
     from gpubench.report.answer import VerdictAnswer
     from gpubench.report.page import Page
+    from gpubench.results.importers.directory import ImportedResults
     from gpubench.stats.question import Question
     from gpubench.store.campaign import Campaign
 

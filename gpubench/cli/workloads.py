@@ -35,8 +35,8 @@ def list_(
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a table of workloads in Markdown.")] = False,
 ) -> None:
     """Suites and workloads. What is timed, which bytes are counted, and how the answer is checked."""
-    from gpubench.own_workloads import workloads_named
     from gpubench.report import catalogue
+    from gpubench.resources.own_workloads import workloads_named
 
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other")

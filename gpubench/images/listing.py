@@ -11,8 +11,8 @@ from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, images_r
 from gpubench.images.lock import locked_rows, read_lock
 from gpubench.images.obtain import kind_of
 from gpubench.model.site import Site
-from gpubench.profiles import load_site, site_names, to_type
 from gpubench.render.environment import command_line
+from gpubench.resources.profiles import load_site, site_names, to_type
 
 _log = logging.getLogger(__name__)
 

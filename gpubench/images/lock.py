@@ -11,8 +11,8 @@ from gpubench.images.kinds.base import images_root
 from gpubench.images.manifests import BUILD_ID_LABEL, BUILD_MANIFEST, SITE_LABEL, from_labels, plain
 from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
 from gpubench.model.site import Site
-from gpubench.profiles import to_type
 from gpubench.render.environment import command_line
+from gpubench.resources.profiles import to_type
 
 _log = logging.getLogger(__name__)
 

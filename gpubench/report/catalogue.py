@@ -9,8 +9,8 @@ from typing import Any
 from gpubench.model.parameters import spelled
 from gpubench.model.quantities import format_bytes
 from gpubench.node.workloads.catalogue import CATALOGUE, Shape, Workload
-from gpubench.own_workloads import workloads_named, workloads_of
-from gpubench.profiles import load_suite, suite_names
+from gpubench.resources.own_workloads import workloads_named, workloads_of
+from gpubench.resources.profiles import load_suite, suite_names
 
 WORKLOADS = "gpubench/workloads/1"
 PIPED_COLUMNS = 80

@@ -6,9 +6,7 @@ import dataclasses
 import logging
 from collections.abc import Iterator, Sequence
 
-from gpubench.campaign.states import account_now
 from gpubench.errors import DataError, UsageError
-from gpubench.merge.links import link_tables
 from gpubench.model.cell_names import cell_names
 from gpubench.model.text import counted
 from gpubench.report import labels
@@ -20,12 +18,14 @@ from gpubench.report.verdicts import verdict_section
 from gpubench.results.curves import curves, workload_of
 from gpubench.results.judged_campaign import seconds
 from gpubench.results.judging import judge_campaign
+from gpubench.results.merge.links import link_tables
 from gpubench.results.results import Results, judge
 from gpubench.stats.data import ComparisonInput, Key
 from gpubench.stats.question import Question
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.unpaired import UNPAIRED
 from gpubench.store.campaign import Campaign
+from gpubench.store.states import account_now
 
 _log = logging.getLogger(__name__)
 

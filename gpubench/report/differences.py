@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import DataError, UsageError
-from gpubench.merge.environment import PlannedEnvironment
-from gpubench.merge.explain import explain
 from gpubench.model.base import nearest
 from gpubench.model.cell_names import cell_names
 from gpubench.model.plan import PlannedVariant
@@ -16,6 +14,8 @@ from gpubench.report import labels
 from gpubench.report.explain import differences_section, layers
 from gpubench.report.sections import Section, SectionPart
 from gpubench.results.judging import expected_of, judge_campaign
+from gpubench.results.merge.environment import PlannedEnvironment
+from gpubench.results.merge.explain import explain
 from gpubench.results.targets import chosen_campaign, is_kept, root_of
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import RunResult, account

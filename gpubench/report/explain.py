@@ -12,10 +12,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gpubench.merge.explain import NOISE, Explained, FieldDifference
 from gpubench.model.cell_names import cell_names, short_size
 from gpubench.report import labels
 from gpubench.report.sections import ColumnStyle, Heading, Section, SectionPart, TextTable
+from gpubench.results.merge.explain import NOISE, Explained, FieldDifference
 from gpubench.stats.paired_difference import PairedDifference
 from gpubench.stats.verdict import Verdict
 

@@ -5,7 +5,6 @@ import functools
 import statistics
 from collections.abc import Sequence
 
-from gpubench.merge.links import LinkTable
 from gpubench.model.cell_names import cell_names, workload_key
 from gpubench.model.text import counted
 from gpubench.node.spec.records import LINKS_FILE
@@ -20,6 +19,7 @@ from gpubench.report.sections import (
     TextSpan,
     TextTable,
 )
+from gpubench.results.merge.links import LinkTable
 from gpubench.stats.links import MOST_WORKERS, LinkGroup, LinkReport, Outlier, judge_links
 
 SCHEMA = "gpubench/links/1"

@@ -10,9 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gpubench.images.manifests import differences
-from gpubench.merge.environment import AS_EQUALS, Changes
-from gpubench.merge.explain import entries, plain, series, slowest
-from gpubench.merge.links import link_tables
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.quantities import format_bytes
 from gpubench.node.spec.records import PROVENANCE_FILE
@@ -20,6 +17,9 @@ from gpubench.report import condense
 from gpubench.report.sections import ColumnStyle, Heading, Medium, RichText, Section, SectionPart, TextSpan, TextTable
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.results.judging import reading_campaign
+from gpubench.results.merge.environment import AS_EQUALS, Changes
+from gpubench.results.merge.explain import entries, plain, series, slowest
+from gpubench.results.merge.links import link_tables
 from gpubench.store.accounting import RunResult
 from gpubench.store.campaign import Campaign
 

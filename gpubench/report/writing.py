@@ -6,7 +6,6 @@ from pathlib import Path
 
 from gpubench import resources
 from gpubench.files import write_atomically
-from gpubench.importers.directory import ImportedResults
 from gpubench.report.answer import VerdictAnswer
 from gpubench.report.campaign_page import campaign_page
 from gpubench.report.contents import import_answer, import_cautions
@@ -15,6 +14,7 @@ from gpubench.report.over_time import Searching, history_of, search
 from gpubench.report.page import Page, html, markdown
 from gpubench.report.pictures import Format, images
 from gpubench.report.provenance import with_evidence
+from gpubench.results.importers.directory import ImportedResults
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.results.loading import results_of
 from gpubench.store.campaign import Campaign

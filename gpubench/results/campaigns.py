@@ -4,11 +4,11 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gpubench.merge.environment import Facts, facts
-from gpubench.merge.family import cells, day_of, family
-from gpubench.merge.table import Merged
 from gpubench.model.plan import Plan
 from gpubench.results.imports import flat
+from gpubench.results.merge.environment import Facts, facts
+from gpubench.results.merge.family import cells, day_of, family
+from gpubench.results.merge.table import Merged
 from gpubench.results.results import Results, RunCircumstances
 from gpubench.stats.data import CellRun, ComparisonInput, Key
 from gpubench.stats.question import Decision, Question

@@ -13,8 +13,8 @@ from typing import Any
 import polars as pl
 
 from gpubench.errors import DataError, UsageError
-from gpubench.importers.base import positive
 from gpubench.model.text import natural_key
+from gpubench.results.importers.base import positive
 from gpubench.results.results import Results, RunCircumstances
 from gpubench.stats.data import CellRun, ComparisonInput, Key
 from gpubench.stats.question import Question

@@ -10,9 +10,9 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gpubench.merge.environment import Changes
-from gpubench.merge.links import LinkTable
 from gpubench.model.plan import Plan
+from gpubench.results.merge.environment import Changes
+from gpubench.results.merge.links import LinkTable
 from gpubench.results.results import Results
 from gpubench.stats.data import SUMMARIES, BlockId, ComparisonInput
 from gpubench.stats.settings import Summary, VerdictSettings

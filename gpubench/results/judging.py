@@ -9,27 +9,27 @@ import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from gpubench.campaign.states import account_now
 from gpubench.errors import DataError
 from gpubench.files import write_atomically
 from gpubench.images.compatibility import set_by_binding
-from gpubench.merge.environment import (
+from gpubench.model.base import nearest
+from gpubench.model.text import counted
+from gpubench.results.campaigns import campaign_results
+from gpubench.results.judged_campaign import JudgedCampaign
+from gpubench.results.merge.environment import (
     Environments,
     PlannedEnvironment,
     find_changes,
     with_changes,
     with_oversubscription,
 )
-from gpubench.merge.table import merge_directory, parquet
-from gpubench.model.base import nearest
-from gpubench.model.text import counted
-from gpubench.results.campaigns import campaign_results
-from gpubench.results.judged_campaign import JudgedCampaign
+from gpubench.results.merge.table import merge_directory, parquet
 from gpubench.results.results import judge
 from gpubench.results.verdicts_file import verdicts_json
 from gpubench.stats.question import Question
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records
+from gpubench.store.states import account_now
 
 _log = logging.getLogger(__name__)
 

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import polars as pl
 
-from gpubench.campaign.states import account_now
 from gpubench.errors import UsageError
-from gpubench.importers.directory import ImportedResults
-from gpubench.merge.table import merge_directory
-from gpubench.merge.table_files import READERS, as_samples, read_table
 from gpubench.node.spec.records import LINKS_FILE, SAMPLES_FILE
 from gpubench.results.campaigns import campaign_results
+from gpubench.results.importers.directory import ImportedResults
 from gpubench.results.imports import import_results
+from gpubench.results.merge.table import merge_directory
+from gpubench.results.merge.table_files import READERS, as_samples, read_table
 from gpubench.results.results import Results
 from gpubench.results.sides import two_sides
 from gpubench.results.targets import all_opened, opened, root_of
@@ -25,6 +24,7 @@ from gpubench.stats.question import Question
 from gpubench.stats.table import comparisons_from_frame, require_columns
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records
+from gpubench.store.states import account_now
 
 _log = logging.getLogger(__name__)
 

@@ -7,15 +7,15 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpubench.campaign.states import account_now, open_states
 from gpubench.errors import DataError, UsageError
-from gpubench.importers.directory import NOTE, TABLE
 from gpubench.model.quantities import format_bytes
 from gpubench.node.spec.records import DATA_FOLDER
+from gpubench.results.importers.directory import NOTE, TABLE
 from gpubench.results.targets import newest, opened, root_of
 from gpubench.store.campaign import DERIVED, Campaign
 from gpubench.store.packs import INDEX, SUFFIX, Index, is_plain, read_index, write_pack
 from gpubench.store.rundirs import Records, is_temporary
+from gpubench.store.states import account_now, open_states
 
 _log = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from gpubench.images.manifests import differences
-from gpubench.merge.environment import Facts
 from gpubench.model.plan import Plan
+from gpubench.results.merge.environment import Facts
 from gpubench.stats.data import CellRun, ComparisonInput, Key
 from gpubench.stats.question import Question
 from gpubench.stats.settings import VerdictSettings

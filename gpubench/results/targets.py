@@ -22,7 +22,7 @@ from gpubench.store.campaign import PLAN_FILE, Campaign, newest_campaign
 from gpubench.store.packs import SUFFIX, Pack, unpack
 
 if TYPE_CHECKING:
-    from gpubench.importers.directory import ImportedResults
+    from gpubench.results.importers.directory import ImportedResults
 
 _log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ def opened(path: Path) -> Campaign | ImportedResults:
         pack, directory = None, path
         if not (directory / IMPORT_FILE).is_file():
             return Campaign.open(directory)
-    from gpubench.importers.directory import open_imported  # noqa: PLC0415 - polars; a status needs none of it
+    from gpubench.results.importers.directory import open_imported  # noqa: PLC0415 - polars; a status needs none of it
 
     return dataclasses.replace(open_imported(directory), pack=pack)
 

@@ -33,10 +33,10 @@ from gpubench.plan.node_checks import check_images, check_nodes, parse_facts
 from gpubench.plan.shared_paths import require_shared
 from gpubench.plan.site_checks import check_site
 from gpubench.polling import poll_until
-from gpubench.profiles import expanded, load_site
 from gpubench.render.check import FACTS, INSIDE, JOB, LEFT, render_check, render_clean
 from gpubench.render.job import OBJECTS, job_file
 from gpubench.render.node_half import pack
+from gpubench.resources.profiles import expanded, load_site
 from gpubench.schedulers import BATCH, JobState
 from gpubench.schedulers.batch import BatchScheduler, inherited
 

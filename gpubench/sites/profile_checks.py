@@ -16,8 +16,8 @@ from gpubench.plan.check_result import CheckResult
 from gpubench.plan.image_checks import BUILT, check_image
 from gpubench.plan.node_kinds import check_node_kinds
 from gpubench.plan.site_checks import check_site
-from gpubench.profiles import SET, Profile, known_issues, load_suite, read_profile, site_names
 from gpubench.report.sections import TextTable
+from gpubench.resources.profiles import SET, Profile, known_issues, load_suite, read_profile, site_names
 from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import BATCH
 from gpubench.schedulers.batch import BatchScheduler

@@ -10,9 +10,9 @@ import pytest
 from gpubench.campaign import local_jobs
 from gpubench.campaign.ending import cancel_jobs
 from gpubench.campaign.local_jobs import run_jobs
-from gpubench.campaign.states import job_states
 from gpubench.errors import InterruptedByUserError
 from gpubench.model.plan import numbers_of_blocks
+from gpubench.store.states import job_states
 from tests.cli.campaigns import until
 from tests.store.campaign_builder import begin, make_plan
 

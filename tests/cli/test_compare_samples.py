@@ -16,8 +16,8 @@ import typer
 from gpubench.cli.results_options import CompareOptions
 from gpubench.cli.verdicts import compare as compare_targets
 from gpubench.errors import DataError, UsageError
-from gpubench.merge.table_files import TIMES, Dialect, find_dialect, refuse_other_than_times, time_field
 from gpubench.report import labels
+from gpubench.results.merge.table_files import TIMES, Dialect, find_dialect, refuse_other_than_times, time_field
 from tests.in_process import invoked as run
 
 Compare = Callable[..., list[str]]

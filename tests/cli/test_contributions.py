@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from gpubench import contributions
 from gpubench.errors import DataError, GpubenchError, UsageError
+from gpubench.results import contributions
 from gpubench.results.packing import pack
 from gpubench.schedulers import local
 from tests.conftest import ROOT, Run

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.importers.directory import Given, import_files
-from gpubench.importers.formats import FORMATS
+from gpubench.results.importers.directory import Given, import_files
+from gpubench.results.importers.formats import FORMATS
 from tests.cli.archive import draco_archive
 from tests.conftest import Run
 

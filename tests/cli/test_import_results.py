@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.importers.draco_csv import NO_MEASUREMENT
+from gpubench.results.importers.draco_csv import NO_MEASUREMENT
 from tests.cli.archive import draco_archive
 from tests.conftest import Run
 

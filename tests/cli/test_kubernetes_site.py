@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import UsageError
-from gpubench.profiles import load_site
+from gpubench.resources.profiles import load_site
 from tests.conftest import Run
 
 SHAPE = ("--site", "kubernetes", "--nodes", "2", "--blocks", "3", "--suite", "weak-arrays")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.profiles import load_site
+from gpubench.resources.profiles import load_site
 from tests.conftest import ROOT, Run, need, plain_environment
 
 LINES = "{extends: default, rules: {line-length: {max: 140}}}"  # the installer's address is that long

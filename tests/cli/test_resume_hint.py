@@ -12,7 +12,7 @@ import pytest
 from gpubench.campaign.completeness import require_complete
 from gpubench.campaign.status_lines import job_lines
 from gpubench.errors import IncompleteError
-from gpubench.profiles import to_type
+from gpubench.resources.profiles import to_type
 from gpubench.schedulers import JobState, submitted
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign

@@ -14,7 +14,7 @@ from gpubench.errors import UsageError
 from gpubench.files import locked
 from gpubench.node import scratch
 from gpubench.plan.site_checks import check_site
-from gpubench.profiles import known_issues, load_site, load_suite, read_profile, site_names
+from gpubench.resources.profiles import known_issues, load_site, load_suite, read_profile, site_names
 from tests.conftest import Run
 
 MINE = """

@@ -8,8 +8,8 @@ import os
 import pytest
 
 from gpubench.node.workloads.catalogue import CATALOGUE
-from gpubench.profiles import load_suite
 from gpubench.report import catalogue
+from gpubench.resources.profiles import load_suite
 from tests.conftest import ROOT, Run
 
 DOCUMENT = ROOT / "docs" / "workloads.md"

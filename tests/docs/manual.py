@@ -18,8 +18,8 @@ from gpubench.cli import application
 from gpubench.errors import GpubenchError
 from gpubench.model.variant import parse_variants
 from gpubench.node.workloads.catalogue import CATALOGUE
-from gpubench.own_workloads import find_own, own_workloads
-from gpubench.profiles import load_site, load_suite
+from gpubench.resources.own_workloads import find_own, own_workloads
+from gpubench.resources.profiles import load_site, load_suite
 from gpubench.runtimes import RUNTIMES
 from tests.conftest import ROOT, plain_environment
 

@@ -18,11 +18,11 @@ import pytest
 from markdown.extensions.toc import slugify
 
 from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION, GpubenchError
-from gpubench.importers.formats import FORMATS
 from gpubench.model.base import parse_toml
 from gpubench.model.known_issue import load_known_issues
-from gpubench.own_workloads import own_workloads
-from gpubench.profiles import load_site, load_suite
+from gpubench.resources.own_workloads import own_workloads
+from gpubench.resources.profiles import load_site, load_suite
+from gpubench.results.importers.formats import FORMATS
 from gpubench.runtimes import RUNTIMES
 from gpubench.stats.decision import OBSTACLES
 from gpubench.stats.flags import raise_flags

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from gpubench.fsck import check_campaign, check_import
+from gpubench.results.fsck import check_campaign, check_import
 from tests.conftest import Run
 from tests.in_process import invoked as run
 

@@ -12,9 +12,9 @@ import pytest
 
 from gpubench import resources
 from gpubench.images.recipes import recipes
-from gpubench.profiles import load_site
 from gpubench.render.context import PYTHON, render_context
 from gpubench.resources import docker_file
+from gpubench.resources.profiles import load_site
 from tests.images.conftest import Images
 
 DESCRIBE = docker_file("context/describe.py")

@@ -12,7 +12,7 @@ from gpubench.images.recipes import recipes, unresolved
 from gpubench.images.specs import resolve
 from gpubench.model.recipe import Recipe
 from gpubench.model.site import Site
-from gpubench.profiles import load_site
+from gpubench.resources.profiles import load_site
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 NOWHERE = "file:///nowhere/ucx.git"

@@ -15,7 +15,7 @@ from gpubench.errors import UsageError
 from gpubench.images.variables import check_listed, check_variables, why_unknown
 from gpubench.model.image import Image
 from gpubench.model.variant import parse_variant
-from gpubench.profiles import load_site, site_names
+from gpubench.resources.profiles import load_site, site_names
 
 
 @pytest.mark.parametrize(

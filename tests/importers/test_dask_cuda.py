@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpubench.importers.directory import Given, ImportedResults, import_files
-from gpubench.importers.formats import FORMATS
+from gpubench.results.importers.directory import Given, ImportedResults, import_files
+from gpubench.results.importers.formats import FORMATS
 
 FIXTURES = Path(__file__).parent / "fixtures" / "dask_cuda"
 MERGE = "nnodes-002-cudf-merge-dask"

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from gpubench.errors import DataError, UsageError
-from gpubench.importers.directory import Given, ImportedResults, import_files, open_imported
-from gpubench.importers.draco_csv import NO_MEASUREMENT
-from gpubench.importers.formats import FORMATS
+from gpubench.results.importers.directory import Given, ImportedResults, import_files, open_imported
+from gpubench.results.importers.draco_csv import NO_MEASUREMENT
+from gpubench.results.importers.formats import FORMATS
 
 HEADING = (
     "date,num_workers,backend,ucx_version,wallclock,data_processed,rows_per_chunk,frac_match,nreps,"

@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpubench.errors import DataError
-from gpubench.importers.base import plain_version, positive
-from gpubench.importers.directory import Given, ImportedResults, import_files
-from gpubench.importers.formats import FORMATS
-from gpubench.importers.summary import import_lines
+from gpubench.results.importers.base import plain_version, positive
+from gpubench.results.importers.directory import Given, ImportedResults, import_files
+from gpubench.results.importers.formats import FORMATS
+from gpubench.results.importers.summary import import_lines
 from gpubench.results.imports import import_results
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import DataError, UsageError
-from gpubench.importers.directory import NOTE, TABLE, Given, ImportedResults, import_files, open_imported
-from gpubench.importers.formats import FORMATS
+from gpubench.results.importers.directory import NOTE, TABLE, Given, ImportedResults, import_files, open_imported
+from gpubench.results.importers.formats import FORMATS
 from tests.cli.archive import draco_archive
 
 GIVEN = Given(None, dt.date(2025, 11, 7), None)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import DataError
-from gpubench.importers.directory import Given, ImportedResults, import_files
-from gpubench.importers.formats import FORMATS
+from gpubench.results.importers.directory import Given, ImportedResults, import_files
+from gpubench.results.importers.formats import FORMATS
 
 FIXTURES = Path(__file__).parent / "fixtures" / "nightly"
 MERGE = FIXTURES / "single_node_merge_performance.csv"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import DataError, UsageError
-from gpubench.importers.directory import Given, ImportedResults, import_files
-from gpubench.importers.formats import FORMATS
+from gpubench.results.importers.directory import Given, ImportedResults, import_files
+from gpubench.results.importers.formats import FORMATS
 from tests.in_process import invoked
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 
 from gpubench.errors import DataError, UsageError
-from gpubench.importers.base import day
-from gpubench.importers.column_map import FIELDS
-from gpubench.importers.directory import Given, ImportedResults, import_files
-from gpubench.importers.formats import FORMATS
-from gpubench.merge.table_files import TIMES
+from gpubench.results.importers.base import day
+from gpubench.results.importers.column_map import FIELDS
+from gpubench.results.importers.directory import Given, ImportedResults, import_files
+from gpubench.results.importers.formats import FORMATS
+from gpubench.results.merge.table_files import TIMES
 from tests.conftest import ROOT, Run
 
 FIXTURES = Path(__file__).parent / "fixtures"

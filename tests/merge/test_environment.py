@@ -12,7 +12,8 @@ from campaign_builder import QUICK, Writer, begin, finish, make_plan, provenance
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.merge.environment import (
+from gpubench.model.plan import Plan
+from gpubench.results.merge.environment import (
     Change,
     Changes,
     PlannedEnvironment,
@@ -22,9 +23,8 @@ from gpubench.merge.environment import (
     with_changes,
     with_oversubscription,
 )
-from gpubench.merge.explain import Explained, FieldDifference, noise, series, slowest
-from gpubench.merge.family import cells, family
-from gpubench.model.plan import Plan
+from gpubench.results.merge.explain import Explained, FieldDifference, noise, series, slowest
+from gpubench.results.merge.family import cells, family
 from gpubench.stats.data import CellRun, ComparisonInput
 from gpubench.store.accounting import account
 from tests.merging import merge, read_runs

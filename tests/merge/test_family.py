@@ -3,9 +3,9 @@ from pathlib import Path
 
 from campaign_builder import Writer, begin, finish, make_block, make_plan, variant
 
-from gpubench.merge.family import cells, family
 from gpubench.model.plan import PlanAddition, PlannedJob
 from gpubench.node.spec.plain import canonical
+from gpubench.results.merge.family import cells, family
 from gpubench.stats.data import CellRun, ComparisonInput
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import judge

@@ -9,9 +9,9 @@ from typing import Any
 
 from campaign_builder import begin, finish, make_plan
 
-from gpubench.merge.links import LinkTable, link_tables
 from gpubench.report.links import links_section
 from gpubench.report.sections import text_lines
+from gpubench.results.merge.links import LinkTable, link_tables
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_links, read_provenance

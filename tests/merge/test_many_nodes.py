@@ -7,10 +7,10 @@ from typing import Any
 
 from campaign_builder import QUICK, Writer, begin, make_plan, provenance
 
-from gpubench.merge.environment import PlannedEnvironment, facts, find_changes
-from gpubench.merge.family import cells, family
 from gpubench.model.plan import Plan, PlannedRun
 from gpubench.node.writer.run_dir import write_provenance
+from gpubench.results.merge.environment import PlannedEnvironment, facts, find_changes
+from gpubench.results.merge.family import cells, family
 from gpubench.store.accounting import account
 from gpubench.store.rundirs import read_provenance
 from tests.merging import merge, read_runs

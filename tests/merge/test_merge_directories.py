@@ -13,7 +13,7 @@ from campaign_builder import begin, finish, make_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench.merge.table import parquet
+from gpubench.results.merge.table import parquet
 from gpubench.store.campaign import Campaign
 from tests.merging import merge, read_runs
 

@@ -13,9 +13,9 @@ from campaign_builder import Writer, begin, finish, make_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench.merge import samples
-from gpubench.merge.samples import FinishedRun
-from gpubench.merge.table import COLUMNS, RESULTS, Merged, merge_directory, parquet
+from gpubench.results.merge import samples
+from gpubench.results.merge.samples import FinishedRun
+from gpubench.results.merge.table import COLUMNS, RESULTS, Merged, merge_directory, parquet
 from gpubench.store.campaign import Campaign
 from tests.merging import merge, read_runs
 

@@ -10,7 +10,7 @@ from gpubench.errors import UsageError
 from gpubench.model.base import nearest
 from gpubench.model.site import Site
 from gpubench.model.suite import Suite
-from gpubench.profiles import load_site
+from gpubench.resources.profiles import load_site
 
 LOCAL = (resources.root() / "sites" / "local.toml").read_text(encoding="utf-8")
 QUICK = (resources.root() / "suites" / "quick.toml").read_text(encoding="utf-8")

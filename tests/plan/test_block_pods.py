@@ -10,7 +10,7 @@ from gpubench.errors import PlanRefusedError
 from gpubench.node.spec import WorkloadSpec
 from gpubench.node.workloads.catalogue import CATALOGUE
 from gpubench.plan.block_pods import check_packages, starts_pods
-from gpubench.profiles import load_site
+from gpubench.resources.profiles import load_site
 from tests.plan.requests_by_hand import plan, workload
 from tests.workloads.running import complete
 

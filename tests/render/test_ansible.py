@@ -7,8 +7,8 @@ import yaml
 
 from gpubench import resources
 from gpubench.images.recipes import recipes
-from gpubench.profiles import load_site
 from gpubench.render.ansible import ENVIRONMENT, PLAYBOOK, render_prereqs
+from gpubench.resources.profiles import load_site
 
 
 def rendered(site: str, *settings: str, shared: str = "/shared/gpubench") -> dict[str, str]:

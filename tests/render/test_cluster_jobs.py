@@ -19,8 +19,8 @@ from gpubench.model.cluster import ClusterJob, ClusterRecord
 from gpubench.model.variant import Variant
 from gpubench.node.spec import RunSpec
 from gpubench.node.spec.cluster import ClusterSpec
-from gpubench.profiles import load_site
 from gpubench.render.cluster import client_script, render_cluster_job
+from gpubench.resources.profiles import load_site
 from tests.plan.requests_by_hand import image, site
 from tests.render.test_object_files import EVERYTHING, RELEASES
 

@@ -17,9 +17,9 @@ from gpubench import resources
 from gpubench.images.recipes import recipes
 from gpubench.model.recipe import Recipe
 from gpubench.model.site import ImageSettings
-from gpubench.profiles import load_site
 from gpubench.render.conda import render_modules, render_prefix
 from gpubench.render.context import BuildContext, render_context
+from gpubench.resources.profiles import load_site
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "docker"
 TEMPLATES = resources.texts("templates")

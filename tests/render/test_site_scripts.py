@@ -15,10 +15,10 @@ from gpubench.model.site import Site
 from gpubench.node.spec import RunSpec
 from gpubench.plan.adapter_combinations import VALID
 from gpubench.plan.resource_sets import ResourceSetStep, parse
-from gpubench.profiles import known_issues, load_site, site_names
 from gpubench.render.check import render_check, render_clean
 from gpubench.render.context import PYTHON
 from gpubench.render.job import job_file
+from gpubench.resources.profiles import known_issues, load_site, site_names
 from gpubench.runtimes import RUNTIMES
 from tests.plan.requests_by_hand import image, plan
 from tests.rendering import render_jobs

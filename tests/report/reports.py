@@ -12,14 +12,14 @@ from typing import Any
 
 from campaign_builder import Writer, begin, finish, make_block, make_plan, variant
 
-from gpubench.merge.environment import Changes, PlannedEnvironment, facts, find_changes
-from gpubench.merge.family import family
-from gpubench.merge.links import link_tables
 from gpubench.model.plan import Plan, PlanAddition, PlannedJob
 from gpubench.report.campaign_page import campaign_page
 from gpubench.report.page import html, markdown
 from gpubench.results.campaigns import campaign_results
 from gpubench.results.judged_campaign import JudgedCampaign
+from gpubench.results.merge.environment import Changes, PlannedEnvironment, facts, find_changes
+from gpubench.results.merge.family import family
+from gpubench.results.merge.links import link_tables
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import judge
 from gpubench.store.accounting import account

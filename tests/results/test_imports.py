@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.importers.base import Row
-from gpubench.importers.directory import frame
+from gpubench.results.importers.base import Row
+from gpubench.results.importers.directory import frame
 from gpubench.results.imports import import_results
 from gpubench.results.results import Results, judge
 from gpubench.stats.question import Question

@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 from campaign_builder import Writer, begin, make_plan, variant
 
-from gpubench.merge.table import parquet
 from gpubench.results import judged_campaign as inputs
 from gpubench.results.loading import load
+from gpubench.results.merge.table import parquet
 from gpubench.results.results import Results, judge
 from gpubench.results.sides import SideLayout, two_sides
 from gpubench.stats.data import CellRun

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
-from gpubench.profiles import load_site
+from gpubench.resources.profiles import load_site
 from tests.cli.campaigns import records, write_suite
 from tests.conftest import ROOT
 from tests.slurm.campaigns import Login, job_ids

@@ -9,8 +9,8 @@ import pytest
 from gpubench import resources
 from gpubench.model.image import Image
 from gpubench.plan.node_checks import check_images, parse_facts
-from gpubench.profiles import load_site
 from gpubench.render.check import INSIDE, render_check
+from gpubench.resources.profiles import load_site
 from tests.slurm.campaigns import UCX, Login
 from tests.slurm.cluster import SlurmCluster
 

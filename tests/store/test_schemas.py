@@ -14,9 +14,9 @@ from typing import Any
 import polars as pl
 
 from gpubench import resources
-from gpubench.fsck import check_campaign, check_import
-from gpubench.importers.directory import open_imported
-from gpubench.merge.table import parquet
+from gpubench.results.fsck import check_campaign, check_import
+from gpubench.results.importers.directory import open_imported
+from gpubench.results.merge.table import parquet
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
 from gpubench.store.packs import unpack

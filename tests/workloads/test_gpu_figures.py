@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.gpu_shares.__main__ import campaigns, main
 from benchmarks.gpu_shares.shares import shares
-from gpubench.merge.table import COLUMNS
+from gpubench.results.merge.table import COLUMNS
 from tests.conftest import Run
 
 TWO_COPIES = ("copy", '{"size":1000,"times":5}', 1000)

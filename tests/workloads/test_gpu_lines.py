@@ -232,7 +232,7 @@ def test_cpus_beyond_the_64th_are_near_a_gpu_too(environment: Environment) -> No
 
 OWN = """
 from gpubench.campaign.own_gpus import require_own_gpus
-from gpubench.profiles import load_site
+from gpubench.resources.profiles import load_site
 from gpubench.errors import UsageError
 site = load_site("local-gpu")
 require_own_gpus(site, 2)

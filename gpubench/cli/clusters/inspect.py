@@ -12,8 +12,8 @@ from gpubench.files import temporary_directory
 from gpubench.node.spec.inspect_record import INSPECT_SPEC, InspectRecord, InspectSpec
 from gpubench.plan.cluster_checks import check_count, check_processes, check_versions, host_lines
 from gpubench.plan.cpu_affinity import WorkerAffinity, judge_affinity
-from gpubench.profiles import default_variant, load_site
 from gpubench.report.sections import TextTable, table_lines
+from gpubench.resources.profiles import default_variant, load_site
 from gpubench.store.clusters import Cluster
 
 CONNECT_S = 30.0

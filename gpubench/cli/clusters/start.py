@@ -34,7 +34,6 @@ from gpubench.plan.feasibility import check_bounds, check_gpu_transports, check_
 from gpubench.plan.known_issues import apply_issues, issue_lines
 from gpubench.plan.placement import check_placement, check_steps_of
 from gpubench.plan.shared_paths import require_shared
-from gpubench.profiles import default_variant, expanded, known_issues, load_site, to_type
 from gpubench.render.cluster import (
     CLIENT_FILE,
     check_shared,
@@ -46,6 +45,7 @@ from gpubench.render.cluster import (
 )
 from gpubench.render.environment import command_line
 from gpubench.render.node_half import NODE_HALF, pack
+from gpubench.resources.profiles import default_variant, expanded, known_issues, load_site, to_type
 from gpubench.schedulers import BATCH, LOCAL
 from gpubench.store.clusters import CLUSTERS, Cluster
 

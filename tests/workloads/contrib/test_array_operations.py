@@ -12,8 +12,8 @@ import pytest
 
 from gpubench.node.workloads.base import WorkloadContext
 from gpubench.node.workloads.catalogue import Shape
-from gpubench.own_workloads import own_workloads
-from gpubench.profiles import load_suite
+from gpubench.resources.own_workloads import own_workloads
+from gpubench.resources.profiles import load_suite
 from tests.workloads.contrib.conftest import CONTRIB, Family
 from tests.workloads.running import Answers, created, measured_rightly
 

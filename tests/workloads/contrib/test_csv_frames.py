@@ -16,8 +16,8 @@ import pytest
 from contrib.csv_frames import csv_frames, csv_tables
 from gpubench.node.workloads.base import UnavailableError, WorkloadContext
 from gpubench.node.workloads.catalogue import Shape
-from gpubench.own_workloads import own_workloads
-from gpubench.profiles import load_suite
+from gpubench.resources.own_workloads import own_workloads
+from gpubench.resources.profiles import load_suite
 from tests.workloads.contrib.conftest import CONTRIB, Family
 from tests.workloads.running import Answers, created, measured_rightly
 

@@ -17,8 +17,8 @@ from contrib.pdsh import by_polars, frames, pdsh, sql
 from contrib.pdsh.pdsh import difference, fault, place_of
 from gpubench.node.workloads import device
 from gpubench.node.workloads.base import UnavailableError, WorkloadContext
-from gpubench.own_workloads import own_workloads
-from gpubench.profiles import load_suite
+from gpubench.resources.own_workloads import own_workloads
+from gpubench.resources.profiles import load_suite
 from tests.conftest import ROOT
 from tests.workloads.contrib.conftest import CONTRIB, Family
 from tests.workloads.running import Answers, created, measured_rightly

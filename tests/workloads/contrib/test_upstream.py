@@ -15,9 +15,9 @@ from gpubench import resources
 from gpubench.model.own_workload import packed_together
 from gpubench.node.workloads.base import Answer, UnavailableError, WorkloadContext
 from gpubench.node.workloads.catalogue.own import module_name
-from gpubench.own_workloads import own_workloads
-from gpubench.profiles import load_suite
 from gpubench.render.node_half import pack
+from gpubench.resources.own_workloads import own_workloads
+from gpubench.resources.profiles import load_suite
 from tests.cli.campaigns import campaign_in, records
 from tests.conftest import Run
 from tests.workloads.contrib.conftest import CONTRIB, Family

@@ -16,12 +16,12 @@ import polars as pl
 from gpubench import __version__
 from gpubench.errors import DataError, UsageError
 from gpubench.files import reading, write_atomically
-from gpubench.importers.base import ROW_COLUMNS, Duplicate, Format, Refused, Row, impossible, plain_version
-from gpubench.merge.samples import POLARS
-from gpubench.merge.table import parquet
 from gpubench.model.text import counted
 from gpubench.node.spec.columns import COLUMNS
 from gpubench.node.spec.plain import canonical, content_id, parse_json
+from gpubench.results.importers.base import ROW_COLUMNS, Duplicate, Format, Refused, Row, impossible, plain_version
+from gpubench.results.merge.samples import POLARS
+from gpubench.results.merge.table import parquet
 from gpubench.store.packs import Pack
 from gpubench.store.rundirs import is_temporary
 

@@ -14,8 +14,8 @@ from typing import Any
 import polars as pl
 
 from gpubench.errors import DataError, UsageError
-from gpubench.importers.base import Format, Reader, Refused, Row, csv_rows, day, plain_number, positive, whole
-from gpubench.merge.table_files import TIMES, Dialect, find_dialect, refuse_other_than_times
+from gpubench.results.importers.base import Format, Reader, Refused, Row, csv_rows, day, plain_number, positive, whole
+from gpubench.results.merge.table_files import TIMES, Dialect, find_dialect, refuse_other_than_times
 
 PARAMS = "params."
 _MAGIC = b"PAR1"

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gpubench.importers.base import Format, Refused, Row, contradiction, plain_number, positive, whole
+from gpubench.results.importers.base import Format, Refused, Row, contradiction, plain_number, positive, whole
 
 WORKLOAD = "parsl-task"
 """Seconds per task that does nothing."""

@@ -13,7 +13,7 @@ deviations is the root of it, but with three printed digits it gives 3 to 7 wher
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gpubench.importers.base import Format, Refused, Row, csv_rows, day, plain_number, positive, whole
+from gpubench.results.importers.base import Format, Refused, Row, csv_rows, day, plain_number, positive, whole
 
 _NEEDED = ("timestamp", "protocol", "data_processed", "wallclock_mean", "throughput_mean", "nvlink", "infiniband")
 _TRANSPORTS = ("nvlink", "infiniband", "tcp")

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.importers.base import Format, Refused, Row, day, plain_number, positive, whole
 from gpubench.node.spec.plain import parse_json
+from gpubench.results.importers.base import Format, Refused, Row, day, plain_number, positive, whole
 
 _RERUN = re.compile(r"-(\d{8})\.(\d+)$")
 _GROUPS = ("rows_per_chunk", "in_parts", "unique_ratio", "sort", "split_out", "split_every", "shuffle")

@@ -14,18 +14,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gpubench.campaign.states import account_now
 from gpubench.errors import DataError, UsageError
 from gpubench.files import create_exclusively, locked, reading, write_atomically
-from gpubench.fsck import check, sha256
 from gpubench.model.quantities import format_bytes
 from gpubench.model.secrets import holds_secret, secrets
 from gpubench.model.text import counted, shortened
 from gpubench.node.spec.plain import parse_json
+from gpubench.results.fsck import check, sha256
 from gpubench.results.targets import opened
 from gpubench.store.campaign import Campaign
 from gpubench.store.packs import SUFFIX, too_much, unknown_files
 from gpubench.store.rundirs import read_provenance
+from gpubench.store.states import account_now
 
 _log = logging.getLogger(__name__)
 

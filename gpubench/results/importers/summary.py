@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gpubench.importers.directory import ImportedResults
 from gpubench.model.text import counted
+from gpubench.results.importers.directory import ImportedResults
 
 _MOST_REASONS = 8
 

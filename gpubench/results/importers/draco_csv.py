@@ -9,7 +9,17 @@ a line in a chart, with the wall clock of another row.
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gpubench.importers.base import Format, Refused, Row, csv_rows, day, plain_number, plain_version, positive, whole
+from gpubench.results.importers.base import (
+    Format,
+    Refused,
+    Row,
+    csv_rows,
+    day,
+    plain_number,
+    plain_version,
+    positive,
+    whole,
+)
 
 _NEEDED = ("date", "num_workers", "ucx_version", "wallclock")
 _MERGE, _TRANSPOSE = ("rows_per_chunk", "frac_match"), ("user_size", "user_second_size", "user_chunk_size")

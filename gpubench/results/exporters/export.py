@@ -6,16 +6,16 @@ from pathlib import Path
 
 import polars as pl
 
-from gpubench.exporters import tracked
-from gpubench.exporters.tracked import EXPERIMENT, Tracker
 from gpubench.files import write_atomically, writing
-from gpubench.importers.directory import ImportedResults
-from gpubench.merge.table import Merged, merge_directory, parquet
 from gpubench.model.cell_names import cell_names, workload_key
 from gpubench.model.plan import Plan
 from gpubench.model.secrets import without_login
 from gpubench.model.text import FORMULA, counted
+from gpubench.results.exporters import tracked
+from gpubench.results.exporters.tracked import EXPERIMENT, Tracker
+from gpubench.results.importers.directory import ImportedResults
 from gpubench.results.judging import judge_campaign
+from gpubench.results.merge.table import Merged, merge_directory, parquet
 from gpubench.results.targets import chosen_campaign, opened
 from gpubench.store.campaign import Campaign, require_place
 

@@ -13,11 +13,11 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from gpubench.errors import DataError
-from gpubench.merge.samples import AT, FILE, POLARS, FinishedRun, read_samples
 from gpubench.node.spec import RunRecord, columns
 from gpubench.node.spec.columns import SAMPLE_COLUMNS
 from gpubench.node.spec.plain import canonical
 from gpubench.node.spec.records import SAMPLES_FILE
+from gpubench.results.merge.samples import AT, FILE, POLARS, FinishedRun, read_samples
 from gpubench.store.rundirs import Records, run_directories
 
 RESULTS = "gpubench/results/1"

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from gpubench.images.manifests import differences
-from gpubench.merge.environment import Change, Facts, PlannedEnvironment, Why, changes_between, facts, worst
 from gpubench.node.spec import RunRecord
+from gpubench.results.merge.environment import Change, Facts, PlannedEnvironment, Why, changes_between, facts, worst
 from gpubench.stats.paired_difference import PairedDifference, paired_difference
 from gpubench.store.accounting import RunResult
 

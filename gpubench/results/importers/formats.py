@@ -1,7 +1,7 @@
 """The formats that are read, by name. In a separate module, so that reading an import doesn't import any of them."""
 
-from gpubench.importers import column_map, dask_cuda, draco_csv, nightly, parsl_perf
-from gpubench.importers.base import Format
+from gpubench.results.importers import column_map, dask_cuda, draco_csv, nightly, parsl_perf
+from gpubench.results.importers.base import Format
 
 FORMATS: dict[str, Format] = {
     "dask-cuda": dask_cuda.FORMAT,

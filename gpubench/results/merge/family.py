@@ -7,11 +7,11 @@ from typing import NamedTuple, cast
 import numpy as np
 import polars as pl
 
-from gpubench.merge.samples import AT
-from gpubench.merge.table import Merged
 from gpubench.model.plan import Comparison, Place, Plan
 from gpubench.node.spec import WorkloadSpec
 from gpubench.node.spec.plain import canonical
+from gpubench.results.merge.samples import AT
+from gpubench.results.merge.table import Merged
 from gpubench.stats.data import CellRun, ComparisonInput, Key, Status
 from gpubench.store.accounting import RunResult
 

@@ -9,7 +9,7 @@ from gpubench.model.base import TomlSource, nearest
 from gpubench.model.own_workload import OwnWorkload, parse_own
 from gpubench.model.suite import Suite
 from gpubench.node.workloads.catalogue import CATALOGUE, Workload
-from gpubench.profiles import load_suite, suite_names
+from gpubench.resources.profiles import load_suite, suite_names
 
 ENTRY_POINTS = "gpubench.workloads"
 """Group of entry points by which an installed package offers workloads by name."""

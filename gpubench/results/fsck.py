@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import DataError, GpubenchError, UsageError
-from gpubench.importers.directory import NOTE, open_imported
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.node.spec import RunRecord
 from gpubench.node.spec.plain import content_id, parse_json
 from gpubench.node.spec.records import HASHED_FILES, LOGS_FILE, RUN_FILE, SAMPLES_FILE
 from gpubench.plan.block_design import run_id
+from gpubench.results.importers.directory import NOTE, open_imported
 from gpubench.results.targets import IMPORT_FILE, is_kept, root_of, unpacked
 from gpubench.store.campaign import PLAN_FILE, Campaign
 from gpubench.store.rundirs import RunDirectory, read_record, run_directories
