@@ -53,8 +53,3 @@ class ClusterJob(Record):
     def leads(self) -> bool:
         """Whether the scheduler is in this one."""
         return self.first_rank == 0
-
-    @property
-    def ranks(self) -> list[int]:
-        """Of its nodes."""
-        return list(range(self.first_rank, self.first_rank + self.nodes))

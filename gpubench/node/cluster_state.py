@@ -1,47 +1,29 @@
-"""The nodes and workers of a standing cluster: the state that rank 0 writes to a file, and workers that are retired."""
+"""The nodes and workers of a standing cluster: the state that rank 0 writes to a file."""
 
-import json
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional
 
-from gpubench.node.spec.cluster import CLUSTER_STATE, ENDED, GONE, JOINED, READY, STARTING, STATE_FILE, ClusterState
+from gpubench.node.spec.cluster import (
+    CLUSTER_STATE,
+    ENDED,
+    GONE,
+    JOINED,
+    LEAVING,
+    READY,
+    STARTING,
+    STATE_FILE,
+    ClusterState,
+)
 from gpubench.node.supervisor import registration_phases
 from gpubench.node.workloads.clock import utc_now
 from gpubench.node.writer.atomic import write_atomic
-
-CONNECT_S = 60.0
 
 
 def rank_of(name: str) -> int:
     """``worker-3-0`` → 3, the rank of its node; -1 for a worker that isn't ours."""
     words = name.split("-")
     return int(words[1]) if len(words) > 2 and words[0] == "worker" and words[1].isdigit() else -1
-
-
-def workers_on(ranks: Sequence[int], dask_scheduler: Any) -> List[str]:
-    """Addresses of the workers on these nodes, for ``run_on_scheduler``."""
-    return [address for address, worker in dask_scheduler.workers.items() if rank_of(str(worker.name)) in ranks]
-
-
-def retire(address: str, ranks: Sequence[int], answer: Path) -> int:
-    """Have Dask move these workers' data and close them; ``answer`` gives the number closed, and those left.
-
-    Returns the process's exit code.
-    """
-    from distributed import Client
-
-    client = Client(address, timeout=CONNECT_S, name="gpubench-retire", set_as_default=False)
-    try:
-        addresses = client.run_on_scheduler(workers_on, list(ranks))
-        if addresses:
-            client.retire_workers(workers=addresses, close_workers=True)
-        left = client.run_on_scheduler(workers_on, list(ranks))
-    finally:
-        client.close()
-    said: Dict[str, Any] = {"retired": len(addresses) - len(left), "left": sorted(left)}
-    write_atomic(answer, json.dumps(said).encode("utf-8"))
-    return 0
 
 
 WRITE_S = 0.3
@@ -83,11 +65,11 @@ class ClusterStateFile:
         for job, began in self._began.items():
             self._time(job, began)
 
-    def left(self, rank: int, state: str) -> None:
-        """A node is ``retired`` or ``gone``."""
+    def move(self, rank: int, state: str, request: str = "") -> None:
+        """A node is in another state, by this request if by one."""
         for node in self.state.nodes:
             if node["rank"] == rank:
-                node["state"], node["connected"] = state, 0
+                node.update({"state": state, **({"request": request} if request else {})})
         self._changed = True
 
     def event(self, what: str, cause: Optional[Dict[str, Any]] = None) -> None:
@@ -109,7 +91,7 @@ class ClusterStateFile:
         self.state.phase, self.state.reason = ENDED, reason
         for node in self.state.nodes:
             node["connected"] = 0
-            node["state"] = GONE if node["state"] == JOINED else node["state"]
+            node["state"] = GONE if node["state"] in (JOINED, LEAVING) else node["state"]
         self._changed, self._written = True, 0.0
         self.write()
 

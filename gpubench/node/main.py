@@ -64,23 +64,27 @@ def _cluster(options: argparse.Namespace) -> int:
         cluster_main.clean(path.parents[3])
         return EXIT_OK
     return cluster_main.run(
-        path, options.rank, options.skip or "", scheduler_only=options.role == "scheduler", lasts_s=options.lasts
+        path,
+        options.rank,
+        options.skip or "",
+        first_rank=options.first_rank,
+        scheduler_only=options.role == "scheduler",
+        lasts_s=options.lasts,
     )
 
 
 def _look(options: argparse.Namespace) -> int:
     from gpubench.node.inspect_cluster import look
-    from gpubench.node.spec.inspect_record import InspectSpec
 
-    path = Path(options.spec)
-    return look(InspectSpec.parse(path.read_text(encoding="utf-8")), path.parent, options.parent)
+    die_with_parent(options.parent)
+    return look(options.address, Path(options.record), connect_s=options.connect, answer_s=options.answer)
 
 
 def _retire(options: argparse.Namespace) -> int:
-    from gpubench.node.cluster_state import retire
+    from gpubench.node.retire import retire
 
     die_with_parent(options.parent)
-    return retire(options.address, [int(rank) for rank in options.ranks.split(",")], Path(options.answer))
+    return retire(options.address, options.rank)
 
 
 def _pod(options: argparse.Namespace) -> int:
@@ -210,7 +214,8 @@ def _parser() -> argparse.ArgumentParser:
     steps.add_argument("--deadline", type=float, help="seconds that arrive waits for the last node")
     steps.add_argument("--skip", metavar="REASON", help="rank 0 writes a record that says why the run was skipped")
     cluster = commands.add_parser("cluster", help="this node's part of a standing cluster")
-    cluster.add_argument("--spec", required=True, help="the job's cluster.json")
+    cluster.add_argument("--spec", required=True, help="the job's nodes.json")
+    cluster.add_argument("--first-rank", type=int, default=0, help="how many nodes the jobs before this one have")
     cluster.add_argument("--rank", type=int, help="rank of this node in its job, from 0; default: as the launcher says")
     cluster.add_argument("--role", choices=("auto", "scheduler"), default="auto", help="scheduler: it has no workers")
     cluster.add_argument("--lasts", type=float, metavar="S", help="in a pod: seconds that the job may take from now on")
@@ -219,10 +224,13 @@ def _parser() -> argparse.ArgumentParser:
     conducted = commands.add_parser("conduct", help="give the turns of an interleaved block to its runs")
     conducted.add_argument("--spec", required=True, help="the block's turns (JSON) as gpubench wrote them")
     look = commands.add_parser("look", help="who is connected to a cluster, and where its workers may run")
-    look.add_argument("--spec", required=True, help="what to look at; the record is written beside it")
+    look.add_argument("--address", required=True, help="scheduler's address")
+    look.add_argument("--record", metavar="FILE", required=True, help="where to write what was found")
+    look.add_argument("--connect", type=float, metavar="S", required=True, help="seconds that the scheduler may take")
+    look.add_argument("--answer", type=float, metavar="S", required=True, help="seconds that a busy worker may take")
     look.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     retire = commands.add_parser("retire", help=argparse.SUPPRESS)
-    for name in ("--address", "--ranks", "--answer"):
-        retire.add_argument(name, required=True)
+    retire.add_argument("--address", required=True)
+    retire.add_argument("--rank", type=int, required=True)
     retire.add_argument("--parent", type=int)
     return parser

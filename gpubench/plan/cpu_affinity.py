@@ -9,7 +9,7 @@ from gpubench.node.spec import near_gpu
 from gpubench.node.spec.near_gpu import cpu_list
 
 ProcessFacts = Mapping[str, Any]
-"""The report of a worker's own thread (``placed`` in ``node/inspect_cluster.py``), with address, name and threads."""
+"""The report of a worker's own thread (``placed`` in ``node/inspect_process.py``), with address, name and threads."""
 
 
 @dataclasses.dataclass(frozen=True)

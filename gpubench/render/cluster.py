@@ -8,7 +8,7 @@ from gpubench.model.cluster import TLS_FOLDER, ClusterJob, ClusterRecord
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.node.spec import Deadlines, RunSpec
-from gpubench.node.spec.cluster import CLUSTER_SPEC, SCHEDULER_FILE, ClusterSpec
+from gpubench.node.spec.cluster import SCHEDULER_FILE
 from gpubench.plan.adapter_combinations import BRINGS_FILES
 from gpubench.render.environment import command_line, environment
 from gpubench.render.job import TEMPLATE, in_any_run_spec, job_file, make_ready, of_the_site, place_of, release
@@ -16,8 +16,7 @@ from gpubench.render.node_half import NODE_HALF
 from gpubench.render.objects import container, label, measuring, of_any_job
 from gpubench.runtimes import RUNTIMES
 
-SPEC = "specs/cluster.json"
-NODES_SPEC = "nodes.json"
+SPEC = "specs/nodes.json"
 CLIENT_FILE = "client.sh"
 WITH_PYTHON = ("venv", "conda")
 """Kinds of images whose Python a client can start by its path."""
@@ -46,25 +45,28 @@ def render_cluster_job(
         "limit_s": int(job.limit_s),
         "gpubench": record.gpubench,
         "skips_runs": False,
-        **(_objects(record, job) if in_pods(site) else _script(record)),
+        **(_objects(record, job) if in_pods(site) else _script(record, job)),
     }
     text = environment(templates).get_template(f"{site.scheduler}/{name}{TEMPLATE}").render(facts)
     return {
         f"{folder}/{name}": text.encode(),
-        f"{folder}/{SPEC}": _cluster_spec(record, job).dump().encode(),
-        f"{folder}/specs/{NODES_SPEC}": _nodes_spec(record, job, node_half).dump().encode(),
+        f"{folder}/{SPEC}": _nodes_spec(record, job, node_half).dump().encode(),
     }
 
 
-def _script(record: ClusterRecord) -> dict[str, Any]:
+def _script(record: ClusterRecord, job: ClusterJob) -> dict[str, Any]:
     """What only job scripts need."""
     site, runtime = record.site, RUNTIMES[record.site.runtime]
-    command = runtime.command(record.image, [f"../../{NODE_HALF}", "cluster", "--spec", SPEC])
+    command = runtime.command(record.image, [f"../../{NODE_HALF}", *_words(SPEC, job)])
     return {
         "blocks": [{"number": 1, "seconds": int(site.limits.start), "conductor": [], "commands": [(["run"], command)]}],
         "images": make_ready(site.runtime, [record.image]),
         "in_image": runtime.prefix(place_of(site, site.device)),
     }
+
+
+def _words(spec: str, job: ClusterJob) -> list[str]:
+    return ["cluster", "--spec", spec, "--first-rank", str(job.first_rank)]
 
 
 def _objects(record: ClusterRecord, job: ClusterJob) -> dict[str, Any]:
@@ -73,7 +75,7 @@ def _objects(record: ClusterRecord, job: ClusterJob) -> dict[str, Any]:
     So one path names the scheduler's file, or a key, in every pod and on that machine.
     """
     site, directory = record.site, record.directory
-    words = [f"{directory}/{NODE_HALF}", "cluster", "--spec", f"{directory}/jobs/{job.job}/{SPEC}"]
+    words = [f"{directory}/{NODE_HALF}", *_words(f"{directory}/jobs/{job.job}/{SPEC}", job)]
     words += ["--lasts", str(int(job.limit_s))]
     return {
         **of_any_job(site, job.limit_s),
@@ -149,35 +151,9 @@ def client_python(record: ClusterRecord) -> str:
     return record.image.python if record.image.kind in WITH_PYTHON else ""
 
 
-def _connect(record: ClusterRecord) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "cluster": record.name,
-        "directory": record.directory,
-        "python": client_python(record),
-        "variables": variables(record),
-        "ucx": release(record.image.ucx_version) if record.protocol == "ucx" else "none",
-        "client": client_lines(record),
-    }
-    if record.protocol == "tls":
-        folder = f"{record.directory}/{TLS_FOLDER}"
-        ca, cert, key = f"{folder}/ca.pem", f"{folder}/client.pem", f"{folder}/client.key"
-        found["security"] = (
-            f"distributed.Security(tls_ca_file={ca!r}, tls_client_cert={cert!r}, tls_client_key={key!r}, "
-            "require_encryption=True)"
-        )
-    return found
-
-
-def _cluster_spec(record: ClusterRecord, job: ClusterJob) -> ClusterSpec:
-    return ClusterSpec(
-        schema=CLUSTER_SPEC,
-        cluster=record.name,
-        job=job.job,
-        leads=job.leads,
-        first_rank=job.first_rank,
-        run=NODES_SPEC,
-        connect=_connect(record),
-    )
+def planned_ucx(record: ClusterRecord) -> str:
+    """The version that scheduler and workers must have loaded; ``none``: no UCX."""
+    return release(record.image.ucx_version) if record.protocol == "ucx" else "none"
 
 
 def _nodes_spec(record: ClusterRecord, job: ClusterJob, node_half: str) -> RunSpec:

@@ -7,21 +7,28 @@ from pathlib import Path
 import pytest
 
 from gpubench.cli.clusters import inspect_client
-from gpubench.errors import InterruptedByUserError
-from gpubench.node.spec.inspect_record import INSPECT_SPEC, InspectSpec
+from gpubench.errors import InterruptedByUserError, MissingToolError
+
+ADDRESS = "tcp://127.0.0.1:1"
 
 
-def test_a_client_that_has_to_be_killed_may_have_left_something(
+def program(directory: Path, text: str) -> Path:
+    path = directory / "python"
+    path.write_text(f"#!/bin/bash\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_a_client_that_hears_no_signal_is_killed_when_its_command_is_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deaf = tmp_path / "python"
-    deaf.write_text('#!/bin/bash\ntrap "" TERM\nkill -INT "$PPID"\nsleep 600\n')
-    deaf.chmod(0o755)
+    deaf = program(tmp_path, 'trap "" TERM\nkill -INT "$PPID"\nsleep 600')
     monkeypatch.setattr(inspect_client, "STOP_S", 0.5)
-    question = InspectSpec(INSPECT_SPEC, "tcp://127.0.0.1:1", 1.0, places=False, answer_s=1.0)
-    with pytest.raises(InterruptedByUserError) as caught:
-        inspect_client.SubprocessClient(tmp_path, deaf, {}).ask(question, 60.0)
-    assert str(caught.value) == (
-        "interrupted by SIGINT; the client did not end within 0.5 s and was killed: the workers may still have its "
-        "code and data; restart the workers before you measure again"
-    )
+    with pytest.raises(InterruptedByUserError, match=r"^interrupted by SIGINT$"):
+        inspect_client.ask(ADDRESS, deaf, {})
+
+
+def test_the_last_line_of_a_client_without_an_answer_is_said(tmp_path: Path) -> None:
+    lost = program(tmp_path, "echo first; echo gpubench look: this Python has no distributed")
+    with pytest.raises(MissingToolError, match="python couldn't check the cluster: this Python has no distributed"):
+        inspect_client.ask(ADDRESS, lost, {})

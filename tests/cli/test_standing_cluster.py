@@ -17,6 +17,8 @@ import pytest
 from gpubench.cli.clusters.resize import choose
 from gpubench.errors import UsageError
 from gpubench.model.cluster import ClusterJob
+from gpubench.render.cluster import client_python, variables
+from gpubench.store.clusters import Cluster
 from tests.cli.campaigns import nothing_left
 from tests.conftest import Run, need, plain_environment
 from tests.node.runners import until
@@ -73,9 +75,9 @@ class Standing:
 
     def script(self, text: str, *, keys: bool = True) -> subprocess.CompletedProcess[str]:
         """A user's script, as ``start`` says that it is run."""
-        about = json.loads(self.file.read_text())["gpubench"]
-        command = [about["python"], "-c", text.replace("FILE", repr(str(self.file)))]
-        env = about["variables"] if keys else {}
+        record = Cluster.open(self.directory).record
+        command = [client_python(record), "-c", text.replace("FILE", repr(str(self.file)))]
+        env = variables(record) if keys else {}
         return subprocess.run(command, env=plain_environment(env), capture_output=True, text=True, check=False)
 
     def record(self) -> Any:

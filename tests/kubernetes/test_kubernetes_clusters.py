@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import stat
@@ -12,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from gpubench.render.cluster import variables
+from gpubench.store.clusters import Cluster as StoredCluster
 from tests.cli.campaigns import nothing_left, until
 from tests.kubernetes.cluster import VERSIONS, Cluster
 from tests.kubernetes.store import Object
@@ -96,11 +97,11 @@ class Standing:
     def inside(self, text: str) -> str:
         """What a user's script says that runs in a pod, as ``kubectl exec`` would start it."""
         (process, *_) = self.supervisors().values()
-        about = json.loads(self.file.read_text())["gpubench"]["variables"]
-        variables = [f"{name}={value}" for name, value in about.items()]
+        record = StoredCluster.open(self.directory).record
+        given = [f"{name}={value}" for name, value in variables(record).items()]
         spaces = ["nsenter", f"--target={process}", "--net", "--uts", "--ipc", "--pid", "--mount", "--root", "--wd=/"]
         python = ["/opt/gpubench/stack/bin/python", "-I", "-c", text.replace("FILE", repr(str(self.file)))]
-        words = [*spaces, "env", "-i", "PATH=/usr/bin:/bin", *variables, *python]
+        words = [*spaces, "env", "-i", "PATH=/usr/bin:/bin", *given, *python]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout

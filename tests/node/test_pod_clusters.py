@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.node.spec.cluster import CLUSTER_SPEC, ENDED, STATE_FILE, TOKEN_FILE, ClusterSpec, ClusterState
+from gpubench.node.spec.cluster import ENDED, STATE_FILE, TOKEN_FILE, ClusterState
 from tests.node.runners import SHORT
 from tests.node.specs_by_hand import quiet_environment, run_spec, write_campaign
 
@@ -16,10 +16,7 @@ pytestmark = pytest.mark.integration
 
 
 def test_the_cluster_ends_in_order_when_the_time_that_its_job_may_take_is_nearly_over(tmp_path: Path) -> None:
-    nodes = write_campaign(tmp_path, run_spec(workloads=[], deadlines=SHORT))
-    told = ClusterSpec(CLUSTER_SPEC, "one", "j001-n1", leads=True, first_rank=0, run=nodes.name, connect={})
-    path = nodes.with_name("cluster.json")
-    path.write_text(told.dump())
+    path = write_campaign(tmp_path, run_spec(workloads=[], deadlines=SHORT))
     (tmp_path / TOKEN_FILE).write_text("secret")
     scratch = tmp_path / "scratch"
     scratch.mkdir()

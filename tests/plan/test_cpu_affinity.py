@@ -120,7 +120,7 @@ def test_versions_that_must_agree_are_wrong_where_they_dont_and_others_only_said
 
 def test_another_ucx_than_the_planned_one_is_wrong() -> None:
     processes = [
-        {"role": role, "address": role, "ucx": {"loaded": loaded}, "packages": "p"}
+        {"role": role, "address": role, "ucx": loaded, "packages": "p"}
         for role, loaded in (("scheduler", "1.19.0"), ("worker", "1.17.0"))
     ]
     (wrong,) = check_processes(processes, "1.19.0")
@@ -130,7 +130,7 @@ def test_another_ucx_than_the_planned_one_is_wrong() -> None:
     right, others = check_processes(alike, None)
     assert (right.ok, right.what) == (True, "UCX 1.19.0 is loaded in scheduler and 2 workers")
     assert (others.ok, others.what) == (True, "2 different sets of packages, which may or may not matter")
-    without = [{**one, "ucx": {"loaded": "none"}} for one in alike[:2]]
+    without = [{**one, "ucx": "none"} for one in alike[:2]]
     assert [finding.what for finding in check_processes(without, "none")] == [
         "no UCX is loaded in scheduler and 1 workers"
     ]

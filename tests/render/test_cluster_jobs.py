@@ -18,8 +18,7 @@ from gpubench.errors import PlanRefusedError
 from gpubench.model.cluster import ClusterJob, ClusterRecord
 from gpubench.model.variant import Variant
 from gpubench.node.spec import RunSpec
-from gpubench.node.spec.cluster import ClusterSpec
-from gpubench.render.cluster import client_script, render_cluster_job
+from gpubench.render.cluster import client_lines, client_script, render_cluster_job
 from gpubench.resources.profiles import load_site
 from tests.plan.requests_by_hand import image, site
 from tests.render.test_object_files import EVERYTHING, RELEASES
@@ -56,8 +55,6 @@ def test_a_further_job_is_the_golden_script_and_knows_its_place() -> None:
         GOLDEN.mkdir(exist_ok=True)
         golden.write_text(script)
     assert script == golden.read_text()
-    told = ClusterSpec.parse(files["jobs/j002-n2/specs/cluster.json"].decode())
-    assert (told.leads, told.first_rank, told.run) == (False, 4, "nodes.json")
     nodes = RunSpec.parse(files["jobs/j002-n2/specs/nodes.json"].decode())
     assert (nodes.nodes, nodes.run, nodes.workloads, nodes.memory_limit) == (2, "0123456789ab", [], 2**30)
     assert nodes.env["UCX_PROTO_ENABLE"] == "n"
@@ -86,20 +83,15 @@ def test_what_a_client_sources_sets_what_the_cluster_has_and_survives_odd_paths(
     assert env["PATH"].startswith(f"{Path(image('1.19.0').python).parent}:")
 
 
-def test_keys_are_named_under_tls_only_and_the_file_says_how_to_connect() -> None:
-    def told(protocol: str) -> tuple[ClusterSpec, RunSpec]:
+def test_keys_are_named_under_tls_only() -> None:
+    def nodes(protocol: str) -> RunSpec:
         files = render_cluster_job(record(protocol=protocol), FURTHER, TEMPLATES, "hash")
-        specs = [files[f"jobs/j002-n2/specs/{name}.json"].decode() for name in ("cluster", "nodes")]
-        return ClusterSpec.parse(specs[0]), RunSpec.parse(specs[1])
+        return RunSpec.parse(files["jobs/j002-n2/specs/nodes.json"].decode())
 
-    cluster, nodes = told("tls")
-    assert nodes.env["DASK_DISTRIBUTED__COMM__TLS__WORKER__KEY"].endswith("/tls/cluster.key")
-    assert nodes.protocol == "tls"
-    compile(cluster.connect["security"], "security", "eval")
-    compile("\n".join(cluster.connect["client"]), "client", "exec")
-    cluster, nodes = told("tcp")
-    assert "security" not in cluster.connect
-    assert not [name for name in nodes.env if "TLS__" in name]
+    assert nodes("tls").env["DASK_DISTRIBUTED__COMM__TLS__WORKER__KEY"].endswith("/tls/cluster.key")
+    assert nodes("tls").protocol == "tls"
+    assert not [name for name in nodes("tcp").env if "TLS__" in name]
+    compile("\n".join(client_lines(record())), "client", "exec")
 
 
 def on_kubernetes(*settings: str) -> ClusterRecord:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.clusters import resize
-from gpubench.errors import DataError, SchedulerError, UsageError
+from gpubench.cli.clusters import jobs, resize
+from gpubench.errors import DataError, IncompleteError, SchedulerError, UsageError
 from gpubench.model.cluster import ClusterRecord
 from gpubench.model.variant import Variant
 from gpubench.node.spec.cluster import CLUSTER_STATE, ClusterState
+from gpubench.schedulers import JobState
 from gpubench.store.clusters import Cluster, find_cluster
 from tests.plan.requests_by_hand import image, site
 
@@ -166,3 +167,29 @@ def test_a_job_that_was_refused_is_not_waited_for(tmp_path: Path, monkeypatch: p
     with pytest.raises(SchedulerError, match="no such partition"):
         resize.grow(cluster, 2, None, 0.0)
     assert cluster.planned == planned
+
+
+def test_nodes_that_stay_are_not_given_back_and_an_earlier_answer_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = begin(tmp_path)
+    cluster.add_job(1, 60.0)
+    second = cluster.add_job(2, 60.0)
+    monkeypatch.setattr(resize.secrets, "token_hex", lambda _: "now")
+    monkeypatch.setattr(jobs, "job_state", lambda *_: JobState("running"))
+
+    def answer(*requests: str) -> None:
+        said = [
+            {"rank": 1 + number, "job": second.job, "connected": 1, "state": "joined", "request": request}
+            for number, request in enumerate(requests)
+        ]
+        state = ClusterState(CLUSTER_STATE, "mine", "ready", "", "", nodes=said, events=[{"what": "it can't leave"}])
+        (cluster.directory / "state.json").write_text(state.dump())
+
+    answer("now", "before")
+    with pytest.raises(IncompleteError, match=r"^not all nodes have left yet; gpubench cluster status mine$"):
+        resize._leave(cluster, [second], 0.0)
+    answer("now", "now")
+    with pytest.raises(IncompleteError, match=r"^it can't leave; 2 nodes of 2 not given back; the other"):
+        resize._leave(cluster, [second], 0.0)
+    assert list((cluster.directory / "requests").iterdir()) == []

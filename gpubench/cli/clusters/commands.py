@@ -23,11 +23,6 @@ Name = Annotated[
     str | None, typer.Argument(help="Name of the cluster; default: the only one that exists.", show_default=False)
 ]
 Change = Annotated[str, typer.Argument(help="Number of nodes, like +2 or -2.", show_default=False)]
-SchedulerFile = Annotated[Path, typer.Option(help="The file that the cluster's scheduler wrote.", show_default=False)]
-Python = Annotated[
-    Path | None,
-    typer.Option(help="A Python with the cluster's versions; default: the cluster's own, or the site's."),
-]
 SIGNED = {"ignore_unknown_options": True}
 
 
@@ -40,8 +35,9 @@ def register(app: typer.Typer) -> None:
     group.command()(status)
     group.command(context_settings=SIGNED)(grow)
     group.command(context_settings=SIGNED)(shrink)
-    for command in (stop, verify, affinity):
-        group.command()(command)
+    group.command()(stop)
+    for command in (verify, affinity):
+        group.command()(with_options(command))
     app.add_typer(group, name="cluster")
 
 
@@ -58,7 +54,7 @@ def start(asked: ClusterOptions) -> None:
 
 def status(name: Name = None, outputs: campaign_options.Outputs = None) -> None:
     """Its jobs, nodes, workers and times, and why processes died. Exit 4 if anything is missing."""
-    from gpubench.cli.clusters.resize import show_status
+    from gpubench.cli.clusters.status import show_status
 
     show_status(_found(name, outputs))
 
@@ -91,7 +87,7 @@ def stop(name: Name = None, outputs: campaign_options.Outputs = None, ended: opt
 
 
 def verify(
-    scheduler_file: SchedulerFile,
+    asked: InspectOptions,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -99,33 +95,29 @@ def verify(
             help="Number of workers that there must be; default: as planned, if gpubench started the cluster.",
         ),
     ] = None,
-    python: Python = None,
-    site: campaign_options.Site = "local",
 ) -> None:
     """Who is connected, and whether their versions agree. Hosts, workers, threads, memory, GPUs; Python, dask, UCX.
 
     Exit 5 if the cluster doesn't answer, 6 if something disagrees, 4 if workers are missing.
     """
-    from gpubench.cli.clusters import inspect
+    from gpubench.cli.clusters.inspect import verify as inspect
 
-    inspect.verify(inspect.InspectOptions(scheduler_file, python, site), workers)
+    inspect(asked, workers)
 
 
 def affinity(
-    scheduler_file: SchedulerFile,
+    asked: InspectOptions,
     cpus: Annotated[
         int | None, typer.Option(min=1, help="CPUs that a worker must have; default: as many as its threads.")
     ] = None,
-    python: Python = None,
-    site: campaign_options.Site = "local",
 ) -> None:
     """Whether each worker has the CPUs that its threads need. Also NUMA nodes and GPU; pass or FAIL.
 
     Finds several workers on one core, and two on one GPU. Exit 6 if a worker fails, 5 if the cluster doesn't answer.
     """
-    from gpubench.cli.clusters import inspect
+    from gpubench.cli.clusters.inspect import affinity as inspect
 
-    inspect.affinity(inspect.InspectOptions(scheduler_file, python, site), cpus)
+    inspect(asked, cpus)
 
 
 def _found(name: str | None, outputs: Path | None) -> Cluster:
@@ -172,3 +164,17 @@ class ClusterOptions:
         workers = [] if self.workers is None else [f"layout.workers={self.workers}"]
         settings = [*(self.settings or []), *workers]
         return CampaignOptions(site=self.site, runtime=self.runtime, base=self.base, date=self.date, settings=settings)
+
+
+@dataclasses.dataclass(frozen=True)
+class InspectOptions:
+    """Which cluster to inspect, and with which Python."""
+
+    scheduler_file: Annotated[
+        Path, typer.Option(help="The file that the cluster's scheduler wrote.", show_default=False)
+    ]
+    python: Annotated[
+        Path | None,
+        typer.Option(help="A Python with the cluster's versions; default: the cluster's own, or the site's."),
+    ] = None
+    site: campaign_options.Site = "local"

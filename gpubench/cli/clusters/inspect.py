@@ -1,33 +1,21 @@
 """``gpubench cluster verify`` and ``affinity``: on any cluster whose scheduler wrote a file."""
 
-import dataclasses
-import json
 from pathlib import Path
-from typing import Any
 
-from gpubench.cli.clusters.inspect_client import SubprocessClient, address_in, image_python, named_python
+from gpubench.cli.clusters.commands import InspectOptions
+from gpubench.cli.clusters.inspect_client import CONNECT_S, address_in, ask, image_python, named_python
 from gpubench.cli.say import say
 from gpubench.errors import GpubenchError, IncompleteError, MissingToolError, PlanRefusedError
-from gpubench.files import temporary_directory
-from gpubench.node.spec.inspect_record import INSPECT_SPEC, InspectRecord, InspectSpec
+from gpubench.node.spec.inspect_record import InspectRecord
 from gpubench.plan.cluster_checks import check_count, check_processes, check_versions, host_lines
 from gpubench.plan.cpu_affinity import WorkerAffinity, judge_affinity
+from gpubench.render.cluster import client_python, planned_ucx, variables
 from gpubench.report.sections import TextTable, table_lines
 from gpubench.resources.profiles import default_variant, load_site
 from gpubench.store.clusters import Cluster
 
-CONNECT_S = 30.0
 ANSWER_S = 60.0
 COLUMNS = ("worker", "host", "CPUs allowed", "expected", "NUMA", "GPU", "verdict")
-
-
-@dataclasses.dataclass(frozen=True)
-class InspectOptions:
-    """What to inspect, and with which Python: default: that of the cluster's own image, else of the site's."""
-
-    scheduler_file: Path
-    python: Path | None
-    site: str
 
 
 def verify(asked: InspectOptions, workers: int | None) -> None:
@@ -38,15 +26,15 @@ def verify(asked: InspectOptions, workers: int | None) -> None:
         PlanRefusedError: versions or UCX disagree.
         IncompleteError: fewer workers than planned (``workers``, else what the cluster was asked to have).
     """
-    about = _about(asked.scheduler_file)
-    found = _look(asked, about, places=False)
+    own = _own(asked.scheduler_file)
+    found = _look(asked, own)
     if found.workers:
         for line in host_lines(found.workers):
             say(line)
     findings = list(check_versions(found.versions))
     if found.processes:
-        findings += check_processes(found.processes, about.get("ucx"))
-    count = check_count(len(found.versions) - 2, workers or _planned(about))
+        findings += check_processes(found.processes, planned_ucx(own.record) if own else None)
+    count = check_count(len(found.versions) - 2, workers or (own.planned if own else None))
     for finding in [*findings, count]:
         say(str(finding))
     wrong = [finding for finding in findings if not finding.ok]
@@ -63,13 +51,11 @@ def affinity(asked: InspectOptions, cpus: int | None) -> None:
         MissingToolError: the cluster doesn't answer.
         PlanRefusedError: a worker is where it shouldn't be, or client and cluster have other versions.
     """
-    about = _about(asked.scheduler_file)
-    found = _look(asked, about, places=True)
+    found = _look(asked, _own(asked.scheduler_file), ANSWER_S)
     if not found.processes:
         differ = "; ".join(finding.what for finding in check_versions(found.versions) if not finding.ok)
         raise PlanRefusedError(f"other versions: {differ}", then="name a Python of the cluster's own: --python PYTHON")
-    known = {str(one["address"]): one for one in found.workers}
-    judged = judge_affinity([{**known[str(one["address"])], **one} for one in found.places], cpus)
+    judged = judge_affinity(found.workers, cpus)
     for line in table_lines(TextTable(COLUMNS, [_row(one) for one in judged])):
         say(line)
     wrong = [one for one in judged if one.why]
@@ -80,20 +66,18 @@ def affinity(asked: InspectOptions, cpus: int | None) -> None:
         )
 
 
-def _about(scheduler_file: Path) -> dict[str, Any]:
-    """What gpubench wrote into the files of its own clusters; empty for other clusters; raises UsageError."""
-    address_in(scheduler_file)
-    plain = json.loads(scheduler_file.read_text(encoding="utf-8"))
-    about = plain.get("gpubench")
-    return dict(about) if isinstance(about, dict) else {}
+def _own(scheduler_file: Path) -> Cluster | None:
+    """The cluster of ours whose directory has the file; None for other clusters."""
+    try:
+        return Cluster.open(scheduler_file.resolve().parent)
+    except GpubenchError:
+        return None
 
 
-def _look(asked: InspectOptions, about: dict[str, Any], *, places: bool) -> InspectRecord:
-    python, env = _python(asked, about)
+def _look(asked: InspectOptions, own: Cluster | None, answer_s: float = 0.0) -> InspectRecord:
     address = address_in(asked.scheduler_file)
-    spec = InspectSpec(INSPECT_SPEC, address, CONNECT_S, places, ANSWER_S)
-    with temporary_directory("inspect") as temporary:
-        found = SubprocessClient(temporary, python, env).ask(spec, 3 * CONNECT_S + ANSWER_S)
+    python, env = _python(asked, own)
+    found = ask(address, python, env, answer_s)
     if found.unreachable:
         raise MissingToolError(
             f"no Dask scheduler answers at {address} within {CONNECT_S:g} s ({found.unreachable})",
@@ -102,24 +86,15 @@ def _look(asked: InspectOptions, about: dict[str, Any], *, places: bool) -> Insp
     return found
 
 
-def _python(asked: InspectOptions, about: dict[str, Any]) -> tuple[Path, dict[str, str]]:
-    variables = {str(name): str(value) for name, value in dict(about.get("variables", {})).items()}
+def _python(asked: InspectOptions, own: Cluster | None) -> tuple[Path, dict[str, str]]:
+    ours = variables(own.record) if own else {}
     if asked.python is not None:
-        return named_python(asked.python), variables
-    if about.get("python"):
-        return Path(str(about["python"])), variables
+        return named_python(asked.python), ours
+    if own and client_python(own.record):
+        return Path(client_python(own.record)), ours
     site = load_site(asked.site)
-    spec = default_variant(site, None, then="--python PYTHON").ucx
-    python, env = image_python(site, spec)
-    return python, {**env, **variables}
-
-
-def _planned(about: dict[str, Any]) -> int | None:
-    """The planned number of workers of our own cluster; None for other clusters, and if it can't be found out here."""
-    try:
-        return Cluster.open(Path(str(about["directory"]))).planned
-    except (KeyError, GpubenchError):
-        return None
+    python, env = image_python(site, default_variant(site, None, then="--python PYTHON").ucx)
+    return python, {**env, **ours}
 
 
 def _row(one: WorkerAffinity) -> tuple[str, ...]:

@@ -1,25 +1,21 @@
 """A client of a running cluster, in a separate Python, because this tool has no Dask: one question, one answer."""
 
-import dataclasses
 import json
 import os
 import shutil
-import signal
 import subprocess
 from pathlib import Path
-from typing import Any
 
 from gpubench import resources
 from gpubench.campaign.interrupts import LOOK_S, end_process, interrupts
-from gpubench.errors import DataError, InterruptedByUserError, MissingToolError, PlanRefusedError, UsageError
-from gpubench.files import write_atomically
+from gpubench.errors import InterruptedByUserError, MissingToolError, PlanRefusedError, UsageError
+from gpubench.files import temporary_directory, write_atomically
 from gpubench.images.obtain import kind_of, obtain_images
 from gpubench.model.site import Site
-from gpubench.node.spec.inspect_record import INSPECT_FILE, InspectRecord, InspectSpec
-from gpubench.node.spec.plain import SpecError
+from gpubench.node.spec.inspect_record import InspectRecord
 from gpubench.polling import poll_until
 from gpubench.render.cluster import WITH_PYTHON
-from gpubench.render.node_half import pack
+from gpubench.render.node_half import NODE_HALF, pack
 
 
 def address_in(path: Path) -> str:
@@ -58,78 +54,53 @@ def image_python(site: Site, spec: str) -> tuple[Path, dict[str, str]]:
     return Path(image[0].python), dict(image[0].env)
 
 
-STOP_S = 60.0
-"""From the signal to the end of the client, which takes away what it brought first."""
-NODE_HALF = "node.pyz"
+CONNECT_S = 30.0
+STOP_S = 5.0
 
 
-@dataclasses.dataclass(frozen=True)
-class SubprocessClient:
-    """The client's process; its input and output are in ``directory``.
+def ask(address: str, python: Path, env: dict[str, str], answer_s: float = 0.0) -> InspectRecord:
+    """What the client found; see ``inspect_cluster.look``.
 
     Args:
+        address: of the scheduler.
         python: that has Dask, in the cluster's version.
         env: of the client, beside this process's own environment.
+        answer_s: seconds that a busy worker may take to say where it may run; 0: it isn't asked.
+
+    Raises:
+        MissingToolError: the client couldn't be started, or ended without an answer.
+        InterruptedByUserError: Ctrl-C or a signal.
     """
-
-    directory: Path
-    python: Path
-    env: dict[str, str]
-
-    def ask(self, question: InspectSpec, limit_s: float) -> InspectRecord:
-        """What the client found.
-
-        Raises:
-            MissingToolError: the client couldn't be started, or ended without an answer.
-            DataError: the answer can't be read.
-            InterruptedByUserError: Ctrl-C or a signal; says whether something may be left on the cluster.
-        """
-        node_half, spec, answered = (self.directory / name for name in (NODE_HALF, "look.json", INSPECT_FILE))
+    with temporary_directory("inspect") as directory:
+        node_half, answer, log = (directory.resolve() / name for name in (NODE_HALF, "record.json", "look.log"))
         write_atomically(node_half, pack(resources.node_half()))
-        write_atomically(spec, question.dump())
-        command = [str(self.python), "-I", str(node_half.resolve()), "look"]
-        command += ["--spec", str(spec.resolve()), "--parent", str(os.getpid())]
-        with interrupts() as interrupted, self._log.open("ab") as log:
-            code = self._wait(command, log, interrupted, limit_s)
-        if interrupted and code == -signal.SIGKILL:
-            raise InterruptedByUserError(
-                f"interrupted by {interrupted[0]}; the client did not end within {STOP_S:g} s and was killed: "
-                "the workers may still have its code and data",
-                then="restart the workers before you measure again",
-            )
+        command = [str(python), "-I", str(node_half), "look", "--address", address, "--record", str(answer)]
+        command += ["--connect", str(CONNECT_S), "--answer", str(answer_s), "--parent", str(os.getpid())]
+        with interrupts() as interrupted:
+            _run(command, env, log, interrupted, 3 * CONNECT_S + answer_s)
         if interrupted:
-            raise InterruptedByUserError(f"interrupted by {interrupted[0]}; nothing is left on the cluster")
-        try:
-            return InspectRecord.parse(answered.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise MissingToolError(self._last_words()) from None
-        except (OSError, SpecError) as error:
-            raise DataError(f"{answered}: {error}") from None
+            raise InterruptedByUserError(f"interrupted by {interrupted[0]}")
+        if not answer.exists():
+            lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            said = lines[-1] if lines else "it ended without a message"
+            raise MissingToolError(f"{python} couldn't check the cluster: {said.removeprefix('gpubench look: ')}")
+        return InspectRecord.parse(answer.read_text(encoding="utf-8"))
 
-    @property
-    def _log(self) -> Path:
-        return self.directory / "look.log"
 
-    def _wait(self, command: list[str], log: Any, interrupted: list[str], limit_s: float) -> int:
-        """The client's exit code."""
+def _run(command: list[str], env: dict[str, str], log: Path, interrupted: list[str], limit_s: float) -> None:
+    with log.open("wb") as out:
         try:
             process = subprocess.Popen(
                 command,
-                env={**os.environ, **self.env},
+                env={**os.environ, **env},
                 stdin=subprocess.DEVNULL,
-                stdout=log,
+                stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C is for us
             )
         except OSError as error:
-            raise MissingToolError(f"can't start {self.python}: {error.strerror}") from None
-        try:
-            poll_until(lambda: process.poll() is not None or interrupted, interval_s=LOOK_S, timeout_s=limit_s)
-        finally:
-            end_process(process, STOP_S)
-        return process.returncode
-
-    def _last_words(self) -> str:
-        lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        said = lines[-1] if lines else "it ended without a message"
-        return f"{self.python} couldn't check the cluster: {said.removeprefix('gpubench look: ')}"
+            raise MissingToolError(f"can't start {command[0]}: {error.strerror}") from None
+    try:
+        poll_until(lambda: process.poll() is not None or interrupted, interval_s=LOOK_S, timeout_s=limit_s)
+    finally:
+        end_process(process, STOP_S)

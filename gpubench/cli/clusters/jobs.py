@@ -87,8 +87,10 @@ def job_state(cluster: Cluster, job: ClusterJob) -> JobState:
     return SCHEDULERS[cluster.record.site.scheduler].state(cluster.job_dir(job))
 
 
-def wait_for(cluster: Cluster, job: ClusterJob, deadline: float, ready: Callable[[ClusterState], bool]) -> ClusterState:
-    """Return when ``ready`` is true of the cluster's state.
+def wait_for(
+    cluster: Cluster, job: ClusterJob, deadline: float, ready: Callable[[ClusterState], bool], *, late: str = ""
+) -> ClusterState:
+    """Return when ``ready`` is true of the cluster's state; ``late`` says what it isn't at the deadline.
 
     Raises:
         IncompleteError: the job ended before, or the deadline is over; it waits or runs on.
@@ -114,7 +116,7 @@ def wait_for(cluster: Cluster, job: ClusterJob, deadline: float, ready: Callable
             if interrupted:
                 raise InterruptedByUserError(f"stopped waiting by {interrupted[0]}; the cluster continues", then=how)
             if time.monotonic() > deadline:
-                raise IncompleteError(f"job {job.job} isn't ready yet ({said}), and continues", then=how)
+                raise IncompleteError(late or f"job {job.job} isn't ready yet ({said}), and continues", then=how)
             time.sleep(LOOK_S)
 
 

@@ -3,7 +3,6 @@
 import datetime as dt
 import os
 import secrets
-import subprocess
 import time
 from pathlib import Path
 
@@ -13,21 +12,21 @@ from gpubench.campaign.preflight import image_place, require_account, resolve, s
 from gpubench.campaign.requests import node_memory
 from gpubench.cli.clusters.commands import ClusterOptions
 from gpubench.cli.clusters.jobs import job_state, submit_job, sweep, wait_for
+from gpubench.cli.clusters.status import time_lines
 from gpubench.cli.say import say
-from gpubench.errors import IncompleteError, MissingToolError, PlanRefusedError, UsageError
-from gpubench.files import temporary_directory, write_atomically, writing
+from gpubench.errors import IncompleteError, PlanRefusedError, UsageError
+from gpubench.files import write_atomically
 from gpubench.images.compatibility import with_waiting
 from gpubench.images.obtain import make_ready, obtain_images
 from gpubench.images.variables import check_variables
 from gpubench.model.base import check_name
-from gpubench.model.cluster import PROTOCOLS, TLS_FOLDER, ClusterRecord
+from gpubench.model.cluster import PROTOCOLS, ClusterRecord
 from gpubench.model.image import Image
 from gpubench.model.plan import PlannedVariant
 from gpubench.model.quantities import format_seconds, parse_seconds
 from gpubench.model.site import Site
-from gpubench.model.text import counted
 from gpubench.model.variant import Variant
-from gpubench.node.spec.cluster import READY, SCHEDULER_FILE, TOKEN_FILE, ClusterState
+from gpubench.node.spec.cluster import READY, SCHEDULER_FILE, TOKEN_FILE
 from gpubench.node.spec.plain import content_id
 from gpubench.plan.adapter_combinations import check_combination
 from gpubench.plan.feasibility import check_bounds, check_gpu_transports, check_worker_memory
@@ -107,14 +106,6 @@ def join_lines(record: ClusterRecord) -> list[str]:
             f"{settings.run_as_user} with the claim {settings.claim}{part} mounted on {claimed(record)}"
         )
     return lines
-
-
-def time_lines(state: ClusterState, job: str) -> list[str]:
-    """How long the job's workers took to register."""
-    times = state.jobs.get(job, {})
-    words = [("first", "first_worker"), ("half", "half_workers"), ("all", "all_workers")]
-    told = [f"{word} after {times[key]:.1f} s" for word, key in words if key in times]
-    return [f"job {job}: {counted(int(times['workers']), 'worker')} registered, {', '.join(told)}"] if told else []
 
 
 def seconds(option: str, text: str) -> float:
@@ -242,6 +233,8 @@ def _write(record: ClusterRecord) -> Cluster:
     directory = cluster.directory
     write_atomically(directory / TOKEN_FILE, secrets.token_hex(16), mode=0o600)
     if record.protocol == "tls":
+        from gpubench.cli.clusters.keys import make_keys
+
         make_keys(directory, record.name)
     write_atomically(directory / NODE_HALF, pack(resources.node_half()))
     write_atomically(directory / CLIENT_FILE, client_script(record))
@@ -256,65 +249,3 @@ def _words(record: ClusterRecord) -> str:
         f"site {record.site.name}, UCX {record.image.ucx_version}, {record.protocol}, {workers}, "
         f"for {format_seconds(record.limit_s)}"
     )
-
-
-DAYS = 365
-PARTIES = ("cluster", "client")
-"""Scheduler and workers; users."""
-_SETTINGS = """
-[req]
-distinguished_name = name
-[name]
-[authority]
-basicConstraints = critical, CA:TRUE
-keyUsage = critical, keyCertSign, cRLSign
-subjectKeyIdentifier = hash
-authorityKeyIdentifier = keyid
-[party]
-basicConstraints = critical, CA:FALSE
-keyUsage = critical, digitalSignature
-extendedKeyUsage = serverAuth, clientAuth
-subjectKeyIdentifier = hash
-authorityKeyIdentifier = keyid
-"""
-
-
-def make_keys(directory: Path, name: str) -> None:
-    """``tls/``: ``ca.pem``, and ``<party>.pem``, ``<party>.key`` of both parties, all readable by this user only.
-
-    Raises:
-        MissingToolError: there is no openssl here, or it fails.
-    """
-    folder = directory / TLS_FOLDER
-    with writing(folder):
-        folder.mkdir(mode=0o700)
-    with temporary_directory("keys") as work:
-        (work / "settings").write_text(_SETTINGS)
-        settings = ["-config", "settings"]
-        _openssl(work, "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", "ca.key")
-        subject = ["-subj", f"/CN=gpubench cluster {name}"]
-        words = ["-new", "-x509", "-sha256", "-days", str(DAYS), "-extensions", "authority", *settings, *subject]
-        _openssl(work, "req", *words, "-key", "ca.key", "-out", "ca.pem")
-        for party in PARTIES:
-            _sign(work, party, settings)
-        for path in [work / "ca.pem", *(work / f"{party}.{end}" for party in PARTIES for end in ("pem", "key"))]:
-            write_atomically(folder / path.name, path.read_bytes(), mode=0o600)
-
-
-def _sign(work: Path, party: str, settings: list[str]) -> None:
-    _openssl(work, "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", f"{party}.key")
-    _openssl(work, "req", "-new", *settings, "-subj", f"/CN={party}", "-key", f"{party}.key", "-out", "request")
-    words = ["-CA", "ca.pem", "-CAkey", "ca.key", "-set_serial", str(secrets.randbits(63)), "-days", str(DAYS)]
-    words += ["-sha256", "-extfile", "settings", "-extensions", "party"]
-    _openssl(work, "x509", "-req", "-in", "request", *words, "-out", f"{party}.pem")
-
-
-def _openssl(work: Path, *words: str) -> None:
-    try:
-        done = subprocess.run(
-            ["openssl", *words], cwd=work, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-        )
-    except (FileNotFoundError, PermissionError):
-        raise MissingToolError("there is no openssl on this machine, and protocol tls needs keys") from None
-    if done.returncode:
-        raise MissingToolError(f"openssl {words[0]} failed: {' '.join(done.stderr.split())[-300:]}")

@@ -107,6 +107,6 @@ run() { # COMMAND...: the supervisor's, on every node
 }
 
 begin_block 1 120
-run /images/stack/bin/python -I ../../node.pyz cluster --spec specs/cluster.json
+run /images/stack/bin/python -I ../../node.pyz cluster --spec specs/nodes.json --first-rank 4
 
 exit "$worst"

@@ -1,0 +1,29 @@
+"""``node.pyz retire``: Dask moves the data of a node's workers to the others, and closes them."""
+
+from typing import Any, List
+
+from gpubench.node.cluster_state import rank_of
+
+CONNECT_S = 60.0
+
+
+def workers_on(rank: int, dask_scheduler: Any) -> List[str]:
+    """Addresses of the workers on this node, for ``run_on_scheduler``."""
+    return [address for address, worker in dask_scheduler.workers.items() if rank_of(str(worker.name)) == rank]
+
+
+def retire(address: str, rank: int) -> int:
+    """Retire the workers on the node; raises SystemExit if some have data for which the others have no place."""
+    from distributed import Client
+
+    client = Client(address, timeout=CONNECT_S, name="gpubench-retire", set_as_default=False)
+    try:
+        addresses = client.run_on_scheduler(workers_on, rank)
+        if addresses:
+            client.retire_workers(workers=addresses, close_workers=True)
+        left = client.run_on_scheduler(workers_on, rank)
+    finally:
+        client.close()
+    if left:
+        raise SystemExit(f"no other worker has a place for the data of {', '.join(sorted(left))}")
+    return 0
