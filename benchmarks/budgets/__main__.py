@@ -29,12 +29,12 @@ change_points(values.tolist(), seed=1)
 """Figures over dates that scatter by 1 %; with steps, all of them change twice."""
 SHRINK = """
 import random, types
-from gpubench.cli.clusters.resize import choose
+from gpubench.clusters.resize import choose
 draw = random.Random(1)
 jobs = [types.SimpleNamespace(job=f"g{n}", nodes=draw.randint(1, 64), first_rank=n) for n in range(200)]
 choose(jobs, sum(job.nodes for job in jobs) - min(job.nodes for job in jobs))
 """
-IMPORTS = "import numpy, gpubench.cli.clusters.resize"
+IMPORTS = "import numpy, gpubench.clusters.resize"
 VARIANTS = " ".join(f"v{number}=1.22.0,UCX_RNDV_THRESH={number + 1}k" for number in range(5))
 
 

@@ -12,7 +12,7 @@ from gpubench.cli.say import show_log
 PARTS = {
     "campaign": ("bench", "plan", "submit", "status", "logs", "cancel"),
     "workloads": ("measure", "suites"),
-    "clusters.commands": ("cluster",),
+    "clusters": ("cluster",),
     "verdicts": ("compare", "report", "trend", "diff"),
     "results": ("results",),
     "images": ("images",),

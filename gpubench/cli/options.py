@@ -75,12 +75,6 @@ def parameters_of(group: type) -> list[inspect.Parameter]:
 NamedSite = Annotated[
     str, typer.Argument(help="Profile in sites/, or a .toml file.", show_default=False, autocompletion=completion.sites)
 ]
-OneVariant = Annotated[
-    str | None,
-    typer.Option(
-        help="VERSION[,KEY=VALUE...]; default: the first variant of the site.", autocompletion=completion.versions
-    ),
-]
 Allow = Annotated[
     list[str] | None,
     typer.Option(help="What may differ between the variants of a block, like kernel or 'network.*'; repeatable."),

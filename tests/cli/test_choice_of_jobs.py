@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.cli.clusters.resize import choose
+from gpubench.clusters.resize import choose
 from gpubench.errors import UsageError
 
 

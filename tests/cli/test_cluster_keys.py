@@ -9,7 +9,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.x509.oid import ExtensionOID
 
-from gpubench.cli.clusters.keys import make_keys
+from gpubench.clusters.keys import make_keys
 
 
 def test_each_party_has_a_key_that_the_authority_signed_and_the_authority_signs_no_more(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.clusters import inspect_client
+from gpubench.clusters import inspect_client
 from gpubench.errors import InterruptedByUserError, MissingToolError
 
 ADDRESS = "tcp://127.0.0.1:1"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.cli.clusters.resize import choose
+from gpubench.clusters.resize import choose
 from gpubench.errors import UsageError
 from gpubench.model.cluster import ClusterJob
 from gpubench.render.cluster import client_python, variables

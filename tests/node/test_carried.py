@@ -7,10 +7,10 @@ import sys
 from types import ModuleType
 
 import pytest
-from gpubench.render.planned import pack
 
 from gpubench import resources
 from gpubench.node import carried
+from gpubench.render.node_half import pack
 
 
 class Worker:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.clusters import jobs, resize
+from gpubench.clusters import jobs, resize
 from gpubench.errors import DataError, IncompleteError, SchedulerError, UsageError
 from gpubench.model.cluster import ClusterRecord
 from gpubench.model.variant import Variant

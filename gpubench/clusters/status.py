@@ -1,15 +1,17 @@
 """``gpubench cluster status``: the state of the jobs, from the site's scheduler, and of the nodes, from rank 0."""
 
+import logging
 from collections.abc import Iterator, Mapping
 
-from gpubench.cli.clusters.jobs import job_state
-from gpubench.cli.say import say
+from gpubench.clusters.jobs import job_state
 from gpubench.errors import IncompleteError
 from gpubench.model.cluster import ClusterJob
 from gpubench.model.text import counted
 from gpubench.node.spec.cluster import ENDED, JOINED, READY, SCHEDULER_FILE, ClusterState
 from gpubench.schedulers import JobState
 from gpubench.store.clusters import Cluster
+
+_log = logging.getLogger(__name__)
 
 EVENTS = 5
 
@@ -19,7 +21,7 @@ def show_status(cluster: Cluster) -> None:
     states = {job.job: job_state(cluster, job) for job in cluster.jobs}
     state = cluster.state()
     for line in status_lines(cluster, states, state):
-        say(line)
+        _log.info(line)
     wrong = trouble(cluster, states, state)
     if wrong:
         name = cluster.record.name

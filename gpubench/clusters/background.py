@@ -1,6 +1,6 @@
 """The front end of a cluster's job where jobs end with theirs: a session of its own that outlives the command.
 
-Started as ``python -I -m gpubench.cli.clusters.background SCHEDULER JOB_DIR [LOCK]``.
+Started as ``python -I -m gpubench.clusters.background SCHEDULER JOB_DIR [LOCK]``.
 """
 
 import os

@@ -1,10 +1,10 @@
 """``gpubench cluster verify`` and ``affinity``: on any cluster whose scheduler wrote a file."""
 
+import logging
 from pathlib import Path
 
-from gpubench.cli.clusters.commands import InspectOptions
-from gpubench.cli.clusters.inspect_client import CONNECT_S, address_in, ask, image_python, named_python
-from gpubench.cli.say import say
+from gpubench.clusters.inspect_client import CONNECT_S, address_in, ask, image_python, named_python
+from gpubench.clusters.options import InspectOptions
 from gpubench.errors import GpubenchError, IncompleteError, MissingToolError, PlanRefusedError
 from gpubench.node.spec.inspect_record import InspectRecord
 from gpubench.plan.cluster_checks import check_count, check_processes, check_versions, host_lines
@@ -13,6 +13,8 @@ from gpubench.render.cluster import client_python, planned_ucx, variables
 from gpubench.report.sections import TextTable, table_lines
 from gpubench.resources.profiles import default_variant, load_site
 from gpubench.store.clusters import Cluster
+
+_log = logging.getLogger(__name__)
 
 ANSWER_S = 60.0
 COLUMNS = ("worker", "host", "CPUs allowed", "expected", "NUMA", "GPU", "verdict")
@@ -30,13 +32,13 @@ def verify(asked: InspectOptions, workers: int | None) -> None:
     found = _look(asked, own)
     if found.workers:
         for line in host_lines(found.workers):
-            say(line)
+            _log.info(line)
     findings = list(check_versions(found.versions))
     if found.processes:
         findings += check_processes(found.processes, planned_ucx(own.record) if own else None)
     count = check_count(len(found.versions) - 2, workers or (own.planned if own else None))
     for finding in [*findings, count]:
-        say(str(finding))
+        _log.info(str(finding))
     wrong = [finding for finding in findings if not finding.ok]
     if wrong:
         raise PlanRefusedError(f"the cluster doesn't agree in {len(wrong)} of these lines")
@@ -57,7 +59,7 @@ def affinity(asked: InspectOptions, cpus: int | None) -> None:
         raise PlanRefusedError(f"other versions: {differ}", then="name a Python of the cluster's own: --python PYTHON")
     judged = judge_affinity(found.workers, cpus)
     for line in table_lines(TextTable(COLUMNS, [_row(one) for one in judged])):
-        say(line)
+        _log.info(line)
     wrong = [one for one in judged if one.why]
     if wrong or not judged:
         raise PlanRefusedError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpubench.campaign import options as campaign_options
-from gpubench.campaign.options import CampaignOptions
 from gpubench.cli import options
 from gpubench.cli.options import with_options
+from gpubench.clusters.options import ClusterOptions, InspectOptions, MaybeTime, Wait
 from gpubench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,14 +46,14 @@ def start(asked: ClusterOptions) -> None:
     It runs until its time is over (--time, default: the site's limit of a job) or until `cluster stop`.
     On Kubernetes it needs a ReadWriteMany claim (kubernetes.claim, else exit 6); scripts must reach pod addresses.
     """
-    from gpubench.cli.clusters.start import start_cluster
+    from gpubench.clusters.start import start_cluster
 
     start_cluster(asked)
 
 
 def status(name: Name = None, outputs: campaign_options.Outputs = None) -> None:
     """Its jobs, nodes, workers and times, and why processes died. Exit 4 if anything is missing."""
-    from gpubench.cli.clusters.status import show_status
+    from gpubench.clusters.status import show_status
 
     show_status(_found(name, outputs))
 
@@ -63,8 +62,8 @@ def grow(
     by: Change, name: Name = None, limit: MaybeTime = None, wait: Wait = "10m", outputs: campaign_options.Outputs = None
 ) -> None:
     """Submit one more job of +N nodes, whose workers join the cluster."""
-    from gpubench.cli.clusters.resize import grow as more
-    from gpubench.cli.clusters.start import lifetime, seconds
+    from gpubench.clusters.resize import grow as more
+    from gpubench.clusters.start import lifetime, seconds
 
     cluster = _found(name, outputs)
     limit_s = None if limit is None else lifetime(limit, cluster.record.site)
@@ -73,15 +72,15 @@ def grow(
 
 def shrink(by: Change, name: Name = None, wait: Wait = "10m", outputs: campaign_options.Outputs = None) -> None:
     """Give back -N nodes by ending whole jobs. Their workers' data moves to the others first."""
-    from gpubench.cli.clusters.resize import shrink as fewer
-    from gpubench.cli.clusters.start import seconds
+    from gpubench.clusters.resize import shrink as fewer
+    from gpubench.clusters.start import seconds
 
     fewer(_found(name, outputs), _count(by, "-"), time.monotonic() + seconds("--wait", wait))
 
 
 def stop(name: Name = None, outputs: campaign_options.Outputs = None, ended: options.DeclaredEnded = None) -> None:
     """End all its jobs. Only its record and logs are left."""
-    from gpubench.cli.clusters.jobs import stop_cluster
+    from gpubench.clusters.jobs import stop_cluster
 
     stop_cluster(_found(name, outputs), ended)
 
@@ -100,7 +99,7 @@ def verify(
 
     Exit 5 if the cluster doesn't answer, 6 if something disagrees, 4 if workers are missing.
     """
-    from gpubench.cli.clusters.inspect import verify as inspect
+    from gpubench.clusters.inspect import verify as inspect
 
     inspect(asked, workers)
 
@@ -115,7 +114,7 @@ def affinity(
 
     Finds several workers on one core, and two on one GPU. Exit 6 if a worker fails, 5 if the cluster doesn't answer.
     """
-    from gpubench.cli.clusters.inspect import affinity as inspect
+    from gpubench.clusters.inspect import affinity as inspect
 
     inspect(asked, cpus)
 
@@ -131,50 +130,3 @@ def _count(text: str, sign: str) -> int:
     if not number.isdigit() or int(number) == 0:
         raise UsageError(f"'{text}' is no number of nodes", then=f"write it like {sign}2")
     return int(number)
-
-
-MaybeTime = Annotated[str | None, typer.Option("--time", help="Time limit of the job, like 2h.")]
-Wait = Annotated[
-    str, typer.Option("--wait", help="How long to wait, also in the queue; the cluster starts even if it takes longer.")
-]
-
-
-@dataclasses.dataclass(frozen=True)
-class ClusterOptions:
-    """What the user asked for, and the options that ask for it; None where nothing was given."""
-
-    site: campaign_options.Site = "local"
-    nodes: Annotated[int, typer.Option(min=1, help="Nodes of the first job, which has the scheduler.")] = 1
-    ucx: options.OneVariant = None
-    name: Annotated[str | None, typer.Option(help="Name of the cluster; default: site and time.")] = None
-    protocol: Annotated[str | None, typer.Option(help="tcp, tls (with keys of its own) or ucx.")] = None
-    time: MaybeTime = None
-    workers: Annotated[int | None, typer.Option(min=1, help="Workers per node.")] = None
-    wait: Wait = "10m"
-    runtime: campaign_options.Runtime = None
-    base: campaign_options.Base = None
-    date: campaign_options.Date = None
-    settings: campaign_options.Set = None
-    allow_unknown_env: campaign_options.AllowUnknownEnv = False
-    outputs: campaign_options.Outputs = None
-
-    @property
-    def as_asked(self) -> CampaignOptions:
-        """The same as options of a campaign."""
-        workers = [] if self.workers is None else [f"layout.workers={self.workers}"]
-        settings = [*(self.settings or []), *workers]
-        return CampaignOptions(site=self.site, runtime=self.runtime, base=self.base, date=self.date, settings=settings)
-
-
-@dataclasses.dataclass(frozen=True)
-class InspectOptions:
-    """Which cluster to inspect, and with which Python."""
-
-    scheduler_file: Annotated[
-        Path, typer.Option(help="The file that the cluster's scheduler wrote.", show_default=False)
-    ]
-    python: Annotated[
-        Path | None,
-        typer.Option(help="A Python with the cluster's versions; default: the cluster's own, or the site's."),
-    ] = None
-    site: campaign_options.Site = "local"

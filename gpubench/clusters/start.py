@@ -1,6 +1,7 @@
 """``gpubench cluster start``: from the user's words to a cluster that scripts can join."""
 
 import datetime as dt
+import logging
 import os
 import secrets
 import time
@@ -10,10 +11,10 @@ from gpubench import __version__, resources
 from gpubench.campaign.option_values import chosen, chosen_settings, quantity
 from gpubench.campaign.preflight import image_place, require_account, resolve, shared_paths
 from gpubench.campaign.requests import node_memory
-from gpubench.cli.clusters.commands import ClusterOptions
-from gpubench.cli.clusters.jobs import job_state, submit_job, sweep, wait_for
-from gpubench.cli.clusters.status import time_lines
-from gpubench.cli.say import say
+from gpubench.clusters.jobs import job_state, submit_job, sweep, wait_for
+from gpubench.clusters.keys import make_keys
+from gpubench.clusters.options import ClusterOptions
+from gpubench.clusters.status import time_lines
 from gpubench.errors import IncompleteError, PlanRefusedError, UsageError
 from gpubench.files import write_atomically
 from gpubench.images.compatibility import with_waiting
@@ -48,6 +49,8 @@ from gpubench.resources.profiles import default_variant, expanded, known_issues,
 from gpubench.schedulers import BATCH, LOCAL
 from gpubench.store.clusters import CLUSTERS, Cluster
 
+_log = logging.getLogger(__name__)
+
 
 def start_cluster(asked: ClusterOptions) -> None:
     """Start it, wait until every worker is there, and say how to join.
@@ -81,7 +84,7 @@ def start_cluster(asked: ClusterOptions) -> None:
             sweep(cluster)
         raise
     for line in [*time_lines(ready, job.job), *join_lines(record)]:
-        say(line)
+        _log.info(line)
 
 
 def join_lines(record: ClusterRecord) -> list[str]:
@@ -186,7 +189,7 @@ def _workarounds(site: Site, protocol: str, variant: PlannedVariant, nodes: int,
         if issue.action == "skip":
             raise PlanRefusedError(f"a known issue of {variant.ucx}: {issue.why}", then="another --ucx or --protocol")
     for line in [*issue_lines(applied), *notes]:
-        say(line)
+        _log.info(line)
     return {name: value for issue in applied for name, value in issue.env.items()}
 
 
@@ -233,12 +236,10 @@ def _write(record: ClusterRecord) -> Cluster:
     directory = cluster.directory
     write_atomically(directory / TOKEN_FILE, secrets.token_hex(16), mode=0o600)
     if record.protocol == "tls":
-        from gpubench.cli.clusters.keys import make_keys
-
         make_keys(directory, record.name)
     write_atomically(directory / NODE_HALF, pack(resources.node_half()))
     write_atomically(directory / CLIENT_FILE, client_script(record))
-    say(f"cluster {record.name}: {_words(record)} in {directory}")
+    _log.info(f"cluster {record.name}: {_words(record)} in {directory}")
     return cluster
 
 

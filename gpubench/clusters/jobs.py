@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import secrets
 import shutil
@@ -16,8 +17,7 @@ from pathlib import Path
 from gpubench import resources
 from gpubench.campaign.ending import declare_ended
 from gpubench.campaign.interrupts import LOOK_S, interrupts
-from gpubench.cli.clusters import background
-from gpubench.cli.say import say
+from gpubench.clusters import background
 from gpubench.errors import GpubenchError, IncompleteError, InterruptedByUserError, MissingToolError, SchedulerError
 from gpubench.files import write_atomically
 from gpubench.model.cluster import ClusterJob
@@ -28,6 +28,8 @@ from gpubench.render.node_half import NODE_HALF
 from gpubench.schedulers import BATCH, LOCAL, RETAINED, SCHEDULERS, JobState
 from gpubench.schedulers.batch import inherited
 from gpubench.store.clusters import Cluster
+
+_log = logging.getLogger(__name__)
 
 
 def submit_job(cluster: Cluster, job: ClusterJob, deadline: float) -> None:
@@ -43,14 +45,14 @@ def submit_job(cluster: Cluster, job: ClusterJob, deadline: float) -> None:
         write_atomically(cluster.directory / path, data)
     name, directory = cluster.record.site.scheduler, cluster.job_dir(job)
     if name in BATCH:
-        say(f"job {job.job}: {BATCH[name].submit(directory, inherited(os.environ))}")
+        _log.info(f"job {job.job}: {BATCH[name].submit(directory, inherited(os.environ))}")
         return
     if job.leads:
         with LOCAL[name].acquire_machine(directory, _patience(deadline)) as lock:
             _begun(cluster, job, background.start(name, directory, lock))
     else:  # beside the one that holds the machine
         _begun(cluster, job, background.start(name, directory, None))
-    say(f"job {job.job}: {job_state(cluster, job).job_id}")
+    _log.info(f"job {job.job}: {job_state(cluster, job).job_id}")
 
 
 def _begun(cluster: Cluster, job: ClusterJob, front_end: subprocess.Popen[bytes]) -> None:
@@ -73,7 +75,7 @@ def _patience(deadline: float) -> Callable[[str], None]:
     def waiting(holder: str) -> None:
         if holder not in said:
             said.add(holder)
-            say(f"waiting for this machine: {holder} runs on it")
+            _log.info(f"waiting for this machine: {holder} runs on it")
         if time.monotonic() > deadline:
             raise MissingToolError(
                 f"this machine is busy: {holder}", then="wait until it is free, or give a longer --wait"
@@ -108,7 +110,7 @@ def wait_for(
                 asked, now = time.monotonic(), job_state(cluster, job)
                 words = now.standing
                 if words != said and (now.reason or now.phase != "running"):
-                    say(f"job {job.job} ({now.job_id}): {words}")
+                    _log.info(f"job {job.job} ({now.job_id}): {words}")
                 said = words
                 if now.over:
                     raise IncompleteError(_why(cluster, job, now), then=f"see {cluster.job_dir(job)}")
@@ -151,13 +153,13 @@ def stop_cluster(cluster: Cluster, ended: str | None = None) -> None:
                 raise SchedulerError(f"job {job.job}: {state.doubt}", then=f"if you know that it has ended: {way}")
             if state.alive:
                 scheduler.cancel(cluster.job_dir(job))
-                say(f"job {job.job}: cancelled")
+                _log.info(f"job {job.job}: cancelled")
         except GpubenchError as error:
             failed.append(error)
     if failed:
         raise failed[0]
     sweep(cluster)
-    say(f"cluster {cluster.record.name} is stopped")
+    _log.info(f"cluster {cluster.record.name} is stopped")
 
 
 def _ask(cluster: Cluster) -> None:
@@ -174,7 +176,7 @@ def _ask(cluster: Cluster) -> None:
     def all_ended() -> bool:
         for job in [job for job in running if job_state(cluster, job).phase == "ended"]:
             running.remove(job)
-            say(f"job {job.job}: ended")
+            _log.info(f"job {job.job}: ended")
         return not running
 
     poll_until(all_ended, interval_s=LOOK_S, timeout_s=cluster.record.site.limits.stop)

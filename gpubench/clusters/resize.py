@@ -1,13 +1,13 @@
 """``gpubench cluster grow`` and ``shrink``: further jobs that join, and jobs given back with nothing lost."""
 
 import json
+import logging
 import secrets
 from collections.abc import Sequence
 
 from gpubench.campaign.interrupts import LOOK_S
-from gpubench.cli.clusters.jobs import job_state, put_away, submit_job, wait_for
-from gpubench.cli.clusters.status import phase_of, time_lines
-from gpubench.cli.say import say
+from gpubench.clusters.jobs import job_state, put_away, submit_job, wait_for
+from gpubench.clusters.status import phase_of, time_lines
 from gpubench.errors import IncompleteError, UsageError
 from gpubench.files import write_atomically
 from gpubench.model.cluster import ClusterJob
@@ -16,6 +16,8 @@ from gpubench.node.spec.cluster import ENDED, GONE, JOINED, READY, REQUESTS, RET
 from gpubench.polling import poll_until
 from gpubench.schedulers import SCHEDULERS
 from gpubench.store.clusters import Cluster
+
+_log = logging.getLogger(__name__)
 
 
 def grow(cluster: Cluster, nodes: int, limit_s: float | None, deadline: float) -> None:
@@ -42,8 +44,8 @@ def grow(cluster: Cluster, nodes: int, limit_s: float | None, deadline: float) -
 
     state = wait_for(cluster, job, deadline, joined)
     for line in time_lines(state, job.job):
-        say(line)
-    say(_connected(state.connected))
+        _log.info(line)
+    _log.info(_connected(state.connected))
 
 
 def _connected(workers: int) -> str:
@@ -61,14 +63,14 @@ def shrink(cluster: Cluster, nodes: int, deadline: float) -> None:
     chosen = choose(_further(cluster), nodes)
     workers = _leave(cluster, [job for job in chosen if job_state(cluster, job).phase == "running"], deadline)
     if workers:
-        say(f"{counted(workers, 'worker')} retired, their data is on the others")
+        _log.info(f"{counted(workers, 'worker')} retired, their data is on the others")
     for job in chosen:
         _end(cluster, job)
         put_away(cluster, job)
         cluster.retire(job)
-        say(f"job {job.job}: {counted(job.nodes, 'node')} given back")
+        _log.info(f"job {job.job}: {counted(job.nodes, 'node')} given back")
     state = cluster.state()
-    say(_connected(state.connected if state else 0))
+    _log.info(_connected(state.connected if state else 0))
 
 
 def choose(jobs: Sequence[ClusterJob], nodes: int) -> list[ClusterJob]:

@@ -1,1 +1,0 @@
-"""The group ``gpubench cluster``: standing Dask clusters, which campaigns never use."""

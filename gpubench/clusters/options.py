@@ -1,0 +1,65 @@
+"""Options of standing clusters."""
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpubench.campaign.options import (
+    AllowUnknownEnv,
+    Base,
+    CampaignOptions,
+    Date,
+    OneVariant,
+    Outputs,
+    Runtime,
+    Set,
+    Site,
+)
+
+MaybeTime = Annotated[str | None, typer.Option("--time", help="Time limit of the job, like 2h.")]
+Wait = Annotated[
+    str, typer.Option("--wait", help="How long to wait, also in the queue; the cluster starts even if it takes longer.")
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterOptions:
+    """What the user asked for, and the options that ask for it; None where nothing was given."""
+
+    site: Site = "local"
+    nodes: Annotated[int, typer.Option(min=1, help="Nodes of the first job, which has the scheduler.")] = 1
+    ucx: OneVariant = None
+    name: Annotated[str | None, typer.Option(help="Name of the cluster; default: site and time.")] = None
+    protocol: Annotated[str | None, typer.Option(help="tcp, tls (with keys of its own) or ucx.")] = None
+    time: MaybeTime = None
+    workers: Annotated[int | None, typer.Option(min=1, help="Workers per node.")] = None
+    wait: Wait = "10m"
+    runtime: Runtime = None
+    base: Base = None
+    date: Date = None
+    settings: Set = None
+    allow_unknown_env: AllowUnknownEnv = False
+    outputs: Outputs = None
+
+    @property
+    def as_asked(self) -> CampaignOptions:
+        """The same as options of a campaign."""
+        workers = [] if self.workers is None else [f"layout.workers={self.workers}"]
+        settings = [*(self.settings or []), *workers]
+        return CampaignOptions(site=self.site, runtime=self.runtime, base=self.base, date=self.date, settings=settings)
+
+
+@dataclasses.dataclass(frozen=True)
+class InspectOptions:
+    """Which cluster to inspect, and with which Python."""
+
+    scheduler_file: Annotated[
+        Path, typer.Option(help="The file that the cluster's scheduler wrote.", show_default=False)
+    ]
+    python: Annotated[
+        Path | None,
+        typer.Option(help="A Python with the cluster's versions; default: the cluster's own, or the site's."),
+    ] = None
+    site: Site = "local"
