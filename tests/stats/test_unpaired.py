@@ -76,6 +76,17 @@ def test_fewer_than_three_blocks_on_a_side_carry_no_verdict_and_keep_their_place
     assert alone.p_holm == pytest.approx(2 * (alone.p or 0))
 
 
+@pytest.mark.parametrize("fewer", [3, 4, 5])
+def test_below_five_blocks_the_degrees_of_freedom_are_the_smaller_sides_less_one(fewer: int) -> None:
+    """Mickey and Brown 1966, Ann. Math. Stat. 37:639; from five on Satterthwaite's."""
+    first, second = side(fewer, 0.02), side(12, 0.02, mean=0.05)
+    welch_test = scipy.stats.ttest_ind(second, first, equal_var=False)
+    freedom = fewer - 1 if fewer < 5 else welch_test.df
+    assert freedom != pytest.approx(welch_test.df if fewer < 5 else fewer - 1)
+    (verdict,) = judge((first, second))
+    assert verdict.p == pytest.approx(2 * scipy.stats.t.sf(abs(welch_test.statistic), freedom), rel=1e-9)
+
+
 def test_repeated_rows_are_not_repeated_runs() -> None:
     (one,) = judge(([0.0] * 6, [0.2] * 6))
     assert (one.verdict, one.reason.partition(":")[0]) == ("inconclusive", "no variation")
