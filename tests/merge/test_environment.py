@@ -291,6 +291,15 @@ def test_a_python_that_the_manifests_name_is_planned() -> None:
     assert changes == [Change("python", "3.11.7", "3.12.1", "planned")]
 
 
+def test_a_python_that_differs_between_images_of_the_same_python_is_not_planned() -> None:
+    plan = make_plan()
+    old, new = (planned.image.manifest for planned in plan.variants if planned.image)
+    stack = {"python": "3.11.7"}
+    manifests = {old: {"stack": stack, "ucx": "1.17.0"}, new: {"stack": stack, "ucx": "1.19.0"}}
+    changes = between(whole(), changed("python", whole(), "3.12.1"), plan, manifests=manifests)
+    assert changes == [Change("python", "3.11.7", "3.12.1", "")]
+
+
 def test_nodes_are_compared_host_by_host() -> None:
     def on(**kernels: str) -> Provenance:
         found = whole()

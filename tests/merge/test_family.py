@@ -1,6 +1,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from campaign_builder import Writer, begin, finish, make_block, make_plan, variant
 
 from gpubench.model.plan import PlanAddition, PlannedJob
@@ -89,6 +90,28 @@ def test_what_may_not_enter_a_verdict(tmp_path: Path) -> None:
     assert ending(4, "tasks") == ("lost", "the run's record doesn't name this workload")
     tasks = comparisons(campaign)[4]
     assert all((run.times == ()) == (run.status != "ok") for run in tasks.runs)
+
+
+@pytest.mark.parametrize("wrong", [0, -1])
+def test_a_wrong_answer_counts_in_whichever_entry_of_a_workload_that_a_record_has_twice(
+    wrong: int, tmp_path: Path
+) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=1))
+    row = next(campaign.rows())
+    directory = Writer(campaign).write(*row)
+    plain = json.loads((directory / "run.json").read_text())
+    twin = {**plain["workloads"][-1], "params_id": "0" * 12, "status": "failed", "reason": "timed out"}
+    (directory / "run.json").write_text(json.dumps(plain | {"workloads": [*plain["workloads"], twin]}))
+    samples = [json.loads(line) for line in (directory / "samples.jsonl").read_text().splitlines()]
+    own = [sample for sample in samples if sample["params_id"] == plain["workloads"][-1]["params_id"]]
+    own[-1]["params_id"] = twin["params_id"]
+    timed = [sample for sample in own if not sample["warmup"]]
+    timed[wrong]["answer"] = "wrong"
+    (directory / "samples.jsonl").write_text("".join(f"{json.dumps(sample)}\n" for sample in samples))
+    cell = next(
+        cell for cell in table(campaign) if (cell.run, dict(cell.key)["workload"]) == (row[2].run, twin["workload"])
+    )
+    assert (cell.status, cell.reason) == ("failed", "wrong answer")
 
 
 def test_pending_runs_are_neither_lost_nor_failed(tmp_path: Path) -> None:

@@ -128,9 +128,10 @@ def test_compare_judges_every_variant_that_both_have_in_one_family(gpubench: Run
         ("A one 1.19.0", "B other 1.19.0"),
     ]
     alone = [
-        json.loads(gpubench("compare", one, other, "--baseline", label, "--json").stdout)["cells"]
-        for label in ("1.17.0", "1.19.0")
+        json.loads(gpubench("compare", one, other, option, label, "--json").stdout)["cells"]
+        for option, label in (("--baseline", "1.17.0"), ("--candidate", "1.19.0"))
     ]
+    assert [{cell["candidate"] for cell in cells} for cells in alone] == [{"B other 1.17.0"}, {"B other 1.19.0"}]
     both = [*alone[0], *alone[1]]
     assert [cell["effect"] for cell in together["cells"]] == [cell["effect"] for cell in both]
     assert [cell["p"] for cell in together["cells"]] == [cell["p"] for cell in both]
