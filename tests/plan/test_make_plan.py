@@ -320,5 +320,14 @@ def test_a_ucx_tls_without_what_the_site_needs_is_refused(tls: str, nodes: list[
     assert f"UCX_TLS = {tls} leaves out {refused}" in str(caught.value)
 
 
+def test_two_nodes_with_a_worker_each_need_the_transports_of_one_node_where_they_are_one_machine() -> None:
+    profile = SITE.replace('UCX_TLS = "tcp"', 'UCX_TLS = "rc,cuda_copy"').replace("workers = 2", "workers = 1") + NEEDS
+    one_machine = Site.load(profile, "bench.toml")
+    with pytest.raises(PlanRefusedError, match=r"cuda_ipc, of need_transport\.same_node of the site"):
+        plan(site=one_machine, nodes=[2], protocol="ucx", device="gpu")
+    apart = Site.load(profile.replace("one_machine = true", ""), "bench.toml")
+    assert plan(site=apart, nodes=[2], protocol="ucx", device="gpu")
+
+
 def test_workers_on_the_cpu_need_no_transport_for_gpu_memory() -> None:
     assert plan(site=Site.load(SITE + NEEDS, "bench.toml"), nodes=[1], protocol="ucx", device="cpu")
