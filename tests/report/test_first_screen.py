@@ -15,6 +15,7 @@ from campaign_builder import QUICK, begin, finish, make_plan, variant
 from gpubench.model.cell_names import cell_names
 from gpubench.model.quantities import format_seconds
 from gpubench.report import labels, provenance
+from gpubench.report.answer import answer
 from gpubench.report.campaign_page import about, campaign_page
 from gpubench.report.next_steps import next_steps
 from gpubench.report.tiles import MOST, tiles
@@ -51,6 +52,17 @@ def test_seconds_of_both_sides_agree_with_the_effect(story: JudgedCampaign, summ
     for one, pair in zip(story.verdicts, dataclasses.replace(story, settings=settings).seconds, strict=True):
         assert pair is not None
         assert pair[1] / pair[0] - 1 == pytest.approx(getattr(one, field), abs=1e-9)
+
+
+def test_of_many_candidates_one_sentence_counts_every_verdict(story: JudgedCampaign) -> None:
+    words = ("broken", "regression", "improvement", "equivalent", "equivalent", "inconclusive")
+    verdicts = [
+        dataclasses.replace(story.verdicts[0], candidate=f"1.{number}.0", verdict=word, effect=0.1)
+        for number, word in enumerate(words)
+    ]
+    (sentence,) = answer(verdicts, story.settings)
+    assert re.search(r"^Of 6 comparisons with .*: 1 broken: .*; 1 slower: .*; 1 faster: ", sentence)
+    assert sentence.endswith("; 2 equivalent to within ±3 %, 1 inconclusive.")
 
 
 def test_seconds_are_of_the_blocks_that_the_verdict_used(tmp_path: Path, troubled: JudgedCampaign) -> None:
