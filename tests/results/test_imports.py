@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
+import scipy
+
+from gpubench.results.figures import figures
 from gpubench.results.importers.base import Row
 from gpubench.results.importers.directory import frame
 from gpubench.results.imports import import_results
@@ -101,3 +107,19 @@ def test_only_a_source_that_says_so_has_means_of_repetitions() -> None:
     assert results(*rows("old", reps=None, wall_se=0.01)).has_means  # their number isn't recorded
     assert not results(*rows("old", reps=None)).has_means
     assert not results(*rows("old", reps=1)).has_means
+
+
+def test_the_error_of_a_figure_is_the_standard_error_of_the_times_of_its_day() -> None:
+    (row,) = rows("old", dates=1)
+    times = (1.0, 1.1, 1.3)
+    (figure,) = figures(results(*(dataclasses.replace(row, line=line, wall_s=time) for line, time in enumerate(times))))
+    assert figure.count == 3
+    assert figure.se == pytest.approx(scipy.stats.sem(times) / np.mean(times))
+
+
+def test_the_error_of_a_figure_of_several_blocks_is_the_standard_error_of_their_logs() -> None:
+    made = results(*rows("old", dates=4))
+    runs = [dataclasses.replace(run, date=made.runs[0].date) for run in made.runs]
+    (figure,) = figures(dataclasses.replace(made, runs=runs))
+    assert figure.count == 4
+    assert figure.se == pytest.approx(scipy.stats.sem([math.log(run.times[0]) for run in runs]))

@@ -105,7 +105,9 @@ def test_which_variants_are_meant_is_asked_where_it_is_not_clear(gpubench: Run, 
     asked = gpubench("report", one, other)
     assert (asked.returncode, "both have 1.17.0, 1.19.0" in asked.stderr) == (2, True)
     unlike = gpubench("compare", one, other, "--baseline", "1.17.0", "--candidate", "1.19.0", "--json")
-    assert json.loads(unlike.stdout)["campaign"] == "B other 1.19.0 against A one 1.17.0"
+    plain = json.loads(unlike.stdout)
+    assert plain["campaign"] == "B other 1.19.0 against A one 1.17.0"
+    assert [cell["samples"] for cell in plain["cells"]] == [12, 12]  # six blocks of one variant on each side
 
 
 def test_what_two_sides_do_not_have_is_refused_before_their_variants_are_asked_for(
