@@ -42,6 +42,11 @@ def main(arguments: Optional[List[str]] = None) -> int:
             return _by_hand(options, words)
         text = Path(options.spec).read_text(encoding="utf-8")
         spec = RunSpec.parse(text, options.spec)
+        spec = dataclasses.replace(spec, device=resolve(options.device or spec.device))
+        if options.role == forked.ROLE:
+            die_with_parent(options.parent)
+            _import_for_all(spec)
+            options = parser.parse_args(forked.become(Path(options.members), options.parent))
         return _act(options, spec)
     except ModuleNotFoundError as error:
         if options.command == "run" and options.spec is not None:
@@ -120,15 +125,11 @@ def _by_hand(options: argparse.Namespace, words: List[str]) -> int:
 
 
 def _act(options: argparse.Namespace, spec: RunSpec) -> int:
-    spec = dataclasses.replace(spec, device=resolve(options.device or spec.device))
     if options.role == "auto" or (options.role == "scheduler" and options.scheduler_file is None):
         from gpubench.node.run import supervise
 
         return supervise(options, spec)
     die_with_parent(options.parent)
-    if options.role == forked.ROLE:
-        _import_for_all(spec)
-        return main(forked.become(Path(options.members), options.parent))
     from gpubench.node import admission
 
     admission.close_to_others()
