@@ -1,0 +1,120 @@
+"""Searches among points whose true figures are known, through the real decisions (``gpubench.stats.bisection``)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from gpubench.stats.bisection import Answer, Begin, SearchSettings, Step, next_move
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True)
+class Scatter:
+    """How logs of figures scatter: of a run, of a block; stragglers are runs that take 8 % longer in the mean."""
+
+    run: float
+    block: float
+    stragglers: float = 0.0
+    drift: float = 0.0005
+
+
+QUIET = Scatter(run=0.02, block=0.02)
+NOISY = Scatter(run=0.035, block=0.03, stragglers=0.05)
+
+
+@dataclasses.dataclass(frozen=True)
+class Truth:
+    """The logs of every point's figure, which points crash, and whether naming a change between two points is right."""
+
+    logs: Floats
+    crash: frozenset[int]
+    is_right: Callable[[int, int], bool]
+
+
+def one_change(points: int, effect: float, rng: np.random.Generator) -> Truth:
+    """All points from a random one on are slower."""
+    at = int(rng.integers(1, points))
+    logs = np.where(np.arange(points) >= at, effect, 0.0)
+    return Truth(logs, frozenset(), lambda low, high: low < at <= high)
+
+
+def two_changes(points: int, effect: float, rng: np.random.Generator) -> Truth:
+    """Half of the effect at each of two random points; either is right."""
+    both = sorted(int(at) for at in rng.choice(np.arange(1, points), 2, replace=False))
+    logs = sum(np.where(np.arange(points) >= at, effect / 2, 0.0) for at in both)
+    return Truth(np.asarray(logs), frozenset(), lambda low, high: any(low < at <= high for at in both))
+
+
+def no_change(points: int, _effect: float, _rng: np.random.Generator) -> Truth:
+    """Nothing to be found."""
+    return Truth(np.zeros(points), frozenset(), lambda _low, _high: False)
+
+
+def slope(points: int, effect: float, _rng: np.random.Generator) -> Truth:
+    """Every point is a little slower than the one before it: one point is never the answer, a range may be."""
+    return Truth(effect * np.arange(points) / (points - 1), frozenset(), lambda low, high: high - low > 1)
+
+
+def crashes(points: int, effect: float, rng: np.random.Generator) -> Truth:
+    """One change, and a fifth of the points can't be measured."""
+    truth = one_change(points, effect, rng)
+    crash = rng.choice(np.arange(1, points - 1), max(1, points // 5), replace=False)
+    return dataclasses.replace(truth, crash=frozenset(int(at) for at in crash))
+
+
+SHAPES = {
+    "one change": one_change,
+    "two changes": two_changes,
+    "no change": no_change,
+    "slope": slope,
+    "crashing points": crashes,
+}
+
+
+def search(truth: Truth, scatter: Scatter, settings: SearchSettings, rng: np.random.Generator) -> tuple[Answer, int]:
+    """The answer, and how many runs were measured."""
+    steps: list[Step] = []
+    runs = blocks = 0
+    while True:
+        move = next_move(len(truth.logs), steps, settings)
+        if isinstance(move, Answer):
+            return move, runs
+        if isinstance(move, Begin):
+            steps.append(Step(move.kind, move.points, (), move.blocks))
+        step = steps[-1]
+        measured = []
+        for _ in range(move.blocks):
+            shared = rng.normal(0, scatter.block) + scatter.drift * blocks
+            measured.append(
+                {at: truth.logs[at] + shared + _run(scatter, rng) for at in step.points if at not in truth.crash}
+            )
+            blocks += 1
+            runs += len(step.points)
+        planned = max(step.planned, len(step.blocks) + move.blocks)
+        steps[-1] = Step(step.kind, step.points, (*step.blocks, *measured), planned)
+
+
+def plain_bisection(truth: Truth, scatter: Scatter, runs: int, rng: np.random.Generator) -> tuple[int, int]:
+    """``git bisect`` by hand with as many runs: the mean of each point beside that of both ends, measured once."""
+    last = len(truth.logs) - 1
+    each = max(1, runs // (2 + math.ceil(math.log2(last))))
+
+    def measured(at: int) -> float:
+        return float(np.mean([truth.logs[at] + rng.normal(0, scatter.block) + _run(scatter, rng) for _ in range(each)]))
+
+    middle, low, high = (measured(0) + measured(last)) / 2, 0, last
+    while high - low > 1:
+        at = (low + high) // 2
+        low, high = (low, at) if at in truth.crash or measured(at) > middle else (at, high)
+    return low, high
+
+
+def _run(scatter: Scatter, rng: np.random.Generator) -> float:
+    late = rng.exponential(0.08) if scatter.stragglers and rng.random() < scatter.stragglers else 0.0
+    return float(rng.normal(0, scatter.run) + late)
