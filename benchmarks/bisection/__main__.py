@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.bisection.simulation import NOISY, QUIET, SHAPES, Truth, plain_bisection, search
-from gpubench.stats.bisection import Answer, SearchSettings
+from gpubench.stats.bisection import SearchAnswer, SearchSettings
 
 SCATTERS = {"quiet": QUIET, "noisy": NOISY}
 
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 print(f"| {shape} | {effect} | {name} | {' | '.join(cells)} | {ends} |", flush=True)
 
 
-def outcome(answer: Answer, truth: Truth) -> str:
+def outcome(answer: SearchAnswer, truth: Truth) -> str:
     """``right`` or ``wrong`` where a change is named, else the search's own word."""
     if answer.word != "named":
         return answer.word

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from gpubench.stats.bisection import Answer, Begin, SearchSettings, Step, next_move
+from gpubench.stats.bisection import Begin, SearchAnswer, SearchSettings, Step, next_move
 
 Floats = npt.NDArray[np.float64]
 
@@ -77,13 +77,15 @@ SHAPES = {
 }
 
 
-def search(truth: Truth, scatter: Scatter, settings: SearchSettings, rng: np.random.Generator) -> tuple[Answer, int]:
+def search(
+    truth: Truth, scatter: Scatter, settings: SearchSettings, rng: np.random.Generator
+) -> tuple[SearchAnswer, int]:
     """The answer, and how many runs were measured."""
     steps: list[Step] = []
     runs = blocks = 0
     while True:
         move = next_move(len(truth.logs), steps, settings)
-        if isinstance(move, Answer):
+        if isinstance(move, SearchAnswer):
             return move, runs
         if isinstance(move, Begin):
             steps.append(Step(move.kind, move.points, (), move.blocks))

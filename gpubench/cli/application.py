@@ -11,6 +11,7 @@ from gpubench.cli.say import show_log
 
 PARTS = {
     "campaign": ("bench", "plan", "submit", "status", "logs", "cancel"),
+    "bisect": ("bisect",),
     "workloads": ("measure", "suites"),
     "clusters": ("cluster",),
     "verdicts": ("compare", "report", "trend", "diff"),

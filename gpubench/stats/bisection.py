@@ -32,7 +32,7 @@ POWER = 0.95
 """That the last step is planned for, with the effect and the noise of the steps before it."""
 
 
-class Class(StrEnum):
+class PointClass(StrEnum):
     """What a point is like."""
 
     FAST = "like the fast end"
@@ -51,14 +51,16 @@ class SearchSettings:
         margin: the difference that doesn't matter.
         least: blocks of a step before the first look at it.
         more: blocks between two looks.
+        least_in_last: blocks of the last step at least.
         most: blocks of a step at most; a point that is undecided then is skipped.
         most_in_last: blocks of the last step at most.
     """
 
     margin: Margin = DEFAULT_MARGIN
-    least: int = 5
+    least: int = 3
     more: int = 3
-    most: int = 26
+    least_in_last: int = 5
+    most: int = 27
     most_in_last: int = 40
 
 
@@ -106,7 +108,7 @@ class Extend:
 
 
 @dataclasses.dataclass(frozen=True)
-class Answer:
+class SearchAnswer:
     """What the search found.
 
     Args:
@@ -126,12 +128,12 @@ class Answer:
     low: int
     high: int
     effect: Estimate
-    classes: Mapping[int, Class]
+    classes: Mapping[int, PointClass]
     skipped: tuple[int, ...] = ()
     others: tuple[tuple[int, int], ...] = ()
 
 
-def next_move(count: int, steps: Sequence[Step], settings: SearchSettings) -> Begin | Extend | Answer:
+def next_move(count: int, steps: Sequence[Step], settings: SearchSettings) -> Begin | Extend | SearchAnswer:
     """What to do after these steps of a search among ``count`` points; the same steps give the same move.
 
     Raises:
@@ -148,7 +150,7 @@ def next_move(count: int, steps: Sequence[Step], settings: SearchSettings) -> Be
     return after(count, steps, settings)
 
 
-def classify(count: int, step: Step, sign: int, settings: SearchSettings) -> dict[int, Class]:
+def classify(count: int, step: Step, sign: int, settings: SearchSettings) -> dict[int, PointClass]:
     """The class of each new point of a step; ``sign`` is −1 where the last point is the faster end."""
     return {point: _class(count - 1, step, point, sign, settings) for point in step.points if 0 < point < count - 1}
 
@@ -158,43 +160,43 @@ def difference(blocks: Iterable[Mapping[int, float]], low: int, high: int, level
     return _estimate([block[high] - block[low] for block in blocks if low in block and high in block], level)
 
 
-def _class(last: int, step: Step, point: int, sign: int, settings: SearchSettings) -> Class:
+def _class(last: int, step: Step, point: int, sign: int, settings: SearchSettings) -> PointClass:
     if step.blocks and not any(point in block for block in step.blocks):
-        return Class.FAILED
+        return PointClass.FAILED
     complete = [block for block in step.blocks if {0, point, last} <= block.keys()]
     contrast = _estimate([sign * (2 * block[point] - block[0] - block[last]) for block in complete], CLASS_LEVEL)
     above_fast = _estimate([sign * (block[point] - block[0]) for block in complete], CLASS_LEVEL)
     below_slow = _estimate([sign * (block[last] - block[point]) for block in complete], CLASS_LEVEL)
     if contrast is None or above_fast is None or below_slow is None:
-        return Class.UNDECIDED
+        return PointClass.UNDECIDED
     margin = settings.margin.log
     if below_slow.high < -margin or above_fast.high < -margin:
-        return Class.BEYOND
+        return PointClass.BEYOND
     if above_fast.low > margin and below_slow.low > margin:
-        return Class.BETWEEN
+        return PointClass.BETWEEN
     if contrast.low > 0:
-        return Class.SLOW
-    return Class.FAST if contrast.high < 0 else Class.UNDECIDED
+        return PointClass.SLOW
+    return PointClass.FAST if contrast.high < 0 else PointClass.UNDECIDED
 
 
-def _after_ends(count: int, steps: Sequence[Step], settings: SearchSettings) -> Begin | Extend | Answer:
+def _after_ends(count: int, steps: Sequence[Step], settings: SearchSettings) -> Begin | Extend | SearchAnswer:
     step = steps[-1]
     effect, margin = _ends(count, step, NAMED_LEVEL), settings.margin.log
     if effect.low > margin or effect.high < -margin:
         return _next_step(count, steps, settings)
     if _ends_are_equal(count, step, settings):
-        return Answer("no effect", 0, count - 1, effect, {})
+        return SearchAnswer("no effect", 0, count - 1, effect, {})
     if step.planned < settings.most:
         return Extend(min(settings.more, settings.most - step.planned))
-    return Answer("undecided", 0, count - 1, effect, {})
+    return SearchAnswer("undecided", 0, count - 1, effect, {})
 
 
-def _after_search(count: int, steps: Sequence[Step], settings: SearchSettings) -> Begin | Extend | Answer:
+def _after_search(count: int, steps: Sequence[Step], settings: SearchSettings) -> Begin | Extend | SearchAnswer:
     step = steps[-1]
     classes = classify(count, step, _sign(count, steps), settings)
     if _ends_are_equal(count, step, settings):
-        return Answer("gone", 0, count - 1, _ends(count, step, SAME_LEVEL), _classes(count, steps, settings))
-    if Class.UNDECIDED in classes.values() and step.planned < settings.most:
+        return SearchAnswer("gone", 0, count - 1, _ends(count, step, SAME_LEVEL), _classes(count, steps, settings))
+    if PointClass.UNDECIDED in classes.values() and step.planned < settings.most:
         return Extend(min(settings.more, settings.most - step.planned))
     return _next_step(count, steps, settings)
 
@@ -211,19 +213,19 @@ def _next_step(count: int, steps: Sequence[Step], settings: SearchSettings) -> B
     return Begin("search", (0, *new, count - 1), settings.least)
 
 
-def _after_last(count: int, steps: Sequence[Step], settings: SearchSettings) -> Answer:
+def _after_last(count: int, steps: Sequence[Step], settings: SearchSettings) -> SearchAnswer:
     step, classes = steps[-1], _classes(count, steps, settings)
     (low, high), *others = _changes(count, classes)
     sign, margin = _sign(count, steps), settings.margin.log
     effect = difference(step.blocks, low, high, NAMED_LEVEL) or Estimate(0.0, -math.inf, math.inf, 0)
     shown = effect.low > margin if sign > 0 else effect.high < -margin
-    if not shown and sum(word is Class.BETWEEN for word in classes.values()) > 1:
-        return Answer("gradual", low, max([high, *(last for _, last in others)]), effect, classes)
+    if not shown and sum(word is PointClass.BETWEEN for word in classes.values()) > 1:
+        return SearchAnswer("gradual", low, max([high, *(last for _, last in others)]), effect, classes)
     skipped = tuple(range(low + 1, high))
-    return Answer("named" if shown else "not confirmed", low, high, effect, classes, skipped, tuple(others))
+    return SearchAnswer("named" if shown else "not confirmed", low, high, effect, classes, skipped, tuple(others))
 
 
-def _classes(count: int, steps: Sequence[Step], settings: SearchSettings) -> dict[int, Class]:
+def _classes(count: int, steps: Sequence[Step], settings: SearchSettings) -> dict[int, PointClass]:
     sign = _sign(count, steps)
     return {
         point: word
@@ -233,15 +235,15 @@ def _classes(count: int, steps: Sequence[Step], settings: SearchSettings) -> dic
     }
 
 
-def _changes(count: int, classes: Mapping[int, Class]) -> list[tuple[int, int]]:
+def _changes(count: int, classes: Mapping[int, PointClass]) -> list[tuple[int, int]]:
     """Neighbours among the ends and the points with a class that differ, from the first; never empty."""
-    decided = {point: word for point, word in classes.items() if word not in (Class.UNDECIDED, Class.FAILED)}
-    decided |= {0: Class.FAST, count - 1: Class.SLOW}
+    decided = {point: word for point, word in classes.items() if word not in (PointClass.UNDECIDED, PointClass.FAILED)}
+    decided |= {0: PointClass.FAST, count - 1: PointClass.SLOW}
     order = sorted(decided)
     return [
         (low, high)
         for low, high in itertools.pairwise(order)
-        if decided[low] != decided[high] or decided[low] in (Class.BETWEEN, Class.BEYOND)
+        if decided[low] != decided[high] or decided[low] in (PointClass.BETWEEN, PointClass.BEYOND)
     ]
 
 
@@ -251,21 +253,21 @@ def _blocks_of_last(count: int, steps: Sequence[Step], neighbours: tuple[int, in
     freedom = sum(len(values) - 1 for values in ends if len(values) > 1)
     variance = sum((len(values) - 1) * float(np.var(values, ddof=1)) for values in ends if len(values) > 1) / freedom
     effect = abs(_rise(count, steps, neighbours, _classes(count, steps, settings))) - settings.margin.log
-    for blocks in range(settings.least, settings.most_in_last):
+    for blocks in range(settings.least_in_last, settings.most_in_last):
         quantiles = [special.stdtrit(blocks - 1, share) for share in ((1 + NAMED_LEVEL) / 2, POWER)]
         if effect * math.sqrt(blocks) >= sum(quantiles) * math.sqrt(variance):
             return blocks
     return settings.most_in_last
 
 
-def _rise(count: int, steps: Sequence[Step], neighbours: tuple[int, int], classes: Mapping[int, Class]) -> float:
+def _rise(count: int, steps: Sequence[Step], neighbours: tuple[int, int], classes: Mapping[int, PointClass]) -> float:
     """How far the second neighbour lies above the first: points of a class are taken for equal, which scatters less."""
     # The first step is the one that had to show an effect: with it, the effect would look larger than it is.
     ends = [value for step in steps[1:] or steps for value in _ends_of(count, step)]
-    heights = {Class.FAST: 0.0, Class.SLOW: float(np.mean(ends))}
+    heights = {PointClass.FAST: 0.0, PointClass.SLOW: float(np.mean(ends))}
     rises = []
     for point in neighbours:
-        word = Class.FAST if point == 0 else Class.SLOW if point == count - 1 else classes[point]
+        word = PointClass.FAST if point == 0 else PointClass.SLOW if point == count - 1 else classes[point]
         above = [block[point] - block[0] for step in steps for block in step.blocks if {0, point} <= block.keys()]
         rises.append(heights[word] if word in heights else float(np.mean(above)))
     return rises[1] - rises[0]

@@ -11,10 +11,10 @@ import pytest
 
 from benchmarks.bisection.simulation import NOISY, QUIET, SHAPES, Scatter, Truth, search
 from gpubench.stats.bisection import (
-    Answer,
     Begin,
-    Class,
     Extend,
+    PointClass,
+    SearchAnswer,
     SearchSettings,
     Step,
     classify,
@@ -27,7 +27,7 @@ MARGIN = SETTINGS.margin.log
 EXACT = Scatter(run=1e-6, block=0.02)
 
 
-def of(logs: Sequence[float], *, crash: Sequence[int] = (), seed: int = 1, scatter: Scatter = EXACT) -> Answer:
+def of(logs: Sequence[float], *, crash: Sequence[int] = (), seed: int = 1, scatter: Scatter = EXACT) -> SearchAnswer:
     """The answer of a search among points with these logs."""
     truth = Truth(np.asarray(logs), frozenset(crash), lambda _low, _high: True)
     answer, _ = search(truth, scatter, SETTINGS, np.random.default_rng(seed))
@@ -80,7 +80,7 @@ def test_without_an_effect_beyond_the_margin_nothing_is_searched() -> None:
 def test_a_change_among_points_that_crash_is_a_range() -> None:
     answer = of([0.0] * 4 + [0.2] * 5, crash=(3, 4, 5))
     assert (answer.word, answer.low, answer.high, answer.skipped) == ("named", 2, 6, (3, 4, 5))
-    assert {answer.classes[point] for point in (3, 4, 5) if point in answer.classes} == {Class.FAILED}
+    assert {answer.classes[point] for point in (3, 4, 5) if point in answer.classes} == {PointClass.FAILED}
 
 
 def test_of_two_changes_the_first_is_named_and_the_other_is_not_searched() -> None:
@@ -99,15 +99,21 @@ def test_ends_that_have_become_equal_end_the_search() -> None:
     ends = step("ends", (0, 8), [{0: 0.0, 8: 0.2 + 0.001 * at} for at in range(5)])
     later = step("search", (0, 3, 6, 8), [dict.fromkeys((0, 3, 6, 8), 0.001 * at) for at in range(5)])
     answer = next_move(9, [ends, later], SETTINGS)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, SearchAnswer)
     assert answer.word == "gone"
 
 
 @pytest.mark.parametrize(
     ("height", "word"),
-    [(0.0, Class.FAST), (0.2, Class.SLOW), (0.1, Class.BETWEEN), (0.3, Class.BEYOND), (-0.1, Class.BEYOND)],
+    [
+        (0.0, PointClass.FAST),
+        (0.2, PointClass.SLOW),
+        (0.1, PointClass.BETWEEN),
+        (0.3, PointClass.BEYOND),
+        (-0.1, PointClass.BEYOND),
+    ],
 )
-def test_the_class_of_a_point(height: float, word: Class) -> None:
+def test_the_class_of_a_point(height: float, word: PointClass) -> None:
     blocks = [
         {0: noise, 4: height + noise + 0.001 * (at % 3), 8: 0.2 + noise} for at, noise in enumerate((0, 3, 1, 2, 5))
     ]

@@ -1,0 +1,222 @@
+"""A search among points on disk: ``bisect.json``, and below it one ordinary campaign per step.
+
+The next step is a function of that file and of the finished steps (``gpubench.stats.bisection``), so a search that was
+killed goes on as if it had not been.
+"""
+
+import dataclasses
+import datetime as dt
+import json
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpubench import __version__
+from gpubench.campaign import lifecycle
+from gpubench.campaign.lock import directory_lock
+from gpubench.campaign.observer import Observe, unobserved
+from gpubench.campaign.options import CampaignOptions
+from gpubench.campaign.planning import plan_campaign, prepare_request
+from gpubench.campaign.requests import outputs_of, parse_request
+from gpubench.errors import DataError, IncompleteError, InterruptedByUserError, UsageError
+from gpubench.files import write_atomically
+from gpubench.model.base import nearest
+from gpubench.model.text import counted
+from gpubench.model.variant import parse_variants
+from gpubench.plan.request import Request
+from gpubench.render.environment import command_line
+from gpubench.results.loading import load
+from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step, next_move
+from gpubench.stats.data import SUMMARIES
+from gpubench.stats.settings import Margin
+from gpubench.store.campaign import PLAN_FILE, Campaign, create_campaign
+
+_log = logging.getLogger(__name__)
+
+SCHEMA = "gpubench/bisect/1"
+FILE = "bisect.json"
+NOT_CHOSEN = ("ucx", "variants", "blocks", "budget", "power")
+"""Options of a campaign that a search decides itself."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """A search on disk.
+
+    Args:
+        directory: with ``bisect.json``.
+        points: variants as typed, in their order; the first and the last are the ends.
+        workload: the name of the one that is measured.
+        options: of every step's campaign.
+        settings: of the decisions.
+    """
+
+    directory: Path
+    points: tuple[str, ...]
+    workload: str
+    options: CampaignOptions
+    settings: SearchSettings
+
+    @property
+    def labels(self) -> list[str]:
+        """What the points are called."""
+        return [variant.label for variant in parse_variants(list(self.points))]
+
+    def step_directory(self, number: int) -> Path:
+        """Where the campaign of a step is, from 0."""
+        return self.directory / f"step-{number:02d}"
+
+    def steps(self) -> list[Step]:
+        """The steps so far, of which the last may be unfinished; raises DataError for a step of another search."""
+        steps: list[Step] = []
+        while (self.step_directory(len(steps)) / PLAN_FILE).exists():
+            begin = next_move(len(self.points), steps, self.settings)
+            campaign = Campaign.open(self.step_directory(len(steps)))
+            labels = [variant.label for variant in campaign.plan.variants]
+            if not isinstance(begin, Begin) or labels != [self.labels[point] for point in begin.points]:
+                raise DataError(f"{campaign.directory} is no step of {self.directory / FILE}", then="restore both")
+            steps.append(Step(begin.kind, begin.points, self._blocks(campaign), len(_planned_blocks(campaign))))
+        return steps
+
+    def _blocks(self, campaign: Campaign) -> tuple[Mapping[int, float], ...]:
+        """The finished blocks of a step: the log of each point's figure where its run is ok."""
+        results = load(campaign.directory)
+        summary = SUMMARIES[campaign.plan.summary]
+        points = {label: point for point, label in enumerate(self.labels)}
+        blocks: dict[int, dict[int, float]] = {}
+        ended: dict[int, int] = {}
+        nodes = campaign.jobs[0].nodes
+        for run in results.runs:
+            by_plan = run.status == "skipped" and campaign.plan.skip_reason(nodes, run.variant)
+            if run.block is None or not (run.status in ("ok", "failed") or by_plan):
+                continue
+            ended[run.block] = ended.get(run.block, 0) + 1
+            logs = blocks.setdefault(run.block, {})
+            if run.times:
+                logs[points[run.variant]] = math.log(summary(run.times))
+        complete = len(campaign.plan.variants)
+        return tuple(blocks[block] for block in _planned_blocks(campaign) if ended.get(block) == complete)
+
+
+def begin_search(points: Sequence[str], workload: str | None, options: CampaignOptions) -> Search:
+    """A new search below the outputs; nothing is measured yet.
+
+    Args:
+        points: variants in the order of the list that is searched, at least two.
+        workload: name of a workload of the suite; None where the suite has one alone.
+
+    Raises:
+        UsageError: too few points, an option that a search decides itself, no such workload.
+    """
+    given = [name for name in NOT_CHOSEN if getattr(options, name) is not None]
+    if given:
+        raise UsageError(f"--{given[0]}: a search chooses points and blocks itself", then="leave it out")
+    if len(points) < 2:
+        raise UsageError("a search needs two points at least", then='for example --points "a=1.17.0 b=1.18.1 c=1.19.0"')
+    request = parse_request(dataclasses.replace(options, variants=" ".join(points)))
+    if len(request.nodes) * len(request.workers) != 1:
+        raise UsageError("a search has one number of nodes and of workers", then="name one of each")
+    names = [item.name for item in request.workloads]
+    if workload is None and len(names) > 1:
+        raise UsageError(f"suite {request.suite} has {len(names)} workloads", then=f"--workload {names[0]}, or another")
+    if workload is not None and names.count(workload) != 1:
+        fault = "has no workload" if workload not in names else "has several workloads"
+        raise UsageError(f"suite {request.suite} {fault} '{workload}'{nearest(workload, names)}")
+    now = dt.datetime.now(dt.UTC)
+    directory = create_campaign(outputs_of(options, request.site), f"{request.site.name}-bisect", request.suite, now)
+    search = Search(
+        directory, tuple(points), workload or names[0], options, SearchSettings(margin=Margin(request.margin))
+    )
+    document = {
+        "schema": SCHEMA,
+        "gpubench": __version__,
+        "created_at": now.isoformat(),
+        "points": list(points),
+        "workload": search.workload,
+        "options": _plain(options),
+        "settings": dataclasses.asdict(search.settings),
+    }
+    write_atomically(directory / FILE, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    return search
+
+
+def open_search(directory: Path) -> Search:
+    """A search that was begun; raises UsageError where there is none, DataError where its file is damaged."""
+    path = directory / FILE
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        options, settings = document["options"], document["settings"]
+        outputs = Path(options["outputs"]) if options["outputs"] else None
+        return Search(
+            directory,
+            tuple(document["points"]),
+            document["workload"],
+            CampaignOptions(**{**options, "outputs": outputs}),
+            SearchSettings(**{**settings, "margin": Margin(settings["margin"])}),
+        )
+    except FileNotFoundError:
+        raise UsageError(f"{directory} is no search: it has no {FILE}", then="name the directory of a search") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} is damaged: {error}", then="restore it from a copy") from None
+
+
+def run_search(search: Search, observe: Observe = unobserved) -> tuple[list[Step], SearchAnswer]:
+    """Measure until the search has an answer; its steps, and the answer.
+
+    Raises:
+        UsageError: another process is at work on it.
+        IncompleteError: a step's runs can't be completed.
+        InterruptedByUserError: Ctrl-C or a signal; says how to go on.
+        GpubenchError: as ``lifecycle.run`` and ``lifecycle.resume``.
+    """
+    with directory_lock(search.directory, "begin another search"):
+        finished = -1
+        while True:
+            steps = search.steps()
+            move = next_move(len(search.points), steps, search.settings)
+            if isinstance(move, SearchAnswer):
+                return steps, move
+            blocks = sum(len(step.blocks) for step in steps)
+            if blocks == finished:
+                raise IncompleteError(
+                    f"{search.step_directory(len(steps) - 1)}: a block can't be completed",
+                    then=f"gpubench status {search.step_directory(len(steps) - 1)} says why",
+                )
+            finished = blocks
+            try:
+                _measure(search, steps, move, observe)
+            except InterruptedByUserError as stopped:
+                how = command_line(["gpubench", "bisect", str(search.directory)])
+                raise InterruptedByUserError(str(stopped).partition(";")[0], then=f"to go on: {how}") from None
+
+
+def _measure(search: Search, steps: Sequence[Step], move: Begin | Extend, observe: Observe) -> None:
+    if isinstance(move, Extend):
+        step = steps[-1]
+        missing = len(step.blocks) < step.planned
+        lifecycle.resume(search.step_directory(len(steps) - 1), 0 if missing else move.blocks, observe)
+        return
+    labels = ", ".join(search.labels[point] for point in move.points)
+    _log.info(f"step {len(steps)}: {counted(move.blocks, 'block')} of {labels}")
+    seed = None if search.options.seed is None else search.options.seed + len(steps)
+    variants = " ".join(search.points[point] for point in move.points)
+    options = dataclasses.replace(search.options, variants=variants, blocks=str(move.blocks), seed=seed)
+    request, images = prepare_request(_of_workload(parse_request(options), search.workload), options, by_history=False)
+    lifecycle.run(plan_campaign(request, options, images, out=search.step_directory(len(steps))), observe=observe)
+
+
+def _of_workload(request: Request, name: str) -> Request:
+    return dataclasses.replace(request, workloads=[item for item in request.workloads if item.name == name])
+
+
+def _planned_blocks(campaign: Campaign) -> list[int]:
+    """Numbers of the blocks that count: a block that was replaced counts by the one in its place."""
+    blocks = [block for job in campaign.jobs for block in job.blocks]
+    replaced = {block.replaces for block in blocks}
+    return sorted(block.block for block in blocks if block.block not in replaced)
+
+
+def _plain(options: CampaignOptions) -> dict[str, Any]:
+    return {name: str(value) if isinstance(value, Path) else value for name, value in vars(options).items()}

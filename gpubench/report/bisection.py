@@ -1,0 +1,127 @@
+"""What a search among points has found: a sentence, a table, and the same as plain values."""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gpubench.model.text import counted
+from gpubench.report import labels
+from gpubench.report.sections import TextTable, table_lines
+from gpubench.stats.bisection import NAMED_LEVEL, Estimate, PointClass, SearchAnswer, SearchSettings, Step, difference
+
+SCHEMA = "gpubench/bisection/1"
+COLUMNS = ("point", "class", "against the first", "interval", "blocks")
+PROMISE = "Searches like this one name a wrong change in at most 5 of 100."
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchResult:
+    """A search that has ended: what its points are called, its steps and its answer."""
+
+    workload: str
+    labels: Sequence[str]
+    steps: Sequence[Step]
+    answer: SearchAnswer
+    settings: SearchSettings
+
+    @property
+    def runs(self) -> int:
+        """How many runs were measured."""
+        return sum(len(step.points) * len(step.blocks) for step in self.steps)
+
+    def against_first(self, point: int) -> Estimate | None:
+        """The difference of a point and the first one, over all blocks that have both."""
+        return difference((block for step in self.steps for block in step.blocks), 0, point, NAMED_LEVEL)
+
+    def class_of(self, point: int) -> str:
+        """In words; ``not measured`` where the search didn't need it."""
+        ends = {0: "first end", len(self.labels) - 1: "last end"}
+        return ends.get(point) or str(self.answer.classes.get(point, "not measured"))
+
+
+def answer_lines(result: SearchResult) -> Iterator[str]:
+    """The sentence, what it rests on, and a row for each point that was measured."""
+    yield sentence(result)
+    if result.answer.skipped:
+        names = labels.listed(f"{result.labels[point]} ({result.class_of(point)})" for point in result.answer.skipped)
+        yield f"Between them, without a class: {names}."
+        yield f"The change is at one of them, or at {result.labels[result.answer.high]}."
+    for low, high in result.answer.others:
+        yield f"Not searched: {result.labels[low]} to {result.labels[high]}, which differ too."
+    if result.answer.word == "named":
+        yield PROMISE
+    yield ""
+    yield from table_lines(TextTable(COLUMNS, list(_rows(result))))
+    cost = f"{counted(len(result.steps), 'step')}, {counted(result.runs, 'run')}"
+    yield f"{cost}; margin ±{result.settings.margin.percent}"
+
+
+def sentence(result: SearchResult) -> str:
+    """``merge became +12.3 % [+9, +15] slower between a and b.``, or why no change is named."""
+    answer, last = result.answer, result.labels[-1]
+    low, high = result.labels[answer.low], result.labels[answer.high]
+    between = f"{result.workload}, {low} to {high}"
+    effect = f"{labels.percent(ratio(answer.effect.mean))} {labels.between(*_bounds(answer.effect))}"
+    blocks = counted(answer.effect.blocks, "block")
+    if answer.word == "named":
+        word = "slower" if answer.effect.mean > 0 else "faster"
+        return f"{result.workload} became {word} between {low} and {high}: {effect} in {blocks} of their own."
+    return {
+        "not confirmed": f"{between}: not confirmed: {effect} in {blocks} of their own; no change is named.",
+        "gradual": f"{between}: the figure rises gradually, at no single point by more than the margin.",
+        "no effect": f"{between}: no effect beyond the margin: {effect} in {blocks}; there is nothing to search.",
+        "gone": f"{between}: the effect is gone: {effect} in {blocks} of the last step; {last} is no slower now.",
+        "undecided": f"{between}: undecided: {effect} in {blocks}; more blocks would be needed even for the ends.",
+    }[answer.word]
+
+
+def plain(result: SearchResult) -> dict[str, Any]:
+    """As JSON: effects are ratios minus one."""
+    answer = result.answer
+    return {
+        "schema": SCHEMA,
+        "workload": result.workload,
+        "answer": answer.word,
+        "low": result.labels[answer.low],
+        "high": result.labels[answer.high],
+        "effect": _figures(answer.effect),
+        "skipped": [result.labels[point] for point in answer.skipped],
+        "not_searched": [[result.labels[low], result.labels[high]] for low, high in answer.others],
+        "margin": float(result.settings.margin),
+        "points": [
+            {"label": label, "class": result.class_of(point), "against_first": _figures(result.against_first(point))}
+            for point, label in enumerate(result.labels)
+        ],
+        "steps": len(result.steps),
+        "runs": result.runs,
+    }
+
+
+def ratio(log: float) -> float:
+    """A difference of logs as a ratio minus one."""
+    return math.expm1(log)
+
+
+def _bounds(estimate: Estimate) -> tuple[float | None, float | None]:
+    finite = math.isfinite(estimate.low) and math.isfinite(estimate.high)
+    return (ratio(estimate.low), ratio(estimate.high)) if finite else (None, None)
+
+
+def _figures(estimate: Estimate | None) -> Mapping[str, float | int | None] | None:
+    if estimate is None:
+        return None
+    low, high = _bounds(estimate)
+    return {"ratio": ratio(estimate.mean), "low": low, "high": high, "blocks": estimate.blocks}
+
+
+def _rows(result: SearchResult) -> Iterator[tuple[str, ...]]:
+    measured = {point for step in result.steps for point in step.points}
+    for point, label in enumerate(result.labels):
+        estimate = result.against_first(point) if point else None
+        if point in measured and estimate:
+            effect, interval = labels.percent(ratio(estimate.mean)), labels.between(*_bounds(estimate))
+            yield label, result.class_of(point), effect, interval, str(estimate.blocks)
+        elif point in measured:
+            failed = result.answer.classes.get(point) is PointClass.FAILED
+            yield label, result.class_of(point), "no run is ok" if failed else "", "", ""

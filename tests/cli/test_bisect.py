@@ -1,0 +1,204 @@
+"""``gpubench bisect``: whole searches, whose runs are written instead of run, and one that is run for real."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpubench.campaign import lifecycle
+from gpubench.errors import EXIT_INCONCLUSIVE, InterruptedByUserError, UsageError
+from gpubench.store.campaign import Campaign
+from tests.cli.campaigns import write_suite
+from tests.conftest import Run
+from tests.store.campaign_builder import Writer
+
+SLOW = 1.4
+
+
+class Runs:
+    """Writes runs where ``lifecycle`` would have them run.
+
+    Args:
+        slow: labels whose figures are 1.4 times as large.
+        crash: labels whose runs fail.
+        stop_after: so many blocks are written, then the search is interrupted, once.
+    """
+
+    def __init__(self, slow: str, crash: str = "", stop_after: int = 10**6) -> None:
+        self.slow, self.crash, self.left = slow, crash, stop_after
+        self.steps: list[str] = []
+
+    def __call__(self, campaign: Campaign, blocks: Mapping[str, Sequence[int]], *_more: Any, **_options: Any) -> None:
+        labels = "".join(variant.label for variant in campaign.plan.variants)
+        self.steps.append(f"{labels} {sum(map(len, blocks.values()))}")
+        seconds = {item.params_id: 0.2 for item in campaign.plan.workloads}
+        writer = Writer(campaign, lambda label, _workload: SLOW if label in self.slow else 1.0, seconds)
+        for job, block, run in campaign.rows():
+            if block.block not in blocks.get(job.job, ()) or any(campaign.runs_dir.glob(f"{run.run}-*")):
+                continue
+            if run is block.runs[0]:
+                self.left -= 1
+            if self.left < 0:
+                self.left = 10**6
+                raise InterruptedByUserError("interrupted by SIGINT")
+            failed = run.variant in self.crash
+            writer.write(job, block, run, status="failed" if failed else "ok", reason="crash" if failed else "")
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def use(*arguments: Any, **options: Any) -> Runs:
+        made = Runs(*arguments, **options)
+        monkeypatch.setattr(lifecycle, "run_blocks", made)
+        return made
+
+    return use
+
+
+def points(labels: str = "abcdefgh") -> str:
+    return " ".join(f"{label}=1.22.0" for label in labels)
+
+
+@pytest.fixture
+def bisect(gpubench: Run, tmp_path: Path) -> Any:
+    suite = ("--suite", write_suite(tmp_path), "--protocol", "tcp", "--workers", "1", "--seed", "1")
+
+    def run(*words: str | Path, labels: str = "abcdefgh") -> Any:
+        return gpubench("bisect", "--points", points(labels), *suite, *words)
+
+    return run
+
+
+def directory(tmp_path: Path) -> Path:
+    (found,) = (tmp_path / "outputs").iterdir()
+    return found
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(("slow", "low", "high"), [("bcdefgh", "a", "b"), ("fgh", "e", "f"), ("h", "g", "h")])
+def test_the_first_slow_point_is_named(runs: Any, bisect: Any, slow: str, low: str, high: str) -> None:
+    written = runs(slow)
+    done = bisect()
+    assert done.returncode == 0, done.stderr
+    assert f"tasks became slower between {low} and {high}: +" in done.stdout
+    assert "name a wrong change in at most 5 of 100" in done.stdout
+    assert written.steps[0] == "ah 3"
+    assert written.steps[-1].split()[0] == "".join(sorted({"a", low, high, "h"}))
+
+
+@pytest.mark.integration
+def test_json_names_every_point(runs: Any, bisect: Any) -> None:
+    runs("fgh")
+    done = bisect("--json")
+    answer = json.loads(done.stdout)
+    assert (answer["schema"], answer["answer"], answer["low"], answer["high"]) == (
+        *("gpubench/bisection/1", "named", "e", "f"),
+    )
+    assert answer["effect"]["ratio"] == pytest.approx(SLOW - 1, abs=0.05)
+    assert [point["label"] for point in answer["points"]] == list("abcdefgh")
+    assert "step 0: 3 blocks of a, h" in done.stderr
+
+
+@pytest.mark.integration
+def test_a_point_that_crashes_is_no_slow_point(runs: Any, bisect: Any) -> None:
+    runs("efgh", crash="cd")
+    done = bisect()
+    assert done.returncode == 0, done.stderr
+    assert "tasks became slower between b and e" in done.stdout
+    assert "Between them, without a class: c (" in done.stdout
+    assert "failed" in done.stdout
+
+
+@pytest.mark.integration
+def test_without_an_effect_nothing_is_searched_and_the_exit_code_says_so(runs: Any, bisect: Any) -> None:
+    written = runs("")
+    done = bisect()
+    assert done.returncode == EXIT_INCONCLUSIVE
+    assert "no effect beyond the margin" in done.stdout
+    assert {step.split()[0] for step in written.steps} == {"ah"}
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("blocks", [0, 2, 4, 7, 10])
+def test_an_interrupted_search_goes_on_and_gives_the_same_answer(
+    runs: Any, bisect: Any, gpubench: Run, tmp_path: Path, blocks: int
+) -> None:
+    runs("fgh", stop_after=blocks)
+    stopped = bisect("--json")
+    assert stopped.returncode == 130, stopped.stderr
+    search = directory(tmp_path)
+    assert f"to go on: gpubench bisect outputs/{search.name}" in stopped.stderr
+    resumed = json.loads(gpubench("bisect", search, "--json").stdout)
+    again = json.loads(gpubench("bisect", search, "--json").stdout)
+    assert resumed == again
+    assert (resumed["answer"], resumed["low"], resumed["high"]) == ("named", "e", "f")
+
+
+@pytest.mark.integration
+def test_commands_that_take_the_newest_campaign_take_no_step(
+    runs: Any, bisect: Any, gpubench: Run, tmp_path: Path
+) -> None:
+    runs("h")
+    bisect()
+    assert gpubench("status").returncode == UsageError.exit_code
+    assert gpubench("status", directory(tmp_path) / "step-00").returncode == 0
+
+
+TWO = ("bisect", "--points", "a=1.22.0 b=1.22.0")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["bisect"], "name the points of a new search, or the directory of one; --points"),
+        (["bisect", "nowhere"], "nowhere is no search: it has no bisect.json; name the directory of a search"),
+        (["bisect", "--points", "a=1.22.0"], "a search needs two points at least; for example --points"),
+        (
+            [*TWO, "--blocks", "4"],
+            "--blocks: a search chooses points and blocks itself",
+        ),
+        (
+            [*TWO, "--nodes", "1 2"],
+            "a search has one number of nodes and of workers",
+        ),
+        ([*TWO], "suite quick has 4 workloads; --workload merge, or another"),
+        ([*TWO, "--workload", "mrge"], "suite quick has no workload 'mrge'"),
+        (["bisect", "x", "--workload", "merge"], "x has its options already; leave them out"),
+    ],
+)
+def test_what_is_no_search_is_refused_in_a_line(gpubench: Run, words: list[str], message: str) -> None:
+    done = gpubench(*words)
+    assert (done.returncode, done.stdout) == (UsageError.exit_code, "")
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.integration
+def test_a_damaged_search_is_named(runs: Any, bisect: Any, gpubench: Run, tmp_path: Path) -> None:
+    runs("h")
+    bisect()
+    path = directory(tmp_path) / "bisect.json"
+    text = path.read_text()
+    path.write_text(text.replace("a=1.22.0", "z=1.22.0"))
+    done = gpubench("bisect", directory(tmp_path))
+    assert (done.returncode, "is no step of" in done.stderr) == (3, True)
+    path.write_text(text[:100])
+    done = gpubench("bisect", directory(tmp_path))
+    assert (done.returncode, "bisect.json is damaged" in done.stderr) == (3, True)
+
+
+@pytest.mark.long
+def test_a_planted_cause_is_found_by_real_runs(gpubench: Run, tmp_path: Path) -> None:
+    slow = ",GPUBENCH_SLOW=60%"
+    listed = f"a=1.22.0 b=1.22.0 c=1.22.0{slow} d=1.22.0{slow}"
+    suite = write_suite(tmp_path, reps=6, count=200)
+    words = ("--suite", suite, "--protocol", "tcp", "--workers", "1", "--json")
+    done = gpubench("bisect", "--points", listed, *words, timeout=1500)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert (answer["low"], answer["high"]) == ("b", "c")
+    assert answer["effect"]["low"] < 0.6 < answer["effect"]["high"]
