@@ -27,6 +27,7 @@ from gpubench.model.text import counted
 from gpubench.model.variant import parse_variants
 from gpubench.plan.request import Request
 from gpubench.render.environment import command_line
+from gpubench.results.judging import expected_of
 from gpubench.results.loading import load
 from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step, next_move
 from gpubench.stats.data import SUMMARIES
@@ -190,6 +191,21 @@ def run_search(search: Search, observe: Observe = unobserved) -> tuple[list[Step
             except InterruptedByUserError as stopped:
                 how = command_line(["gpubench", "bisect", str(search.directory)])
                 raise InterruptedByUserError(str(stopped).partition(";")[0], then=f"to go on: {how}") from None
+
+
+def binding_notes(search: Search, answer: SearchAnswer) -> list[str]:
+    """What the binding sets at one of the neighbours alone: it may be the cause as well as the code of the version."""
+    steps = [path for path in sorted(search.directory.glob("step-*")) if (path / PLAN_FILE).exists()]
+    if answer.word != "named" or not steps:
+        return []
+    by_binding = expected_of(Campaign.open(steps[-1])).by_binding
+    low, high = (by_binding.get(search.labels[point], {}) for point in (answer.low, answer.high))
+    return [
+        f"{search.labels[point]} alone has {name}={value}, set by the binding: that may be the cause, not the version"
+        for point, own, other in ((answer.low, low, high), (answer.high, high, low))
+        for name, value in own.items()
+        if other.get(name) != value
+    ]
 
 
 def _measure(search: Search, steps: Sequence[Step], move: Begin | Extend, observe: Observe) -> None:

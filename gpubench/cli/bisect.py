@@ -1,8 +1,9 @@
 """``gpubench bisect``: which of several points made a workload slower."""
 
+import dataclasses
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -29,6 +30,10 @@ def bisect(
             "the ends."
         ),
     ] = None,
+    over: Annotated[
+        Literal["versions"] | None,
+        typer.Option(help="Make the points: versions, every release between the two of --variants or --ucx."),
+    ] = None,
     workload: Annotated[
         str | None, typer.Option(help="Workload of the suite that is measured; default: the only one.")
     ] = None,
@@ -44,21 +49,27 @@ def bisect(
     import contextlib
     import sys
 
-    from gpubench.campaign.bisection import begin_search, open_search, run_search
+    from gpubench.campaign.bisection import begin_search, binding_notes, open_search, run_search
+    from gpubench.campaign.bisection_points import versions_between
     from gpubench.cli.progress import progress_for
     from gpubench.report.bisection import SearchResult, answer_lines, plain
 
+    if over is not None:
+        if points is not None or search is not None:
+            raise UsageError("--over makes the points of a new search", then="leave --points and the directory out")
+        points = " ".join(versions_between((asked.variants or (asked.ucx or "").replace(",", " ")).split()))
+        asked = dataclasses.replace(asked, variants=None, ucx=None)
     if (search is None) == (points is None):
-        raise UsageError(
-            "name the points of a new search, or the directory of one", then='--points "a=... b=... c=..."'
-        )
+        way = '--points "a=... b=... c=...", or --variants "A B" --over versions'
+        raise UsageError("name the points of a new search, or the directory of one", then=way)
     if search is not None and (workload is not None or asked != CampaignOptions()):
         raise UsageError(f"{search} has its options already", then="leave them out")
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
         opened = open_search(search) if search else begin_search((points or "").split(), workload, asked)
         say(f"search {opened.directory}")
         steps, answer = run_search(opened, progress_for)
-    result = SearchResult(opened.workload, opened.labels, steps, answer, opened.settings)
+    notes = binding_notes(opened, answer)
+    result = SearchResult(opened.workload, opened.labels, steps, answer, opened.settings, notes)
     if as_json:
         say_text(json.dumps(plain(result), indent=1, ensure_ascii=False))
     else:

@@ -24,6 +24,7 @@ class SearchResult:
     steps: Sequence[Step]
     answer: SearchAnswer
     settings: SearchSettings
+    notes: Sequence[str] = ()
 
     @property
     def runs(self) -> int:
@@ -49,6 +50,7 @@ def answer_lines(result: SearchResult) -> Iterator[str]:
         yield f"The change is at one of them, or at {result.labels[result.answer.high]}."
     for low, high in result.answer.others:
         yield f"Not searched: {result.labels[low]} to {result.labels[high]}, which differ too."
+    yield from (f"note: {note}" for note in result.notes)
     if result.answer.word == "named":
         yield PROMISE
     yield ""
@@ -88,6 +90,7 @@ def plain(result: SearchResult) -> dict[str, Any]:
         "effect": _figures(answer.effect),
         "skipped": [result.labels[point] for point in answer.skipped],
         "not_searched": [[result.labels[low], result.labels[high]] for low, high in answer.others],
+        "notes": list(result.notes),
         "margin": float(result.settings.margin),
         "points": [
             {"label": label, "class": result.class_of(point), "against_first": _figures(result.against_first(point))}

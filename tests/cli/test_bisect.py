@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import pytest
 
 from gpubench.campaign import lifecycle
-from gpubench.errors import EXIT_INCONCLUSIVE, InterruptedByUserError, UsageError
+from gpubench.campaign.bisection_points import versions_between
+from gpubench.errors import EXIT_INCONCLUSIVE, GpubenchError, InterruptedByUserError, UsageError
 from gpubench.store.campaign import Campaign
 from tests.cli.campaigns import write_suite
 from tests.conftest import Run
@@ -28,7 +30,7 @@ class Runs:
         stop_after: so many blocks are written, then the search is interrupted, once.
     """
 
-    def __init__(self, slow: str, crash: str = "", stop_after: int = 10**6) -> None:
+    def __init__(self, slow: Sequence[str], crash: Sequence[str] = "", stop_after: int = 10**6) -> None:
         self.slow, self.crash, self.left = slow, crash, stop_after
         self.steps: list[str] = []
 
@@ -202,3 +204,36 @@ def test_a_planted_cause_is_found_by_real_runs(gpubench: Run, tmp_path: Path) ->
     answer = json.loads(done.stdout)
     assert (answer["low"], answer["high"]) == ("b", "c")
     assert answer["effect"]["low"] < 0.6 < answer["effect"]["high"]
+
+
+def test_the_points_of_a_search_over_versions_are_the_releases_between() -> None:
+    assert versions_between(["1.16.0", "1.18.1"]) == ["1.16.0", "1.17.0", "1.18.0", "1.18.1"]
+    assert versions_between(["new=1.18.1,UCX_TLS=tcp", "old=1.17.0,UCX_TLS=tcp"]) == [
+        "new=1.18.1,UCX_TLS=tcp",
+        "1.18.0,UCX_TLS=tcp",
+        "old=1.17.0,UCX_TLS=tcp",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ends", "message"),
+    [
+        (["1.16.0", "1.17.0", "1.18.0"], "needs two ends, and --variants has 3"),
+        (["a=1.16.0", "b=1.17.0,UCX_TLS=tcp"], "differ in stack, packages or settings too"),
+        (["a=1.16.0", "b=1.16.0"], "both ends are UCX 1.16.0"),
+        (["a=master", "b=1.16.0"], "master"),
+    ],
+)
+def test_ends_without_releases_between_are_refused(ends: list[str], message: str) -> None:
+    with pytest.raises(GpubenchError, match=re.escape(message)):
+        versions_between(ends)
+
+
+@pytest.mark.integration
+def test_a_setting_of_the_binding_at_one_neighbour_is_said(runs: Any, gpubench: Run, tmp_path: Path) -> None:
+    runs(("1.18.0", "1.18.1", "1.19.0"))
+    suite = ("--suite", write_suite(tmp_path), "--protocol", "ucx", "--workers", "1")
+    done = gpubench("bisect", "--ucx", "1.17.0 1.19.0", "--over", "versions", *suite)
+    assert done.returncode == 0, done.stderr
+    assert "tasks became slower between 1.17.0 and 1.18.0" in done.stdout
+    assert "note: 1.17.0 alone has UCX_PROTO_ENABLE=n, set by the binding" in done.stdout
