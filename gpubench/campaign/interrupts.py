@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from types import FrameType
 
@@ -12,7 +13,13 @@ LOOK_S = 0.25
 
 @contextlib.contextmanager
 def interrupts() -> Iterator[list[str]]:
-    """Names of the signals that arrived, for the loop to act on: the job has to be ended before we are."""
+    """Names of the signals that arrived, for the loop to act on: the job has to be ended before we are.
+
+    In a thread of another program, which can't handle signals, none is seen.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield []
+        return
     seen: list[str] = []
 
     def remember(number: int, _frame: FrameType | None) -> None:

@@ -10,7 +10,7 @@ from gpubench.campaign.options import Base, Date, OneVariant, Outputs, Protocol,
 
 @dataclasses.dataclass(frozen=True)
 class MeasureOptions:
-    """What the user asked for, and the options that ask for it; None where nothing was given."""
+    """The options of a measurement; None for an option that was not given."""
 
     workload: Annotated[
         str,

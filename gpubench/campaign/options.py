@@ -5,10 +5,12 @@ An option is declared once: its name, type, default and help. The command line m
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated
+from types import NoneType
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
+from gpubench.errors import UsageError
 from gpubench.model.bounds import MOST_REPS
 
 Site = Annotated[str, typer.Option(help="Profile in sites/, or a .toml file.")]
@@ -103,3 +105,27 @@ class CampaignOptions:
     settings: Set = None
     allow_unknown_env: AllowUnknownEnv = False
     outputs: Outputs = None
+
+    def __post_init__(self) -> None:
+        """See that each value is what its option takes, as the command line does; raises UsageError."""
+        for field in dataclasses.fields(self):
+            _check(field.name, getattr(self, field.name), field.type)
+
+
+def _check(name: str, value: Any, declared: Any) -> None:
+    kind, option = get_args(declared)[:2]
+    kinds = [part for part in get_args(kind) or (kind,) if part is not NoneType]
+    if value is None and NoneType in get_args(kind):
+        return
+    if get_origin(kinds[0]) is list:
+        fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    else:
+        fits = isinstance(value, kinds[0]) or (kinds[0] is float and isinstance(value, int))
+        fits = fits and isinstance(value, bool) == (kinds[0] is bool)
+    if not fits:
+        word = getattr(kinds[0], "__name__", "list")
+        wanted = "a list of str" if word == "list" else word
+        raise UsageError(f"option {name} = {value!r}: it takes {wanted}", then="write it as on the command line")
+    least, most = option.min, option.max
+    if (least is not None and value < least) or (most is not None and value > most):
+        raise UsageError(f"option {name} = {value!r} is not within {least} to {most}")

@@ -109,19 +109,6 @@ def variants(ctx: typer.Context) -> Iterable[str]:
     return {one["label"] for plan in named or _plans(ctx) for one in json.loads(plan.read_bytes())["variants"]}
 
 
-OPTIONS: dict[str, Completer] = {
-    "backend": backends,
-    "protocol": protocols,
-    "runtime": runtimes,
-    "site": sites,
-    "suite": suites,
-    "summary": summaries,
-    "ucx": several(versions),
-    "workload": workloads,
-}
-"""By name: the options of campaigns and measurements, whose declarations know nothing of shells."""
-
-
 def _typed() -> list[str]:
     """The words so far: typer loses all of them when the value of an option is completed."""
     return (os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")).split()

@@ -76,9 +76,9 @@ def show_report(campaign: Campaign, judged: JudgedCampaign) -> Page:
     from gpubench.report.provenance import cautions
     from gpubench.report.writing import write_campaign_page
 
-    page = write_campaign_page(campaign, judged)
     for line in cautions(judged.plan, judged.changes, judged.outcomes):
         say(f"note: {line}")
+    page = write_campaign_page(campaign, judged)
     say(f"report: {campaign.report}")
     if campaign.pack is None:
         say(f"samples: {campaign.results}")

@@ -10,6 +10,9 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from gpubench.campaign import options as campaign_options
+from gpubench.campaign.measure_options import MeasureOptions
+from gpubench.campaign.options import CampaignOptions
 from gpubench.cli import completion
 from gpubench.stats import settings
 
@@ -44,18 +47,10 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     wrapper.__name__, wrapper.__doc__ = command.__name__, command.__doc__
     # typer reads options from a function's signature and annotations.
     wrapper.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [_completed(each).replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+        [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
     )
     wrapper.__annotations__ = {each.name: each.annotation for each in parameters}
     return wrapper
-
-
-def _completed(parameter: inspect.Parameter) -> inspect.Parameter:
-    """With what a shell completes, for an option whose declaration knows nothing of shells."""
-    option = next(iter(getattr(parameter.annotation, "__metadata__", ())), None)
-    if isinstance(option, typer.models.ParameterInfo) and option.autocompletion is None:
-        option.autocompletion = completion.OPTIONS.get(parameter.name)
-    return parameter
 
 
 def parameters_of(group: type) -> list[inspect.Parameter]:
@@ -110,3 +105,26 @@ MaybeCampaign = Annotated[
         autocompletion=completion.campaigns,
     ),
 ]
+
+
+def _completed(declared: Any, completer: completion.Completer) -> None:
+    """Give a declaration of a library, which knows nothing of shells, what a shell completes."""
+    (option,) = declared.__metadata__
+    option.autocompletion = completer
+
+
+_CAMPAIGN, _MEASURE = (
+    {field.name: field.type for field in dataclasses.fields(group)} for group in (CampaignOptions, MeasureOptions)
+)
+for _declared, _completer in (
+    (campaign_options.OneVariant, completion.versions),
+    (campaign_options.Protocol, completion.protocols),
+    (campaign_options.Runtime, completion.runtimes),
+    (campaign_options.Site, completion.sites),
+    (_CAMPAIGN["suite"], completion.suites),
+    (_CAMPAIGN["summary"], completion.summaries),
+    (_CAMPAIGN["ucx"], completion.several(completion.versions)),
+    (_MEASURE["backend"], completion.backends),
+    (_MEASURE["workload"], completion.workloads),
+):
+    _completed(_declared, _completer)

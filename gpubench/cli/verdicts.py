@@ -66,6 +66,7 @@ def compare(
 
     if asked.samples is not None and campaign is not None:
         raise UsageError("--samples and TARGET are two names of the same thing", then="leave --samples out")
+    form = asked.form
     target = asked.samples or campaign
     table = target if other is None and target and (asked.samples or is_table(target)) else None
     if table is None and (asked.by or asked.columns):
@@ -73,7 +74,7 @@ def compare(
         what = f"{option} is for tables of samples: other targets define their own cells"
         raise UsageError(what, then="leave it out")
     answer = _answer(target, other, outputs, asked) if table is None else _table_answer(table, asked)
-    show_answer(answer, asked.form)
+    show_answer(answer, form)
     raise typer.Exit(exit_code(answer.verdicts, asked.fail_on))
 
 
@@ -151,12 +152,13 @@ def report(
     from gpubench.results.loading import is_table
 
     _refuse_what_excludes(asked, two=other is not None)
-    prints_verdicts = asked.only is Content.VERDICTS or (asked.form == "markdown" and asked.only is None)
+    form = asked.form
+    prints_verdicts = asked.only is Content.VERDICTS or (form == "markdown" and asked.only is None)
     if campaign is not None and is_table(campaign):
         _require_no_page(campaign, asked, prints_verdicts=prints_verdicts and other is None)
-        show_answer(_table_answer(campaign, asked), asked.form)
+        show_answer(_table_answer(campaign, asked), form)
     elif prints_verdicts:
-        show_answer(_answer(campaign, other, outputs, asked), asked.form)
+        show_answer(_answer(campaign, other, outputs, asked), form)
     elif campaign is not None and other is not None:
         _report_sides(campaign, other, asked)
     else:

@@ -1,4 +1,4 @@
-"""``gpubench cluster verify`` and ``affinity``: on any cluster whose scheduler wrote a file."""
+"""Who is connected to a cluster whose scheduler wrote a file, and where its workers may run."""
 
 import logging
 from pathlib import Path

@@ -26,7 +26,7 @@ Wait = Annotated[
 
 @dataclasses.dataclass(frozen=True)
 class ClusterOptions:
-    """What the user asked for, and the options that ask for it; None where nothing was given."""
+    """The options of a new cluster; None for an option that was not given."""
 
     site: Site = "local"
     nodes: Annotated[int, typer.Option(min=1, help="Nodes of the first job, which has the scheduler.")] = 1

@@ -1,4 +1,4 @@
-"""``gpubench cluster grow`` and ``shrink``: further jobs that join, and jobs given back with nothing lost."""
+"""Further jobs that join a cluster, and jobs given back with nothing lost."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""``gpubench cluster start``: from the user's words to a cluster that scripts can join."""
+"""From the user's options to a cluster that scripts can join."""
 
 import datetime as dt
 import logging

@@ -1,4 +1,4 @@
-"""``gpubench cluster status``: the state of the jobs, from the site's scheduler, and of the nodes, from rank 0."""
+"""The state of the jobs, from the site's scheduler, and of the nodes, from rank 0."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ EVENTS = 5
 
 
 def show_status(cluster: Cluster) -> None:
-    """Print the cluster's state. Raises IncompleteError: it isn't ready, has ended, or something of it is missing."""
+    """Log the cluster's state. Raises IncompleteError: it isn't ready, has ended, or something of it is missing."""
     states = {job.job: job_state(cluster, job) for job in cluster.jobs}
     state = cluster.state()
     for line in status_lines(cluster, states, state):

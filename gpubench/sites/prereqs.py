@@ -1,4 +1,4 @@
-"""``gpubench sites prereqs``: from a profile to a playbook on disk."""
+"""From a profile to a playbook on disk that prepares the site's nodes."""
 
 import logging
 import os

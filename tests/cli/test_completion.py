@@ -53,6 +53,10 @@ def test_commands_and_options_are_completed(gpubench: Run) -> None:
         (("bench", "--ucx", "1.16"), ["1.16.0"]),
         (("images", "build", "1.16"), ["1.16.0"]),
         (("bench", "--ucx", "1.22.0,1.16"), ["1.22.0,1.16.0"]),
+        (("measure", "merge", "--ucx", "1.22.0,1.1"), []),  # of one variant, others than its version follow a comma
+        (("cluster", "start", "--protocol", "t"), []),  # tls too, which no campaign has
+        (("cluster", "start", "--site", "dra"), ["draco"]),
+        (("images", "build", "--site", "dra"), ["draco"]),
         (("measure", "transp"), ["transpose-sum"]),
         (("measure", "merge", "--backend", "expl"), ["explicit-comms"]),
         (("compare", str(CAMPAIGN), "--baseline", ""), ["a", "b"]),

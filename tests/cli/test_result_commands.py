@@ -52,6 +52,16 @@ def test_a_trend_of_nothing_named_reads_all_outputs(outputs: Path) -> None:
     assert (named.exit_code, run("trend").stdout) == (0, named.stdout)
 
 
+@pytest.mark.parametrize("command", [["compare"], ["report", "--only", "verdicts"]])
+def test_two_formats_are_refused_before_anything_is_judged(outputs: Path, command: list[str]) -> None:
+    for name in ("results.parquet", "verdicts.json"):
+        (outputs / "tiny" / name).unlink(missing_ok=True)
+    before = sorted(path.name for path in (outputs / "tiny").iterdir())
+    refused = run(*command, "outputs/tiny", "--json", "--markdown")
+    assert "--json and --markdown exclude each other" in str(refused.exception)
+    assert sorted(path.name for path in (outputs / "tiny").iterdir()) == before
+
+
 @pytest.mark.parametrize(
     "inside",
     ["runs", "plan.json", "jobs/*", "jobs/*/specs", "results.parquet", "runs/*/samples.jsonl", "runs/*"],
