@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from gpubench.errors import DataError, MissingToolError
+from gpubench.errors import DataError, MissingToolError, UsageError
 
 _REMEDIES = {
     errno.ENOSPC: "free some space there",
@@ -38,9 +38,17 @@ def write_atomically(path: Path, data: bytes | str, *, parents: bool = True, mod
         mode: permissions of the new file, less the umask; never others, not even while it is written.
 
     Raises:
+        UsageError: a device, a pipe or a socket has that name, which the file would replace.
         MissingToolError: the disk is full, read-only or not ours. Nothing is half written, the old file still stands.
     """
+    _refuse_devices(path)
     _write(path, data, lambda temporary: temporary.replace(path), parents=parents, mode=mode)
+
+
+def _refuse_devices(path: Path) -> None:
+    in_devices = path.parent.resolve() == Path("/dev")
+    if in_devices or (path.exists() and not (path.is_file() or path.is_dir())):
+        raise UsageError(f"{path} is a device or a pipe, which a file can't replace", then="name a file")
 
 
 def create_exclusively(path: Path, data: bytes | str) -> None:

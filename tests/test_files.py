@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.errors import MissingToolError
+from gpubench.errors import MissingToolError, UsageError
 from gpubench.files import (
     create_exclusively,
     locked,
@@ -31,6 +31,17 @@ def test_writes_and_replaces_and_leaves_nothing_else(tmp_path: Path) -> None:
     write_atomically(path, b"new")
     assert path.read_bytes() == b"new"
     assert names(path.parent) == ["report.html"]
+
+
+def test_a_device_and_a_pipe_are_never_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/null"), Path("/dev/stdout"), Path("/dev/gpubench-test")):
+        before = path.lstat() if path.exists() else None
+        with pytest.raises(UsageError, match="is a device or a pipe"):
+            write_atomically(path, "x")
+        after = path.lstat() if path.exists() else None
+        assert (before and (before.st_ino, before.st_mode)) == (after and (after.st_ino, after.st_mode))
 
 
 def test_the_file_has_the_mode_that_the_umask_gives(tmp_path: Path) -> None:
@@ -144,7 +155,7 @@ def test_another_users_directory(tmp_path: Path) -> None:
     locked.mkdir(mode=0o555)
     code = textwrap.dedent(f"""
         from pathlib import Path
-        from gpubench.errors import MissingToolError
+        from gpubench.errors import MissingToolError, UsageError
         from gpubench.files import write_atomically
         try:
             write_atomically(Path({str(locked)!r}) / "plan.json", "x")

@@ -2,15 +2,20 @@
 
 import dataclasses
 import datetime as dt
+import math
 import statistics
 from collections.abc import Iterator, Sequence
 
+from gpubench.campaign.bisection_points import versions_between
+from gpubench.errors import GpubenchError
 from gpubench.model.cell_names import cell_names
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.render.environment import command_line
 from gpubench.report import labels
+from gpubench.resources.profiles import suite_names, to_type
 from gpubench.results.judged_campaign import JudgedCampaign
+from gpubench.stats.bisection import SearchSettings
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import RunResult, missing_runs, over_budget
 
@@ -32,7 +37,7 @@ def next_steps(inputs: JudgedCampaign) -> list[NextStep]:
     missing = missing_runs(inputs.plan, inputs.outcomes)
     late = [outcome for outcome in inputs.outcomes if over_budget(outcome)]
     further = [] if late else _more_blocks(inputs)  # only after those that were planned
-    return [*_rest(inputs, missing, late), *further, *_causes(inputs)] or [
+    return [*_rest(inputs, missing, late), *further, *_causes(inputs), *_search(inputs)] or [
         NextStep("", _OPEN if _undecided(inputs.verdicts) else "Nothing has to be run: every comparison is decided.")
     ]
 
@@ -112,3 +117,33 @@ def _causes(inputs: JudgedCampaign) -> Iterator[NextStep]:
             _typed(inputs, "diff", baseline, candidate),
             f"what differs between {baseline} and {candidate} that may be the cause",
         )
+
+
+def _search(inputs: JudgedCampaign) -> Iterator[NextStep]:
+    """Of the largest regression between two releases of UCX: the search for the release from which it is there."""
+    plan = inputs.plan
+    names = [workload.name for workload in plan.workloads]
+    slower = [verdict for verdict in inputs.verdicts if verdict.verdict == "regression" and verdict.effect is not None]
+    worst = max(slower, key=lambda verdict: verdict.effect or 0.0, default=None)
+    if worst is None or plan.suite not in suite_names() or len(plan.places) > 1:
+        return
+    workload = str(worst.key["workload"])
+    typed = {
+        variant.label: ",".join([variant.ucx, *(f"{name}={value}" for name, value in variant.env.items())])
+        for variant in plan.variants
+    }
+    try:
+        points = versions_between([typed[worst.baseline], typed[worst.candidate]])
+    except GpubenchError:  # settings differ, or they are no releases
+        return
+    if len(points) < 3 or names.count(workload) != 1:
+        return
+    site = [] if plan.site.name == "local" else ["--site", to_type(plan.site.name)]
+    question = ["--workload", workload, "--variants", f"{points[0]} {points[-1]}", "--over", "versions"]
+    settings = SearchSettings()
+    steps = math.ceil(math.log(len(points) - 1, 3))
+    runs = 2 * settings.least + 4 * settings.least * steps + 4 * settings.least_in_last
+    yield NextStep(
+        command_line(["gpubench", "bisect", *site, "--suite", plan.suite, *question]),
+        f"from which version on {workload} is slower: about {runs} runs of it alone",
+    )
