@@ -23,8 +23,8 @@ PARTS = {
 """The commands that each module registers, in the order in which --help lists them."""
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(__version__)
         raise typer.Exit
 
@@ -54,9 +54,11 @@ def application(word: str | None = None) -> typer.Typer:
             importlib.import_module(f"gpubench.cli.{module}").register(app)
     if word is not None:
         app.registered_commands = [
-            one for one in app.registered_commands if one.callback and word in (one.name, one.callback.__name__)
+            entry
+            for entry in app.registered_commands
+            if entry.callback and word in (entry.name, entry.callback.__name__)
         ]
-        app.registered_groups = [one for one in app.registered_groups if one.name == word]
+        app.registered_groups = [entry for entry in app.registered_groups if entry.name == word]
     return app
 
 

@@ -40,7 +40,7 @@ def bisect(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object; progress goes to standard error.")
     ] = False,
-    asked: CampaignOptions,
+    options: CampaignOptions,
 ) -> None:
     """Find the point from which a workload is slower. Confirmed in fresh blocks.
 
@@ -57,15 +57,15 @@ def bisect(
     if over is not None:
         if points is not None or search is not None:
             raise UsageError("--over makes the points of a new search", then="leave --points and the directory out")
-        points = " ".join(versions_between((asked.variants or (asked.ucx or "").replace(",", " ")).split()))
-        asked = dataclasses.replace(asked, variants=None, ucx=None)
+        points = " ".join(versions_between((options.variants or (options.ucx or "").replace(",", " ")).split()))
+        options = dataclasses.replace(options, variants=None, ucx=None)
     if (search is None) == (points is None):
         way = '--points "a=... b=... c=...", or --variants "A B" --over versions'
         raise UsageError("name the points of a new search, or the directory of one", then=way)
-    if search is not None and (workload is not None or asked != CampaignOptions()):
+    if search is not None and (workload is not None or options != CampaignOptions()):
         raise UsageError(f"{search} has its options already", then="leave them out")
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
-        opened = open_search(search) if search else begin_search((points or "").split(), workload, asked)
+        opened = open_search(search) if search else begin_search((points or "").split(), workload, options)
         say(f"search {opened.directory}")
         steps, answer = run_search(opened, progress_for)
     notes = binding_notes(opened, answer)

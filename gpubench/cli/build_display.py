@@ -19,13 +19,13 @@ class PlainLines:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._told: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
 
     def step(self, name: str, text: str, share: float) -> None:  # noqa: ARG002 - bars show it
         """A new step of a version."""
         with self._lock:
-            if self._told.get(name) != text:
-                self._told[name] = text
+            if self._texts.get(name) != text:
+                self._texts[name] = text
                 say(f"{name}: {text}")
 
     def done(self, name: str) -> None:

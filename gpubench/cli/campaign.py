@@ -9,11 +9,10 @@ import typer
 
 from gpubench.campaign import options as campaign_options
 from gpubench.campaign.options import CampaignOptions
-from gpubench.cli import completion, options
-from gpubench.cli.options import with_options
+from gpubench.cli import completion
+from gpubench.cli.options import DeclaredEnded, FailOn, MaybeCampaign, Planned, with_options
 from gpubench.cli.say import say, say_text
 from gpubench.errors import UsageError
-from gpubench.stats.settings import FailOn
 
 
 def register(app: typer.Typer) -> None:
@@ -32,31 +31,31 @@ def bench(
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan; build, write and run nothing.")] = False,
-    fail_on: options.FailOn = None,
+    fail_on: FailOn = None,
     over_budget: Annotated[
         bool, typer.Option("--over-budget", help="Also begin blocks that would end after --budget.")
     ] = False,
-    asked: CampaignOptions,
+    options: CampaignOptions,
 ) -> None:
     """Compare UCX versions: build images, plan, run, judge. Or continue a campaign, with --campaign DIR.
 
     Exits 0 when the campaign is complete, whatever the verdict; with --fail-on 20 or 21 by the verdict.
     """
-    if over_budget and asked.budget is None:
+    if over_budget and options.budget is None:
         raise UsageError("--over-budget needs a budget", then="add --budget, or leave --over-budget out")
     if fail_on is not None and dry_run:
         raise UsageError("--fail-on needs verdicts, and --dry-run makes none", then="leave one of them out")
     if campaign is not None and dry_run:
         raise UsageError("--dry-run shows a new plan", then=f"what is missing: gpubench status {campaign}")
     if dry_run:
-        _show_plan(None, asked)
+        _show_plan(None, options)
     elif campaign is not None:
-        _resume(campaign, asked, fail_on)
+        _resume(campaign, options, fail_on)
     else:
-        _bench(asked, fail_on, over_budget=over_budget)
+        _bench(options, fail_on, over_budget=over_budget)
 
 
-def _resume(directory: Path, options: CampaignOptions, fail_on: FailOn | None) -> None:
+def _resume(directory: Path, options: CampaignOptions, fail_on: FailOn) -> None:
     from gpubench.campaign import lifecycle
     from gpubench.campaign.option_values import more_blocks
     from gpubench.cli.display import conclude
@@ -68,7 +67,7 @@ def _resume(directory: Path, options: CampaignOptions, fail_on: FailOn | None) -
     conclude(lifecycle.resume(root_of(directory), more, progress_for), fail_on)
 
 
-def _bench(options: CampaignOptions, fail_on: FailOn | None, *, over_budget: bool) -> None:
+def _bench(options: CampaignOptions, fail_on: FailOn, *, over_budget: bool) -> None:
     from gpubench.campaign import lifecycle
     from gpubench.campaign.plan_lines import plan_lines
     from gpubench.cli.display import conclude
@@ -87,9 +86,9 @@ def _bench(options: CampaignOptions, fail_on: FailOn | None, *, over_budget: boo
     conclude(opened, fail_on)
 
 
-def _only_one(campaign: Path | None, asked: CampaignOptions) -> None:
+def _only_one(campaign: Path | None, options: CampaignOptions) -> None:
     """Raise UsageError where a planned campaign is named together with options that plan another."""
-    if campaign is not None and asked != CampaignOptions():
+    if campaign is not None and options != CampaignOptions():
         raise UsageError(
             f"{campaign} is planned already, and options that plan a campaign are given too",
             then="leave one of them out",
@@ -98,7 +97,7 @@ def _only_one(campaign: Path | None, asked: CampaignOptions) -> None:
 
 def plan(
     *,
-    campaign: options.Planned = None,
+    campaign: Planned = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -110,7 +109,7 @@ def plan(
         typer.Option("--images", help="With --out: find or build the images, so that submit accepts the directory."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print plan.json instead of the summary.")] = False,
-    asked: CampaignOptions,
+    options: CampaignOptions,
 ) -> None:
     """Print the plan of a campaign; change nothing. With CAMPAIGN: show what was planned.
 
@@ -124,35 +123,35 @@ def plan(
     from gpubench.render.job import job_file
     from gpubench.store.campaign import PLAN_FILE, Campaign
 
-    _only_one(campaign, asked)
+    _only_one(campaign, options)
     if out is None:
         if images:
             raise UsageError("--images needs a directory for the campaign", then="add --out DIR")
-        _show_plan(campaign, asked, as_json=as_json)
+        _show_plan(campaign, options, as_json=as_json)
         return
     if campaign is not None:
         raise UsageError(f"{campaign} is planned already", then=f"its scripts again: gpubench plan --out {campaign}")
     if as_json:
         raise UsageError(f"--json prints a plan, and --out writes it: {out / PLAN_FILE}", then="leave --json out")
     if images:
-        request, built = prepare_request(parse_request(asked), asked, out=out)
-        opened = plan_campaign(request, asked, built, out=out)
-    elif asked == CampaignOptions() and (out.is_file() or (out / PLAN_FILE).exists()):
+        request, built = prepare_request(parse_request(options), options, out=out)
+        opened = plan_campaign(request, options, built, out=out)
+    elif options == CampaignOptions() and (out.is_file() or (out / PLAN_FILE).exists()):
         opened = Campaign.open(out)
         write_scripts(opened)
     else:
-        opened = render_campaign(parse_request(asked), asked, out)
+        opened = render_campaign(parse_request(options), options, out)
     for job in opened.jobs:
         say(str(opened.job_dir(job.job) / job_file(opened.plan.site.scheduler, resources.job_templates())))
 
 
-def _show_plan(campaign: Path | None, asked: CampaignOptions, *, as_json: bool = False) -> None:
+def _show_plan(campaign: Path | None, options: CampaignOptions, *, as_json: bool = False) -> None:
     from gpubench.campaign.plan_lines import plan_lines
     from gpubench.campaign.planning import foreseen_campaign
     from gpubench.campaign.requests import parse_request
     from gpubench.results.targets import chosen_campaign
 
-    opened = chosen_campaign(campaign, None) if campaign else foreseen_campaign(parse_request(asked), asked)
+    opened = chosen_campaign(campaign, None) if campaign else foreseen_campaign(parse_request(options), options)
     if as_json:
         say_text(opened.plan.dump())
         return
@@ -162,7 +161,7 @@ def _show_plan(campaign: Path | None, asked: CampaignOptions, *, as_json: bool =
 
 def submit(
     *,
-    campaign: options.Planned = None,
+    campaign: Planned = None,
     go_on: Annotated[
         Path | None,
         typer.Option(
@@ -177,7 +176,7 @@ def submit(
             "--here", help="Run on the nodes of the allocation that this shell is in; default CAMPAIGN: the newest."
         ),
     ] = False,
-    asked: CampaignOptions,
+    options: CampaignOptions,
 ) -> None:
     """Submit jobs to the site's scheduler. The jobs of CAMPAIGN, or of a new plan; those of a local site run here.
 
@@ -189,24 +188,24 @@ def submit(
     from gpubench.cli.progress import progress_for
     from gpubench.results.targets import campaign_to_change, root_of
 
-    _only_one(campaign or go_on, asked)
+    _only_one(campaign or go_on, options)
     if go_on is not None:
         if campaign is not None or here:
             raise UsageError("--campaign excludes CAMPAIGN and --here", then="leave CAMPAIGN and --here out")
         lifecycle.submit_missing(root_of(go_on), progress_for)
-    elif campaign or (here and asked == CampaignOptions(outputs=asked.outputs)):
-        planned = campaign_to_change(campaign, None if campaign else asked.outputs)
+    elif campaign or (here and options == CampaignOptions(outputs=options.outputs)):
+        planned = campaign_to_change(campaign, None if campaign else options.outputs)
         lifecycle.submit(planned, here=here, observe=progress_for)
     else:
-        new = lifecycle.plan(asked)
+        new = lifecycle.plan(options)
         for line in plan_lines(new):
             say(line)
-        budget = lifecycle.budget_limit(asked, new)
+        budget = lifecycle.budget_limit(options, new)
         lifecycle.submit(new, budget, new=True, here=here, observe=progress_for)
 
 
 def status(
-    campaign: options.MaybeCampaign = None,
+    campaign: MaybeCampaign = None,
     outputs: campaign_options.Outputs = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Keep running, and show changes, until every job has ended.")
@@ -239,9 +238,9 @@ def status(
 
 
 def cancel(
-    campaign: options.MaybeCampaign = None,
+    campaign: MaybeCampaign = None,
     outputs: campaign_options.Outputs = None,
-    ended: options.DeclaredEnded = None,
+    ended: DeclaredEnded = None,
 ) -> None:
     """End every job that waits or runs. What has been finished is kept.
 
@@ -258,7 +257,7 @@ def cancel(
 
 
 def logs(
-    campaign: options.MaybeCampaign = None,
+    campaign: MaybeCampaign = None,
     outputs: campaign_options.Outputs = None,
     run: Annotated[str | None, typer.Option(help="Only this run; default: every run that failed.")] = None,
 ) -> None:

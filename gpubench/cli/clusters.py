@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpubench.campaign import options as campaign_options
-from gpubench.cli import options
-from gpubench.cli.options import with_options
+from gpubench.cli.options import DeclaredEnded, command_group, with_options
 from gpubench.clusters.options import ClusterOptions, InspectOptions, MaybeTime, Wait
 from gpubench.errors import UsageError
 
@@ -27,7 +26,7 @@ SIGNED = {"ignore_unknown_options": True}
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = options.command_group(
+    group = command_group(
         "A standing Dask cluster for your own scripts. Start, status, grow, shrink, stop, verify, affinity."
     )
     group.command()(with_options(start))
@@ -40,7 +39,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="cluster")
 
 
-def start(asked: ClusterOptions) -> None:
+def start(options: ClusterOptions) -> None:
     """Start a cluster of one variant, and say how scripts join it. On the site's scheduler; waits for its workers.
 
     It runs until its time is over (--time, default: the site's limit of a job) or until `cluster stop`.
@@ -48,14 +47,14 @@ def start(asked: ClusterOptions) -> None:
     """
     from gpubench.clusters.start import start_cluster
 
-    start_cluster(asked)
+    start_cluster(options)
 
 
 def status(name: Name = None, outputs: campaign_options.Outputs = None) -> None:
     """Its jobs, nodes, workers and times, and why processes died. Exit 4 if anything is missing."""
     from gpubench.clusters.status import show_status
 
-    show_status(_found(name, outputs))
+    show_status(_cluster(name, outputs))
 
 
 def grow(
@@ -65,7 +64,7 @@ def grow(
     from gpubench.clusters.resize import grow as more
     from gpubench.clusters.start import lifetime, seconds
 
-    cluster = _found(name, outputs)
+    cluster = _cluster(name, outputs)
     limit_s = None if limit is None else lifetime(limit, cluster.record.site)
     more(cluster, _count(by, "+"), limit_s, time.monotonic() + seconds("--wait", wait))
 
@@ -75,18 +74,18 @@ def shrink(by: Change, name: Name = None, wait: Wait = "10m", outputs: campaign_
     from gpubench.clusters.resize import shrink as fewer
     from gpubench.clusters.start import seconds
 
-    fewer(_found(name, outputs), _count(by, "-"), time.monotonic() + seconds("--wait", wait))
+    fewer(_cluster(name, outputs), _count(by, "-"), time.monotonic() + seconds("--wait", wait))
 
 
-def stop(name: Name = None, outputs: campaign_options.Outputs = None, ended: options.DeclaredEnded = None) -> None:
+def stop(name: Name = None, outputs: campaign_options.Outputs = None, ended: DeclaredEnded = None) -> None:
     """End all its jobs. Only its record and logs are left."""
     from gpubench.clusters.jobs import stop_cluster
 
-    stop_cluster(_found(name, outputs), ended)
+    stop_cluster(_cluster(name, outputs), ended)
 
 
 def verify(
-    asked: InspectOptions,
+    options: InspectOptions,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -101,11 +100,11 @@ def verify(
     """
     from gpubench.clusters.inspect import verify as inspect
 
-    inspect(asked, workers)
+    inspect(options, workers)
 
 
 def affinity(
-    asked: InspectOptions,
+    options: InspectOptions,
     cpus: Annotated[
         int | None, typer.Option(min=1, help="CPUs that a worker must have; default: as many as its threads.")
     ] = None,
@@ -116,10 +115,10 @@ def affinity(
     """
     from gpubench.clusters.inspect import affinity as inspect
 
-    inspect(asked, cpus)
+    inspect(options, cpus)
 
 
-def _found(name: str | None, outputs: Path | None) -> Cluster:
+def _cluster(name: str | None, outputs: Path | None) -> Cluster:
     from gpubench.store.clusters import find_cluster
 
     return find_cluster(outputs or Path("outputs"), name)

@@ -106,7 +106,7 @@ def campaigns(ctx: typer.Context) -> Iterable[str]:
 def variants(ctx: typer.Context) -> Iterable[str]:
     """Labels of the campaigns that are named before, else of all below the outputs."""
     named = [plan for word in _typed() if (plan := Path(word) / "plan.json").is_file()]
-    return {one["label"] for plan in named or _plans(ctx) for one in json.loads(plan.read_bytes())["variants"]}
+    return {variant["label"] for plan in named or _plans(ctx) for variant in json.loads(plan.read_bytes())["variants"]}
 
 
 def _typed() -> list[str]:

@@ -61,14 +61,14 @@ def _show_table(verdicts: Sequence[Verdict], seconds: Sequence[tuple[float, floa
     return wide
 
 
-def show_next_steps(found: Sequence[NextStep]) -> None:
+def show_next_steps(steps: Sequence[NextStep]) -> None:
     """Print commands to type next, each with its cost and its benefit."""
-    if not found:
+    if not steps:
         return
     say("")
-    width = max(len(one.command) for one in found)
-    for one in found:
-        say(f"{one.command:{width}}   # {one.why}" if one.command else one.why)
+    width = max(len(step.command) for step in steps)
+    for step in steps:
+        say(f"{step.command:{width}}   # {step.why}" if step.command else step.why)
 
 
 def show_report(campaign: Campaign, judged: JudgedCampaign) -> Page:
@@ -113,7 +113,7 @@ def show_sides(sides: Results, question: Question, path: Path) -> Page:
     return page
 
 
-def show_trend_page(sources: Sequence[ResultHistory], asked: TrendOptions) -> None:
+def show_trend_page(sources: Sequence[ResultHistory], options: TrendOptions) -> None:
     """Write the page of a history, its charts, or both."""
     from gpubench.report.other_pages import trend_page
     from gpubench.report.over_time import search
@@ -122,16 +122,16 @@ def show_trend_page(sources: Sequence[ResultHistory], asked: TrendOptions) -> No
     with search_bar() as searching:
         changes = search([figure for source in sources for figure in source.figures], searching)
     page = trend_page(sources, changes)
-    if asked.html:
-        write_page(page, asked.html)
-        say(f"page: {asked.html}")
-    show_charts(page, {"svg": asked.svg, "png": asked.png})
+    if options.html:
+        write_page(page, options.html)
+        say(f"page: {options.html}")
+    show_charts(page, {"svg": options.svg, "png": options.png})
 
 
-def finish_report(page: Page, asked: ReportOptions) -> None:
+def finish_report(page: Page, options: ReportOptions) -> None:
     """Charts as files, plots in the terminal, and what can be typed next."""
-    show_charts(page, {"svg": asked.svg, "png": asked.png})
-    if asked.terminal:
+    show_charts(page, {"svg": options.svg, "png": options.png})
+    if options.terminal:
         import rich.console
 
         width = rich.console.Console().width if sys.stdout.isatty() else PIPED_WIDTH

@@ -11,7 +11,8 @@ import typer
 
 from gpubench.campaign import options as campaign_options
 from gpubench.campaign.options import CampaignOptions
-from gpubench.cli import completion, options
+from gpubench.cli import completion
+from gpubench.cli.options import command_group
 from gpubench.cli.say import say, say_text
 from gpubench.errors import UsageError
 
@@ -46,7 +47,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = options.command_group("One image per UCX version. Build, push, import and list images.")
+    group = command_group("One image per UCX version. Build, push, import and list images.")
     for command in (build, push, import_, lock):
         group.command(command.__name__.rstrip("_"))(command)
     group.command("list")(list_)
@@ -82,13 +83,13 @@ def build(
     from gpubench.cli.build_display import build_display
     from gpubench.images import building
 
-    asked = CampaignOptions(site=site, runtime=runtime, base=base, date=date, settings=settings)
+    options = CampaignOptions(site=site, runtime=runtime, base=base, date=date, settings=settings)
     building.build(
         building.BuildRequest(
-            site=_container_site(asked),
+            site=_container_site(options),
             specs=_required(specs, ucx),
             displayed=build_display,
-            date=_date(asked),
+            date=_date(options),
             stack=stack,
             push=push,
             out=out,
@@ -108,8 +109,8 @@ def push(
     from gpubench.cli.build_display import build_display
     from gpubench.images import building
 
-    asked = CampaignOptions(site=site, date=date, settings=settings)
-    building.push(_site(asked), _words(specs, ucx), _date(asked), build_display)
+    options = CampaignOptions(site=site, date=date, settings=settings)
+    building.push(_site(options), _specs_of(specs, ucx), _date(options), build_display)
 
 
 def import_(
@@ -126,8 +127,8 @@ def import_(
     """
     from gpubench.images.importing import import_images
 
-    asked = CampaignOptions(site=site, date=date, settings=settings)
-    import_images(_site(asked), _words(specs, ucx), _date(asked), out)
+    options = CampaignOptions(site=site, date=date, settings=settings)
+    import_images(_site(options), _specs_of(specs, ucx), _date(options), out)
 
 
 def list_(
@@ -151,8 +152,8 @@ def list_(
     if spec is not None:
         if as_json:
             raise UsageError("--json lists images", then="leave SPEC or --json out")
-        asked = CampaignOptions(site=site or "local", date=date, settings=settings)
-        for line in image_lines(_site(asked), spec, _date(asked)):
+        options = CampaignOptions(site=site or "local", date=date, settings=settings)
+        for line in image_lines(_site(options), spec, _date(options)):
             say(line)
     elif date or settings:
         raise UsageError("--date and --set are for one image", then="name its version")
@@ -207,41 +208,41 @@ def lock(
     """Make the site's rows of images.lock.toml again. From the images in the engine or the registry."""
     from gpubench.images import lock
 
-    asked = CampaignOptions(site=site, settings=settings)
-    lock.lock(_site(asked), from_registry=from_registry)
+    options = CampaignOptions(site=site, settings=settings)
+    lock.lock(_site(options), from_registry=from_registry)
 
 
-def _words(specs: list[str] | None, ucx: str | None) -> list[str]:
+def _specs_of(specs: list[str] | None, ucx: str | None) -> list[str]:
     """Versions as arguments and as one option, each once."""
     return list(dict.fromkeys([*(specs or []), *(ucx or "").replace(",", " ").split()]))
 
 
 def _required(specs: list[str] | None, ucx: str | None) -> list[str]:
-    words = _words(specs, ucx)
-    if not words:
+    named = _specs_of(specs, ucx)
+    if not named:
         raise UsageError("no version is named", then="for example: gpubench images build --ucx 1.16.0")
-    return words
+    return named
 
 
-def _site(asked: CampaignOptions) -> Site:
+def _site(options: CampaignOptions) -> Site:
     from gpubench.campaign.option_values import chosen_settings
     from gpubench.resources.profiles import load_site
 
-    return load_site(asked.site, chosen_settings(asked))
+    return load_site(options.site, chosen_settings(options))
 
 
-def _date(asked: CampaignOptions) -> str:
+def _date(options: CampaignOptions) -> str:
     from gpubench.campaign.option_values import chosen
 
-    return str(chosen(asked, "date", ""))
+    return str(chosen(options, "date", ""))
 
 
-def _container_site(asked: CampaignOptions) -> Site:
+def _container_site(options: CampaignOptions) -> Site:
     """The site; where campaigns build their images themselves, containers are what is left to ask for."""
     from gpubench.images.kinds import KINDS
     from gpubench.images.obtain import kind_of
 
-    site = _site(asked)
-    if asked.runtime is None and KINDS[kind_of(site)].ON_DEMAND:
+    site = _site(options)
+    if options.runtime is None and KINDS[kind_of(site)].ON_DEMAND:
         return site.model_copy(update={"runtime": "docker"})
     return site

@@ -28,12 +28,12 @@ def run(context: typer.Context) -> None:
 
     Without ``--spec`` (a scheduler or workers started by hand) there is no campaign; then this version's own is packed.
     """
-    words = context.args
-    spec = next((words[at + 1] for at, word in enumerate(words[:-1]) if word == "--spec"), None)
+    arguments = context.args
+    spec = next((arguments[at + 1] for at, word in enumerate(arguments[:-1]) if word == "--spec"), None)
     node_half = _packed() if spec is None else Path(os.environ.get("OUTDIR") or Path(spec).resolve().parents[3]) / NAME
     if not node_half.is_file():
         raise UsageError(f"{node_half} is missing", then="run 'gpubench plan --out CAMPAIGN' first")
-    os.execv(sys.executable, [sys.executable, "-I", str(node_half), "run", *words])  # noqa: S606 - no shell is wanted
+    os.execv(sys.executable, [sys.executable, "-I", str(node_half), "run", *arguments])  # noqa: S606 - no shell is wanted
 
 
 def _packed() -> Path:

@@ -35,7 +35,9 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         for each in own
         if isinstance(each.annotation, type) and dataclasses.is_dataclass(each.annotation)
     }
-    parameters = [one for each in own for one in (parameters_of(groups[each.name]) if each.name in groups else [each])]
+    parameters = [
+        parameter for each in own for parameter in (parameters_of(groups[each.name]) if each.name in groups else [each])
+    ]
 
     def wrapper(**given: Any) -> None:
         made = {

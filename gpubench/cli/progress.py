@@ -53,13 +53,19 @@ class Progress(Observer):
         self._seen: dict[Path, float] = {}
         self._durations: list[float] = []
         # Attempts from before this job are not news; whoever joins a job that runs wants to see how its run ends.
-        old = [one for one in run_directories(campaign.runs_dir) if not joining or (one.path / RUN_FILE).exists()]
-        self._old = {one.path for one in old}
+        old = [
+            attempt
+            for attempt in run_directories(campaign.runs_dir)
+            if not joining or (attempt.path / RUN_FILE).exists()
+        ]
+        self._old = {attempt.path for attempt in old}
         planned = {run.run for _, run in self.rows}
-        records = [(one, _record(one.path)) for one in old if one.run in planned]
-        finished = [(one, record.status) for one, record in records if record and record.status in ("ok", "failed")]
-        self._done = {one.run for one, _ in finished}
-        self._ok = {one.run: one.path for one, status in finished if status == "ok"}
+        records = [(attempt, _record(attempt.path)) for attempt in old if attempt.run in planned]
+        finished = [
+            (attempt, record.status) for attempt, record in records if record and record.status in ("ok", "failed")
+        ]
+        self._done = {attempt.run for attempt, _ in finished}
+        self._ok = {attempt.run: attempt.path for attempt, status in finished if status == "ok"}
         self._holder = ""
 
     def waiting(self, holder: str) -> None:
@@ -73,7 +79,11 @@ class Progress(Observer):
         """Check the run directories once."""
         current = ""
         # In order of attempts: the newest one of a run stays. One look at the directory, however many runs are planned.
-        new = {one.run: one.path for one in run_directories(self.campaign.runs_dir) if one.path not in self._old}
+        new = {
+            attempt.run: attempt.path
+            for attempt in run_directories(self.campaign.runs_dir)
+            if attempt.path not in self._old
+        }
         for block, run in self.rows:
             if run.run in self._done:
                 continue
@@ -97,10 +107,14 @@ class Progress(Observer):
         if record.status == "ok":
             self._durations.append(seconds)
             self._ok[run.run] = path
-        failed = [f"{one.workload} {one.status}: {one.reason}" for one in record.workloads if one.status != "ok"]
-        words = "; ".join([record.status, *failed]) if record.status == "ok" else f"{record.status}: {record.reason}"
+        failed = [
+            f"{workload.workload} {workload.status}: {workload.reason}"
+            for workload in record.workloads
+            if workload.status != "ok"
+        ]
+        outcome = "; ".join([record.status, *failed]) if record.status == "ok" else f"{record.status}: {record.reason}"
         self.log(
-            f"[{len(self._done)}/{len(self.rows)}] block {block.block} {run.variant}: {words}"
+            f"[{len(self._done)}/{len(self.rows)}] block {block.block} {run.variant}: {outcome}"
             f"  {format_seconds(seconds)}  ({self._left()})"
         )
         if len(self._done) == len(self.rows) and RUNTIMES[self.campaign.plan.site.runtime].DEFINES_LEAVE:
@@ -117,14 +131,14 @@ class Progress(Observer):
     def _so_far(self) -> str:
         """Estimates from the complete blocks; verdicts are made only at the end."""
         plan = self.campaign.plan
-        found = estimates(plan, list(self.campaign.rows()), self._ok)
-        names = cell_names([key for key, _, _ in found])
+        changes = estimates(plan, list(self.campaign.rows()), self._ok)
+        names = cell_names([key for key, _, _ in changes])
         several = len(plan.variants) > 2
-        words = [
+        figures = [
             f"{name}{f' {candidate}' if several else ''} {100 * change:+.1f} %"
-            for name, (_, candidate, change) in zip(names, found, strict=True)
+            for name, (_, candidate, change) in zip(names, changes, strict=True)
         ]
-        return f"  so far, not final, {len(self._complete())} of {len(self.blocks)} blocks: {', '.join(words)}"
+        return f"  so far, not final, {len(self._complete())} of {len(self.blocks)} blocks: {', '.join(figures)}"
 
     def _describe(self, block: PlannedBlock, run: PlannedRun, path: Path, began: float) -> str:
         running = format_seconds(time.monotonic() - began)
@@ -186,20 +200,26 @@ def estimates(plan: Plan, rows: Sequence[Row], ok: Mapping[str, Path]) -> list[E
     numbers = {run: _numbers(path, plan.summary) for run, path in ok.items()}
     runs = {(job.place, block.block, run.variant): run.run for job, block, run in rows}
     params = {item.params_id: json.dumps(item.params) for item in plan.workloads}
-    found = []
-    for one in plan.comparisons:
+    changes = []
+    for comparison in plan.comparisons:
         differences = []
         for place, block, variant in runs:
-            if place == one.place and variant == one.candidate:
-                sides = [numbers.get(runs.get((place, block, label), ""), {}) for label in (one.baseline, variant)]
-                before, after = (side.get(one.params_id) for side in sides)
+            if place == comparison.place and variant == comparison.candidate:
+                sides = [
+                    numbers.get(runs.get((place, block, label), ""), {}) for label in (comparison.baseline, variant)
+                ]
+                before, after = (side.get(comparison.params_id) for side in sides)
                 if before and after:
                     differences.append(math.log(after / before))
         if differences:
-            key: dict[str, object] = {"workload": one.workload, "params": params[one.params_id]}
-            key |= {"backend": one.backend, "nodes": one.nodes, "workers_per_node": one.workers_per_node}
-            found.append((key, one.candidate, math.expm1(statistics.fmean(differences))))
-    return found
+            key: dict[str, object] = {"workload": comparison.workload, "params": params[comparison.params_id]}
+            key |= {
+                "backend": comparison.backend,
+                "nodes": comparison.nodes,
+                "workers_per_node": comparison.workers_per_node,
+            }
+            changes.append((key, comparison.candidate, math.expm1(statistics.fmean(differences))))
+    return changes
 
 
 def _numbers(run: Path, summary: str) -> dict[str, float]:

@@ -29,8 +29,8 @@ def warn(line: str) -> None:
 
 def print_error(error: GpubenchError | str) -> None:
     """The line of each failure, on standard error: what is wrong, then what to do next, long ones cut inside."""
-    for one in error.every if isinstance(error, GpubenchError) else [GpubenchError(error)]:
-        parts = (f"gpubench: {one.what}", f"; {one.then}" if one.then else "")
+    for failure in error.every if isinstance(error, GpubenchError) else [GpubenchError(error)]:
+        parts = (f"gpubench: {failure.what}", f"; {failure.then}" if failure.then else "")
         typer.echo("".join(cut_inside(visible(part), LONGEST_ERROR) for part in parts), err=True)
 
 

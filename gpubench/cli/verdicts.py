@@ -50,7 +50,7 @@ def register(app: typer.Typer) -> None:
 
 
 def compare(
-    *, campaign: Target = None, other: Other = None, asked: CompareOptions, outputs: campaign_options.Outputs = None
+    *, campaign: Target = None, other: Other = None, options: CompareOptions, outputs: campaign_options.Outputs = None
 ) -> None:
     """Verdict of each workload: slower, faster, equal or undecided.
 
@@ -64,31 +64,31 @@ def compare(
     from gpubench.results.loading import is_table
     from gpubench.stats.verdict import exit_code
 
-    if asked.samples is not None and campaign is not None:
+    if options.samples is not None and campaign is not None:
         raise UsageError("--samples and TARGET are two names of the same thing", then="leave --samples out")
-    form = asked.form
-    target = asked.samples or campaign
-    table = target if other is None and target and (asked.samples or is_table(target)) else None
-    if table is None and (asked.by or asked.columns):
-        option = "--by" if asked.by else "--columns"
+    form = options.form
+    target = options.samples or campaign
+    table = target if other is None and target and (options.samples or is_table(target)) else None
+    if table is None and (options.by or options.columns):
+        option = "--by" if options.by else "--columns"
         what = f"{option} is for tables of samples: other targets define their own cells"
         raise UsageError(what, then="leave it out")
-    answer = _answer(target, other, outputs, asked) if table is None else _table_answer(table, asked)
+    answer = _answer(target, other, outputs, options) if table is None else _table_answer(table, options)
     show_answer(answer, form)
-    raise typer.Exit(exit_code(answer.verdicts, asked.fail_on))
+    raise typer.Exit(exit_code(answer.verdicts, options.fail_on))
 
 
-def _table_answer(path: Path, asked: QuestionOptions) -> VerdictAnswer:
+def _table_answer(path: Path, options: QuestionOptions) -> VerdictAnswer:
     from gpubench.report.contents import verdict_answer
     from gpubench.results.loading import load_table
 
-    question = _question("table", asked)
-    if not isinstance(asked, CompareOptions):
+    question = _question("table", options)
+    if not isinstance(options, CompareOptions):
         return verdict_answer(load_table(path, None, ()), question)
-    return verdict_answer(load_table(path, asked.columns, (asked.by or "").replace(",", " ").split()), question)
+    return verdict_answer(load_table(path, options.columns, (options.by or "").replace(",", " ").split()), question)
 
 
-def _answer(target: Path | None, other: Path | None, outputs: Path | None, asked: QuestionOptions) -> VerdictAnswer:
+def _answer(target: Path | None, other: Path | None, outputs: Path | None, options: QuestionOptions) -> VerdictAnswer:
     """The verdicts of a campaign, an import, or two of them."""
     from gpubench.report.contents import campaign_answer, verdict_answer
     from gpubench.results.loading import load_sides, results_of
@@ -96,12 +96,12 @@ def _answer(target: Path | None, other: Path | None, outputs: Path | None, asked
     from gpubench.store.campaign import Campaign
 
     if target is not None and other is not None:
-        question = _question("sides", asked)
+        question = _question("sides", options)
         return verdict_answer(load_sides(target, other, question, every=True), question)
     kept = _opened(target, outputs)
     if isinstance(kept, Campaign):
-        return campaign_answer(kept, _question("campaign", asked))
-    question = _question("import", asked)
+        return campaign_answer(kept, _question("campaign", options))
+    question = _question("import", options)
     answer = verdict_answer(results_of(kept), question)
     if question != Question():
         return answer
@@ -126,12 +126,12 @@ def _opened(target: Path | None, outputs: Path | None) -> Campaign | ImportedRes
     return Campaign.open(newest(outputs, with_results=True)) if target is None else opened(target)
 
 
-def _question(kind: str, asked: QuestionOptions) -> Question:
+def _question(kind: str, options: QuestionOptions) -> Question:
     from gpubench.campaign.option_values import parsed
     from gpubench.stats.question import Question
 
-    margin, summary = parsed("margin", asked.margin), parsed("summary", asked.summary)
-    question = Question(margin, asked.baseline, asked.candidate, tuple(asked.allow or ()), summary)
+    margin, summary = parsed("margin", options.margin), parsed("summary", options.summary)
+    question = Question(margin, options.baseline, options.candidate, tuple(options.allow or ()), summary)
     for name, why in CANNOT[kind].items():
         if getattr(question, name) != getattr(Question(), name):
             raise UsageError(f"--{name}: {why}", then="leave it out")
@@ -139,7 +139,7 @@ def _question(kind: str, asked: QuestionOptions) -> Question:
 
 
 def report(
-    *, campaign: Target = None, other: Other = None, asked: ReportOptions, outputs: campaign_options.Outputs = None
+    *, campaign: Target = None, other: Other = None, options: ReportOptions, outputs: campaign_options.Outputs = None
 ) -> None:
     """Judge, and write report.html and report.md. Opens offline; a pack's is NAME.report.html beside it.
 
@@ -151,48 +151,48 @@ def report(
     from gpubench.cli.display import show_answer
     from gpubench.results.loading import is_table
 
-    _refuse_what_excludes(asked, two=other is not None)
-    form = asked.form
-    prints_verdicts = asked.only is Content.VERDICTS or (form == "markdown" and asked.only is None)
+    _refuse_what_excludes(options, two=other is not None)
+    form = options.form
+    prints_verdicts = options.only is Content.VERDICTS or (form == "markdown" and options.only is None)
     if campaign is not None and is_table(campaign):
-        _require_no_page(campaign, asked, prints_verdicts=prints_verdicts and other is None)
-        show_answer(_table_answer(campaign, asked), form)
+        _require_no_page(campaign, options, prints_verdicts=prints_verdicts and other is None)
+        show_answer(_table_answer(campaign, options), form)
     elif prints_verdicts:
-        show_answer(_answer(campaign, other, outputs, asked), form)
+        show_answer(_answer(campaign, other, outputs, options), form)
     elif campaign is not None and other is not None:
-        _report_sides(campaign, other, asked)
+        _report_sides(campaign, other, options)
     else:
-        _report_one(_opened(campaign, outputs), asked)
+        _report_one(_opened(campaign, outputs), options)
 
 
-def _require_no_page(table: Path, asked: ReportOptions, *, prints_verdicts: bool) -> None:
+def _require_no_page(table: Path, options: ReportOptions, *, prints_verdicts: bool) -> None:
     if prints_verdicts:
         return
-    if asked.only is not None:
-        raise UsageError(f"{table}: it has no {asked.only}", then="name a campaign")
+    if options.only is not None:
+        raise UsageError(f"{table}: it has no {options.only}", then="name a campaign")
     raise UsageError(f"{table} is a table of samples, for which there is no page", then=f"gpubench compare {table}")
 
 
-def _report_sides(first: Path, second: Path, asked: ReportOptions) -> None:
+def _report_sides(first: Path, second: Path, options: ReportOptions) -> None:
     """One page with both curves of every workload, or the section that is asked for."""
     from gpubench.cli.display import finish_report, show_section, show_sides
     from gpubench.report.contents import section
     from gpubench.results.loading import load_sides
     from gpubench.results.targets import root_of
 
-    question = _question("sides", asked)
-    if asked.only not in (None, Content.SCALING):
-        raise UsageError(f"two targets have no {asked.only}", then="name one of them")
+    question = _question("sides", options)
+    if options.only not in (None, Content.SCALING):
+        raise UsageError(f"two targets have no {options.only}", then="name one of them")
     sides = load_sides(first, second, question, every=False)
-    if asked.only is not None:
-        show_section(section(sides, asked.only, asked.workload, None), asked.form)
+    if options.only is not None:
+        show_section(section(sides, options.only, options.workload, None), options.form)
         return
     names = [root_of(path).resolve().name for path in (first, second)]
-    page = show_sides(sides, question, asked.html or Path(f"{names[1]}-against-{names[0]}.html"))
-    finish_report(page, asked)
+    page = show_sides(sides, question, options.html or Path(f"{names[1]}-against-{names[0]}.html"))
+    finish_report(page, options)
 
 
-def _report_one(kept: Campaign | ImportedResults, asked: ReportOptions) -> None:
+def _report_one(kept: Campaign | ImportedResults, options: ReportOptions) -> None:
     """Of a campaign or an import: the page, or the section that is asked for."""
     from gpubench.cli.display import finish_report, show_section
     from gpubench.report.contents import section
@@ -201,16 +201,16 @@ def _report_one(kept: Campaign | ImportedResults, asked: ReportOptions) -> None:
     from gpubench.store.campaign import Campaign
 
     campaign = kept if isinstance(kept, Campaign) else None
-    question = _question("campaign" if campaign else "import", asked)
+    question = _question("campaign" if campaign else "import", options)
     if question != Question(allow=question.allow):
         raise UsageError(
             "--baseline, --candidate, --margin and --summary are for two targets, or --only verdicts",
             then="name a second target",
         )
-    if asked.only is not None:
-        show_section(section(results_of(kept), asked.only, asked.workload, campaign), asked.form)
+    if options.only is not None:
+        show_section(section(results_of(kept), options.only, options.workload, campaign), options.form)
     else:
-        finish_report(_written_page(kept, question), asked)
+        finish_report(_written_page(kept, question), options)
 
 
 def _written_page(kept: Campaign | ImportedResults, question: Question) -> Page:
@@ -228,19 +228,23 @@ def _written_page(kept: Campaign | ImportedResults, question: Question) -> Page:
     return page if kept.pack is None else dataclasses.replace(page, steps=())
 
 
-def _refuse_what_excludes(asked: ReportOptions, *, two: bool) -> None:
-    draws = asked.html or asked.svg or asked.png or asked.terminal
+def _refuse_what_excludes(options: ReportOptions, *, two: bool) -> None:
+    draws = options.html or options.svg or options.png or options.terminal
     for wrong, what, then in (
         (
-            not two and asked.html,
+            not two and options.html,
             "--html is for two targets: the page of one target is written beside it",
             "leave it out",
         ),
-        (two and (asked.svg or asked.png), "--svg and --png are for one target", "leave them out"),
-        (asked.as_json and not asked.only, "--json prints one section", "name it with --only, or: gpubench compare"),
-        (asked.workload and asked.only is not Content.LINKS, "--workload is for --only links", "leave it out"),
+        (two and (options.svg or options.png), "--svg and --png are for one target", "leave them out"),
         (
-            (asked.only or asked.as_markdown) and draws,
+            options.as_json and not options.only,
+            "--json prints one section",
+            "name it with --only, or: gpubench compare",
+        ),
+        (options.workload and options.only is not Content.LINKS, "--workload is for --only links", "leave it out"),
+        (
+            (options.only or options.as_markdown) and draws,
             "--only and --markdown print, --html, --svg, --png and --terminal draw",
             "choose one",
         ),
@@ -290,7 +294,7 @@ def diff(
     show_section(differences(first, second, campaign), "json" if as_json else "lines")
 
 
-def trend(*, directories: MaybeDirectories = None, asked: TrendOptions) -> None:
+def trend(*, directories: MaybeDirectories = None, options: TrendOptions) -> None:
     """Show results over time. What was measured when, why the rest is missing, and where figures changed permanently.
 
     Each cell and version of 8 dates or more is searched for changes. A change is not a
@@ -301,13 +305,13 @@ def trend(*, directories: MaybeDirectories = None, asked: TrendOptions) -> None:
     from gpubench.report.over_time import history_of, section_over_time
     from gpubench.results.loading import load_all
 
-    draws = asked.html or asked.svg or asked.png
-    if (asked.only or asked.as_json) and draws:
+    draws = options.html or options.svg or options.png
+    if (options.only or options.as_json) and draws:
         raise UsageError("--only and --json print, --html, --svg and --png write files", then="choose one")
     sources = by_machine([history_of(results) for results in load_all(directories or [Path("outputs")])])
     if draws:
-        show_trend_page(sources, asked)
+        show_trend_page(sources, options)
         return
     with search_bar() as searching:
-        section = section_over_time(sources, asked.only, searching)
-    show_section(section, "json" if asked.as_json else "lines")
+        section = section_over_time(sources, options.only, searching)
+    show_section(section, "json" if options.as_json else "lines")

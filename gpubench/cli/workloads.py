@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from gpubench.campaign.measure_options import MeasureOptions
-from gpubench.cli import completion, options
-from gpubench.cli.options import with_options
+from gpubench.cli import completion
+from gpubench.cli.options import command_group, with_options
 from gpubench.cli.say import say, say_text
 from gpubench.errors import UsageError
 
@@ -17,7 +17,7 @@ from gpubench.errors import UsageError
 def register(app: typer.Typer) -> None:
     """Add the command and the group."""
     app.command()(with_options(measure))
-    group = options.command_group("Suites, and the workloads that they are made of.")
+    group = command_group("Suites, and the workloads that they are made of.")
     group.command("list")(list_)
     app.add_typer(group, name="suites")
 
@@ -47,7 +47,7 @@ def list_(
         say(line)
 
 
-def measure(asked: MeasureOptions) -> None:
+def measure(options: MeasureOptions) -> None:
     """Measure one workload. With every check that a campaign makes.
 
     Exits 4 if it failed or its answer was wrong.
@@ -57,9 +57,9 @@ def measure(asked: MeasureOptions) -> None:
     from gpubench.cli.progress import progress_for
 
     # With --json, progress goes to standard error, so that standard output is one object.
-    with contextlib.redirect_stdout(sys.stderr) if asked.as_json else contextlib.nullcontext():
-        result = measure.measure(asked, progress_for)
-    if asked.as_json:
+    with contextlib.redirect_stdout(sys.stderr) if options.as_json else contextlib.nullcontext():
+        result = measure.measure(options, progress_for)
+    if options.as_json:
         say_text(json.dumps(result, indent=1, ensure_ascii=False))
     else:
         for line in result_lines(result):

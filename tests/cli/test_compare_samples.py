@@ -53,7 +53,7 @@ def compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Compare:
         baseline, candidate = variants.split()
         asked = CompareOptions(baseline=baseline, candidate=candidate, by=by, margin="3%")
         with pytest.raises(typer.Exit) as ended:
-            compare_targets(campaign=path, asked=asked)
+            compare_targets(campaign=path, options=asked)
         return [str(ended.value.exit_code), *capsys.readouterr().out.splitlines()]
 
     return compare
