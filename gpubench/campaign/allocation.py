@@ -35,8 +35,7 @@ def run_here(campaign: Campaign, observe: Observe = unobserved) -> None:
     for job in campaign.jobs:
         if job.nodes > held.nodes:
             _log.info(
-                "job %s: not run here, it needs %d nodes and allocation %s has %d",
-                *(job.job, job.nodes, held.job_id, held.nodes),
+                f"job {job.job}: not run here, it needs {job.nodes} nodes and allocation {held.job_id} has {held.nodes}"
             )
     fitting = [job for job in campaign.jobs if job.nodes <= held.nodes]
     if not fitting:

@@ -40,9 +40,9 @@ def _resume_hint(campaign: Campaign, missing: Sequence[RunResult], states: Mappi
         for _, way in doubts(campaign, states):
             return way
     repair = continue_command(campaign)
-    coming = {one.job.job for one in missing if one.status == PENDING}
+    coming = {result.job.job for result in missing if result.status == PENDING}
     if coming and (running or any(submitted.read(campaign.job_dir(job)) for job in coming)):
-        after = "" if all(one.status == PENDING for one in missing) else f"; when they have ended: {repair}"
+        after = "" if all(result.status == PENDING for result in missing) else f"; when they have ended: {repair}"
         return f"jobs still wait or run: gpubench status --watch {campaign.directory}{after}"
     return f"to run what is missing: {repair}"
 

@@ -22,7 +22,7 @@ def cancel_jobs(campaign: Campaign) -> None:
     for job in [job for job, state in states.items() if state.alive]:
         try:
             scheduler.cancel(campaign.job_dir(job))
-            _log.info("job %s: cancelled", job)
+            _log.info(f"job {job}: cancelled")
         except GpubenchError as error:
             failed.append(error)
     if failed:
@@ -63,6 +63,6 @@ def declare_ended(scheduler: Scheduler, directories: Mapping[str, Path], job_id:
         if state.over:
             raise UsageError(f"job {name} ({job_id}) has ended already: {state.end or state.word}")
         scheduler.declare_ended(directory)
-        _log.info("job %s: %s", name, scheduler.state(directory).end)
+        _log.info(f"job {name}: {scheduler.state(directory).end}")
         return
     raise UsageError(f"--ended {job_id}: no such job was submitted", then="gpubench status lists the jobs")

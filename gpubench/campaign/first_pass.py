@@ -59,7 +59,7 @@ def with_repetitions(request: Request, options: CampaignOptions, images: Images)
     """
     baseline, budget_s = request.variants[0], request.budget_s or 0.0
     aim = "to choose how many fill the budget"
-    _log.info("first pass of %s: %d repetitions of each workload, %s", baseline.label, REPS, aim)
+    _log.info(f"first pass of {baseline.label}: {REPS} repetitions of each workload, {aim}")
     outcome = _run(request, options, images)
     together = interleaved(request.site)
     rows = _timed_rows(outcome)
@@ -85,7 +85,7 @@ def with_repetitions(request: Request, options: CampaignOptions, images: Images)
         blocks=fixed_blocks or blocks,
         budget_s=left_s,
     )
-    return dataclasses.replace(request, repetitions=_words(first, request))
+    return dataclasses.replace(request, repetitions=_repetitions_spelled(first, request))
 
 
 def _run(request: Request, options: CampaignOptions, images: Images) -> RunResult:
@@ -171,7 +171,7 @@ def _at(row: Mapping[str, Any]) -> float:
     return dt.datetime.fromisoformat(row["started_at"]).timestamp()
 
 
-def _words(first: FirstPass, request: Request) -> list[str]:
+def _repetitions_spelled(first: FirstPass, request: Request) -> list[str]:
     """``merge 4 x 0.98s (scatter 9 %), ...``, and where that comes from; what the blocks find with that scatter."""
     names = cell_names([{"workload": item.name, "params": json.dumps(item.params)} for item in request.workloads])
     measured = [

@@ -182,12 +182,12 @@ def _missing_blocks(campaign: Campaign, more: int = 0) -> tuple[Campaign, dict[s
     if repair.addition is not None:
         campaign = campaign.append(repair.addition)
         count = sum(len(job.blocks) for job in repair.addition.jobs)
-        _log.info("%s: %s", repair.addition.reason, counted(count, "new block"))
+        _log.info(f"{repair.addition.reason}: {counted(count, 'new block')}")
         blocks |= numbers_of_blocks(repair.addition.jobs)
     if more:
         addition = plan_more(campaign.whole_plan, more, dt.datetime.now(dt.UTC).isoformat())
         campaign = campaign.append(addition)
-        _log.info("%s", addition.reason)
+        _log.info(addition.reason)
         blocks |= numbers_of_blocks(addition.jobs)
     if blocks:
         write_scripts(campaign)
@@ -208,7 +208,7 @@ def _require_idle(campaign: Campaign) -> None:
     states = job_states(campaign)
     alive = {job: state for job, state in sorted(states.items()) if state.alive}
     for job in [job for job, state in alive.items() if state.orphaned]:
-        _log.info("job %s: %s; it is ended", job, alive.pop(job).reason)
+        _log.info(f"job {job}: {alive.pop(job).reason}; it is ended")
         SCHEDULERS[campaign.plan.site.scheduler].cancel(campaign.job_dir(job))
     if alive:
         lost = "; ".join(

@@ -17,17 +17,17 @@ TAIL = 15
 def log_lines(campaign: Campaign, run: str | None) -> Iterator[str]:
     """The jobs' log files, then the last lines of the processes of one run, or of every run that failed."""
     outcomes = account_now(campaign).outcomes
-    if run is not None and run not in {one.run.run for one in outcomes}:
-        raise UsageError(f"{campaign.place} has no run '{run}'{nearest(run, [one.run.run for one in outcomes])}")
+    if run is not None and run not in {result.run.run for result in outcomes}:
+        raise UsageError(f"{campaign.place} has no run '{run}'{nearest(run, [result.run.run for result in outcomes])}")
     for job in campaign.jobs:
         for path in sorted(campaign.job_dir(job.job).glob("*.log")):
             yield f"{campaign.shown(path)}  {path.stat().st_size} bytes"
-    for one in outcomes:
-        wanted = one.status != "ok" if run is None else one.run.run == run
-        if wanted and one.directory:
+    for result in outcomes:
+        shown = result.status != "ok" if run is None else result.run.run == run
+        if shown and result.directory:
             yield ""
-            yield f"{one.run.run} block {one.block.block} {one.run.variant}: {one.status}: {one.reason}"
-            yield from _last_lines(campaign, one.directory / LOGS_FILE)
+            yield f"{result.run.run} block {result.block.block} {result.run.variant}: {result.status}: {result.reason}"
+            yield from _last_lines(campaign, result.directory / LOGS_FILE)
 
 
 def _last_lines(campaign: Campaign, path: Path) -> Iterator[str]:

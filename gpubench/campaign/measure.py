@@ -40,42 +40,48 @@ AS_TYPED = ("choice", "name", "path")
 """Kinds of parameters whose text is the value, also where it looks like a number."""
 
 
-def measure(asked: MeasureOptions, observe: Observe = unobserved) -> dict[str, Any]:
+def measure(options: MeasureOptions, observe: Observe = unobserved) -> dict[str, Any]:
     """Plan and run a campaign of one block, one variant and one workload; what it measured, as ``measured.result``.
 
     Raises:
         UsageError: a name or a value that doesn't exist, processors that aren't there.
         PlanRefusedError: it doesn't fit the site.
     """
-    own = find_own(asked.workload)
-    workload = known(asked, own)
-    parameters, settings = parted(asked, workload)
-    site = _site(asked, settings)
-    workers = _workers(asked)
+    own = find_own(options.workload)
+    workload = workload_of(options, own)
+    parameters, settings = parted(options, workload)
+    site = _site(options, settings)
+    workers = _workers(options)
     general = CampaignOptions(
-        site=asked.site,
+        site=options.site,
         blocks="1",
         workers=None if workers is None else str(workers),
-        protocol=asked.protocol,
-        runtime=asked.runtime,
-        base=asked.base,
-        date=asked.date,
-        seed=asked.seed,
+        protocol=options.protocol,
+        runtime=options.runtime,
+        base=options.base,
+        date=options.date,
+        seed=options.seed,
         settings=settings,
-        outputs=asked.outputs,
+        outputs=options.outputs,
     )
     chosen(general, "date")
-    planned = resolved(asked, parameters, site, own)
-    variants = [default_variant(site, asked.ucx)]
+    planned = resolved(options, parameters, site, own)
+    variants = [default_variant(site, options.ucx)]
     request = build_request(
-        general, site, directory_word(planned.name), [planned], variants, nodes=[asked.nodes], own=[own] if own else []
+        general,
+        site,
+        directory_word(planned.name),
+        [planned],
+        variants,
+        nodes=[options.nodes],
+        own=[own] if own else [],
     )
-    shape = Shape(asked.nodes, request.workers[0], site.layout.threads)
+    shape = Shape(options.nodes, request.workers[0], site.layout.threads)
     memory = memory_of_a_worker(request)
     request = dataclasses.replace(
-        request, workloads=[sized(asked, workload, parameters, planned, shape=shape, memory=memory)]
+        request, workloads=[sized(options, workload, parameters, planned, shape=shape, memory=memory)]
     )
-    for line in size_lines(workload, request.workloads[0], shape, memory, asked.size):
+    for line in size_lines(workload, request.workloads[0], shape, memory, options.size):
         _log.info(line)
     held = workload.held(request.workloads[0].params, shape)
     return of_campaign(_run(request, general, observe), held=held, memory=memory)
@@ -92,7 +98,7 @@ def _run(request: Request, options: CampaignOptions, observe: Observe) -> Campai
     return campaign
 
 
-def parted(asked: MeasureOptions, workload: Workload) -> tuple[dict[str, Any], list[str]]:
+def parted(options: MeasureOptions, workload: Workload) -> tuple[dict[str, Any], list[str]]:
     """``--set``: values of the workload's parameters, and settings of the profile (``limits.start=2m``).
 
     Raises:
@@ -100,7 +106,7 @@ def parted(asked: MeasureOptions, workload: Workload) -> tuple[dict[str, Any], l
     """
     parameters: dict[str, Any] = {}
     settings = []
-    for setting in asked.settings or []:
+    for setting in options.settings or []:
         key, equals, text = setting.partition("=")
         param = workload.params.get(key)
         if param is None and key.partition(".")[0] in Site.model_fields:
@@ -108,16 +114,16 @@ def parted(asked: MeasureOptions, workload: Workload) -> tuple[dict[str, Any], l
             continue
         if param is None and not workload.takes_any:
             near = nearest(key, workload.params)
-            raise UsageError(f"--set {setting}: {asked.workload} has no parameter '{key}'{near}")
+            raise UsageError(f"--set {setting}: {options.workload} has no parameter '{key}'{near}")
         if not equals:
             raise UsageError(f"--set {setting}: no value", then=f"write it like --set {key}=...")
         parameters[key] = text if param and param.kind in AS_TYPED else toml_or_text(text)
     return parameters, settings
 
 
-def known(asked: MeasureOptions, own: OwnWorkload | None) -> Workload:
+def workload_of(options: MeasureOptions, own: OwnWorkload | None) -> Workload:
     """The workload; raises UsageError."""
-    return own.described if own else workloads_named(asked.workload)[0]
+    return own.described if own else workloads_named(options.workload)[0]
 
 
 def directory_word(name: str) -> str:
@@ -125,16 +131,18 @@ def directory_word(name: str) -> str:
     return re.sub(r"[^\w.+-]+", "-", name)
 
 
-def resolved(asked: MeasureOptions, parameters: Mapping[str, Any], site: Site, own: OwnWorkload | None) -> WorkloadSpec:
+def resolved(
+    options: MeasureOptions, parameters: Mapping[str, Any], site: Site, own: OwnWorkload | None
+) -> WorkloadSpec:
     """The workload with complete, plain parameters; raises UsageError."""
-    entry = SuiteEntry(name=asked.workload, backend=asked.backend, warmup=asked.warmup, params=dict(parameters))
+    entry = SuiteEntry(name=options.workload, backend=options.backend, warmup=options.warmup, params=dict(parameters))
     suite = Suite(name=SOURCE, workload=[entry])
-    mine = {asked.workload: own} if own else {}
-    return suite.resolve(SOURCE, reps=asked.reps, timeout_s=site.limits.workload, own=mine)[0]
+    mine = {options.workload: own} if own else {}
+    return suite.resolve(SOURCE, reps=options.reps, timeout_s=site.limits.workload, own=mine)[0]
 
 
 def sized(
-    asked: MeasureOptions,
+    options: MeasureOptions,
     workload: Workload,
     parameters: Mapping[str, Any],
     spec: WorkloadSpec,
@@ -143,11 +151,11 @@ def sized(
     memory: int,
 ) -> WorkloadSpec:
     """With the sizes of ``--size``; what ``--set`` gave stays. Raises UsageError and PlanRefusedError."""
-    if asked.size is None:
+    if options.size is None:
         return spec
-    if asked.size not in SHARES:
-        raise UsageError(f"no --size '{asked.size}'{nearest(asked.size, SHARES)}")
-    changed = size_preset(workload, spec.params, asked.size, fixed=parameters, shape=shape, memory=memory)
+    if options.size not in SHARES:
+        raise UsageError(f"no --size '{options.size}'{nearest(options.size, SHARES)}")
+    changed = size_preset(workload, spec.params, options.size, fixed=parameters, shape=shape, memory=memory)
     return dataclasses.replace(spec, params={**spec.params, **changed})
 
 
@@ -160,48 +168,48 @@ def size_lines(workload: Workload, spec: WorkloadSpec, shape: Shape, memory: int
         yield f"  a worker holds up to {format_bytes(held)}{share}"
 
 
-def _site(asked: MeasureOptions, settings: list[str]) -> Site:
+def _site(options: MeasureOptions, settings: list[str]) -> Site:
     """The profile with everything laid over it, which this adds to ``settings``; raises UsageError."""
-    given = [name for name in ("cpus", "gpus", "workers") if getattr(asked, name) is not None]
+    given = [name for name in ("cpus", "gpus", "workers") if getattr(options, name) is not None]
     if len(given) > 1:
         raise UsageError(f"--{given[0]} and --{given[1]} exclude each other")
-    short = {"runtime": asked.runtime, "image.base": asked.base}
+    short = {"runtime": options.runtime, "image.base": options.base}
     laid = [f'{key}="{value}"' for key, value in short.items() if value]
-    if asked.threads is not None:
-        settings.append(f"layout.threads={asked.threads}")
-    site = load_site(asked.site, [*settings, *laid])
-    if asked.cpus is not None:
-        require_cpus(asked.cpus, site)
+    if options.threads is not None:
+        settings.append(f"layout.threads={options.threads}")
+    site = load_site(options.site, [*settings, *laid])
+    if options.cpus is not None:
+        require_cpus(options.cpus, site)
         settings.append('device="cpu"')
-    if asked.gpus is not None:
-        settings += require_gpus(asked.gpus, site)
-    return load_site(asked.site, [*settings, *laid])
+    if options.gpus is not None:
+        settings += require_gpus(options.gpus, site)
+    return load_site(options.site, [*settings, *laid])
 
 
-def _workers(asked: MeasureOptions) -> int | None:
+def _workers(options: MeasureOptions) -> int | None:
     """Per node: as many as GPUs, or as CPUs shared by the threads of a worker; raises UsageError."""
-    if asked.cpus is None:
-        return asked.gpus or asked.workers
-    threads = asked.threads or 1
-    if asked.cpus % threads:
-        raise UsageError(f"--cpus {asked.cpus} is no multiple of {threads}, the threads of a worker")
-    return asked.cpus // threads
+    if options.cpus is None:
+        return options.gpus or options.workers
+    threads = options.threads or 1
+    if options.cpus % threads:
+        raise UsageError(f"--cpus {options.cpus} is no multiple of {threads}, the threads of a worker")
+    return options.cpus // threads
 
 
-def require_cpus(asked: int, site: Site) -> None:
+def require_cpus(cpus: int, site: Site) -> None:
     """Raise UsageError unless a node of the site, or this machine where it is the site, has so many CPUs."""
     if site.layout.one_machine:
-        there, where = len(os.sched_getaffinity(0)), "this machine lets us use"
+        available, where = len(os.sched_getaffinity(0)), "this machine lets us use"
     else:
-        there, where = site.node.cores or asked, f"a node of {site.name} has"
-    if asked > there:
+        available, where = site.node.cores or cpus, f"a node of {site.name} has"
+    if cpus > available:
         raise UsageError(
-            f"--cpus {asked}: {where} {there}",
-            then=f"--cpus {there}, or --workers {asked} if workers are to share CPUs",
+            f"--cpus {cpus}: {where} {available}",
+            then=f"--cpus {available}, or --workers {cpus} if workers are to share CPUs",
         )
 
 
-def require_gpus(asked: int, site: Site) -> list[str]:
+def require_gpus(gpus: int, site: Site) -> list[str]:
     """Check that there are so many GPUs, and return settings (``KEY=VALUE``) that the profile lacks.
 
     Raises:
@@ -210,16 +218,16 @@ def require_gpus(asked: int, site: Site) -> list[str]:
     """
     settings = ['device="gpu"']
     if not site.layout.one_machine:
-        _enough(asked, site.node.gpus, f"a node of {site.name} has")
+        _enough(gpus, site.node.gpus, f"a node of {site.name} has")
         return settings
     memories = gpu_memories("--gpus", otherwise="--cpus N")
-    _enough(asked, len(memories), "NVML knows")
-    return [*settings, f"node.gpus={asked}", f'node.gpu_memory="{min(memories[:asked])}B"']
+    _enough(gpus, len(memories), "NVML knows")
+    return [*settings, f"node.gpus={gpus}", f'node.gpu_memory="{min(memories[:gpus])}B"']
 
 
-def _enough(asked: int, there: int, where: str) -> None:
-    if asked > there:
-        raise UsageError(f"--gpus {asked}: {where} {there}", then=f"--gpus {there}" if there else "--cpus N")
+def _enough(gpus: int, available: int, where: str) -> None:
+    if gpus > available:
+        raise UsageError(f"--gpus {gpus}: {where} {available}", then=f"--gpus {available}" if available else "--cpus N")
 
 
 def require_ok(result: Mapping[str, Any]) -> None:

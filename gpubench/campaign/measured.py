@@ -127,7 +127,7 @@ def result_lines(result: Mapping[str, Any]) -> Iterator[str]:
     yield _line("sizes", sizes_spelled(CATALOGUE.get(result["workload"]), result["params"]))
     yield _line("cluster", _cluster(cluster))
     if result["reps"]:
-        each = " ".join(f"{one:.4g}" for one in result["wall_s"][:SHOWN])
+        each = " ".join(f"{wall_s:.4g}" for wall_s in result["wall_s"][:SHOWN])
         more = f" ... {result['reps'] - SHOWN} more" if result["reps"] > SHOWN else ""
         yield _line("seconds", f"{each}{more}  ({result['reps']} repetitions after {result['warmup']} to warm up)")
         yield _line("median", f"{result['median_s']:.4g} s, from {result['least_s']:.4g} to {result['most_s']:.4g}")

@@ -18,9 +18,9 @@ def chosen_variants(options: CampaignOptions, default: list[str]) -> list[Varian
     """The variants, from ``--variants``, ``--ucx`` or the profile, and ``--with``; raises UsageError."""
     if options.ucx is not None and options.variants is not None:
         raise UsageError("--ucx and --variants exclude each other", then="write the versions into --variants")
-    words = default if options.ucx is None else _words(options.ucx)
+    versions = default if options.ucx is None else _entries(options.ucx)
     return with_packages(
-        parse_variants(words if options.variants is None else options.variants.split()), options.packages or []
+        parse_variants(versions if options.variants is None else options.variants.split()), options.packages or []
     )
 
 
@@ -63,17 +63,17 @@ def _blocks(option: str, text: str) -> int:
     return _count_of_blocks(option, text)
 
 
-def _words(text: str) -> list[str]:
+def _entries(text: str) -> list[str]:
     return text.replace(",", " ").split()
 
 
 def _counts(option: str, text: str) -> list[int]:
-    words = _words(text)
-    if not words or not all(_COUNT.fullmatch(word) for word in words):
+    counts = _entries(text)
+    if not counts or not all(_COUNT.fullmatch(count) for count in counts):
         raise UsageError(
             f"{option} '{shortened(text, 60)}' is no list of counts", then=f'write it like {option} "1 2 4"'
         )
-    return sorted({int(word) for word in words})
+    return sorted({int(count) for count in counts})
 
 
 def quantity(option: str, text: str, parse: Callable[[str], float]) -> float:

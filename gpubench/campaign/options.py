@@ -124,8 +124,8 @@ def _check(name: str, value: Any, declared: Any) -> None:
         fits = fits and isinstance(value, bool) == (kinds[0] is bool)
     if not fits:
         word = getattr(kinds[0], "__name__", "list")
-        wanted = "a list of str" if word == "list" else word
-        raise UsageError(f"option {name} = {value!r}: it takes {wanted}", then="write it as on the command line")
+        kind = "a list of str" if word == "list" else word
+        raise UsageError(f"option {name} = {value!r}: it takes {kind}", then="write it as on the command line")
     least, most = option.min, option.max
     if (least is not None and value < least) or (most is not None and value > most):
         raise UsageError(f"option {name} = {value!r} is not within {least} to {most}")

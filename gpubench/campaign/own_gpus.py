@@ -23,15 +23,15 @@ def require_own_gpus(site: Site, workers: int) -> None:
     """
     if not (site.layout.one_machine and site.device == "gpu"):
         return
-    there = len(gpu_memories(f"site {site.name}", otherwise="--site local measures on CPUs"))
-    if there < workers:
+    gpus = len(gpu_memories(f"site {site.name}", otherwise="--site local measures on CPUs"))
+    if gpus < workers:
         raise UsageError(
-            f"site {site.name}: {workers} workers on GPUs, NVML knows {there}", then=f"--workers {there or 1}"
+            f"site {site.name}: {workers} workers on GPUs, NVML knows {gpus}", then=f"--workers {gpus or 1}"
         )
 
 
-def gpu_memories(asked: str, *, otherwise: str) -> list[int]:
-    """Bytes of each GPU that the driver knows; ``asked`` is what needs them, ``otherwise`` what to type without them.
+def gpu_memories(demand: str, *, otherwise: str) -> list[int]:
+    """Bytes of each GPU that the driver knows; ``demand`` is what needs them, ``otherwise`` what to type without them.
 
     Source: NVML API reference, ``nvmlDeviceGetHandleByIndex_v2`` and ``nvmlDeviceGetMemoryInfo``; 0 is NVML_SUCCESS.
 
@@ -41,23 +41,23 @@ def gpu_memories(asked: str, *, otherwise: str) -> list[int]:
     try:
         nvml = ctypes.CDLL(NVML)
     except OSError:
-        raise MissingToolError(f"{asked}: this machine has no NVIDIA driver ({NVML})", then=otherwise) from None
+        raise MissingToolError(f"{demand}: this machine has no NVIDIA driver ({NVML})", then=otherwise) from None
     if nvml.nvmlInit_v2() != 0:
-        raise MissingToolError(f"{asked}: the NVIDIA driver of this machine doesn't answer", then="see nvidia-smi")
+        raise MissingToolError(f"{demand}: the NVIDIA driver of this machine doesn't answer", then="see nvidia-smi")
     try:
         count = ctypes.c_uint(0)
         if nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)):
             return []
-        return [_memory(nvml, index, asked) for index in range(count.value)]
+        return [_memory(nvml, index, demand) for index in range(count.value)]
     finally:
         nvml.nvmlShutdown()
 
 
-def _memory(nvml: ctypes.CDLL, index: int, asked: str) -> int:
+def _memory(nvml: ctypes.CDLL, index: int, demand: str) -> int:
     device, memory = ctypes.c_void_p(), _Memory()
     failed = nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device)) or nvml.nvmlDeviceGetMemoryInfo(
         device, ctypes.byref(memory)
     )
     if failed:
-        raise MissingToolError(f"{asked}: NVML doesn't know the memory of GPU {index}", then="see nvidia-smi")
+        raise MissingToolError(f"{demand}: NVML doesn't know the memory of GPU {index}", then="see nvidia-smi")
     return int(memory.total)

@@ -33,10 +33,11 @@ def with_history(request: Request, outputs: Path) -> Request:
 def _as_often(pilot: Sequence[ComparisonInput], reps: Mapping[str, int]) -> list[ComparisonInput]:
     """The comparisons whose runs had about as many repetitions: runs with fewer repetitions scatter more."""
     kept = []
-    for one in pilot:
-        planned, counts = reps.get(str(one.key["params_id"]), 0), [len(run.wall_s) for run in one.runs if run.wall_s]
+    for comparison in pilot:
+        planned = reps.get(str(comparison.key["params_id"]), 0)
+        counts = [len(run.wall_s) for run in comparison.runs if run.wall_s]
         if planned and counts and 1 / ALIKE <= planned / statistics.median(counts) <= ALIKE:
-            kept.append(one)
+            kept.append(comparison)
     return kept
 
 
@@ -50,7 +51,9 @@ def _newest(outputs: Path, site: str, shape: dict[str, Any]) -> History | None:
             continue
         if campaign.plan.site.name == site and _shape(campaign.plan) == shape:
             durations = [
-                record_seconds(one.record) for one in account(campaign).outcomes if one.status == "ok" and one.record
+                record_seconds(result.record)
+                for result in account(campaign).outcomes
+                if result.status == "ok" and result.record
             ]
             if durations:
                 return History(campaign.plan.campaign, statistics.median(durations), len(durations), _pilot(campaign))

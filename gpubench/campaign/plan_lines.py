@@ -78,14 +78,14 @@ def _finds(plan: Plan) -> Iterator[str]:
         return
     these = counted(blocks, "block")
     yield f"  what {these} can find, with {100 * plan.power:g} % power and the noise of an earlier campaign like this:"
-    for one, name in zip(plan.foreseen, _foreseen_names(plan), strict=True):
-        upper = f"(up to {_percent(one.detectable_upper)} %, since that noise is uncertain)"
-        least = f"{_percent(one.detectable)} % or more {upper}"
+    for foreseen, name in zip(plan.foreseen, _foreseen_names(plan), strict=True):
+        upper = f"(up to {_percent(foreseen.detectable_upper)} %, since that noise is uncertain)"
+        least = f"{_percent(foreseen.detectable)} % or more {upper}"
         ways = [
             f"{what} would take {_price(plan, needed)}"
             for needed, what in (
-                (one.blocks_for_margin, f"{100 * plan.margin:g} %"),
-                (one.blocks_for_equivalence, "'equivalent'"),
+                (foreseen.blocks_for_margin, f"{100 * plan.margin:g} %"),
+                (foreseen.blocks_for_equivalence, "'equivalent'"),
             )
             if needed is None or needed > blocks
         ]
@@ -112,16 +112,20 @@ def _price(plan: Plan, blocks: int | None) -> str:
 def _foreseen_names(plan: Plan) -> list[str]:
     params = {item.params_id: json.dumps(item.params) for item in plan.workloads}
     cell = {"workload", "nodes", "workers_per_node"}
-    return cell_names([one.model_dump(include=cell) | {"params": params[one.params_id]} for one in plan.foreseen])
+    return cell_names(
+        [foreseen.model_dump(include=cell) | {"params": params[foreseen.params_id]} for foreseen in plan.foreseen]
+    )
 
 
 def _undecidable(plan: Plan) -> str:
     """The first line of a plan that can decide no workload at its margin; empty for any other plan."""
     blocks = _blocks(plan)
-    ways = [need for one in plan.foreseen for need in (one.blocks_for_margin, one.blocks_for_equivalence)]
+    ways = [
+        need for foreseen in plan.foreseen for need in (foreseen.blocks_for_margin, foreseen.blocks_for_equivalence)
+    ]
     if not ways or any(need is not None and need <= blocks for need in ways):
         return ""
-    least = min(one.detectable for one in plan.foreseen)
+    least = min(foreseen.detectable for foreseen in plan.foreseen)
     return (
         f"caution: with this noise, the plan can decide no workload at the margin of {100 * plan.margin:g} %; "
         f"it detects only differences of {_percent(least)} % or more"

@@ -158,21 +158,21 @@ def render_campaign(request: Request, options: CampaignOptions, directory: Path)
     """
     request, date = resolve_auto(request), chosen(options, "date", "")
     if options.seed is None:
-        words = {key: value for key, value in dataclasses.asdict(options).items() if key != "outputs"}
-        words["blocks"] = chosen(options, "blocks")
-        request = dataclasses.replace(request, seed=int(content_id(words), 16) % SEEDS)
+        content = {key: value for key, value in dataclasses.asdict(options).items() if key != "outputs"}
+        content["blocks"] = chosen(options, "blocks")
+        request = dataclasses.replace(request, seed=int(content_id(content), 16) % SEEDS)
     plan = make_plan(
         request,
         plan_scope(request),
         campaign="-".join(filter(None, (request.site.name, request.suite, date))),
         created_at=dt.datetime.strptime(date or EPOCH, "%Y%m%d").replace(tzinfo=dt.UTC).isoformat(),
     )
-    there = Campaign.open(directory) if (directory / PLAN_FILE).exists() else None
-    if there is not None and there.whole_plan != plan:
+    existing_campaign = Campaign.open(directory) if (directory / PLAN_FILE).exists() else None
+    if existing_campaign is not None and existing_campaign.whole_plan != plan:
         raise UsageError(f"{directory} already holds another campaign", then="name another directory")
-    if there is None:
+    if existing_campaign is None:
         write_node_half(directory, request.own)
-    campaign = there or Campaign.begin(directory, plan)
+    campaign = existing_campaign or Campaign.begin(directory, plan)
     write_scripts(campaign)
     return campaign
 

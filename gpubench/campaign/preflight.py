@@ -64,10 +64,10 @@ def require_sound_images(campaign: Campaign) -> None:
 
 
 def _require_mountable(runtime: str, directory: Path) -> None:
-    found = sorted(set(RUNTIMES[runtime].MOUNT_SEPARATORS) & set(str(directory)))
-    if found:
+    separators = sorted(set(RUNTIMES[runtime].MOUNT_SEPARATORS) & set(str(directory)))
+    if separators:
         raise UsageError(
-            f"{runtime} can't mount {directory}: it separates the parts of a mount with {' and '.join(found)}",
+            f"{runtime} can't mount {directory}: it separates the parts of a mount with {' and '.join(separators)}",
             then="name another --outputs",
         )
 
@@ -161,10 +161,10 @@ def unbuilt(site: Site, missing: Iterable[str]) -> tuple[str, str]:
     """The commands that build the images which are missing, and that import them; empty where none is needed."""
     specs = list(dict.fromkeys(missing))
     built = not_imported(site, specs)
-    wanted = [spec for spec in specs if spec not in built]
+    to_build = [spec for spec in specs if spec not in built]
     imported = bool(specs) and RUNTIMES[site.runtime].KIND == "squashfs"
     build, import_ = (
         command_line(["gpubench", "images", command, "--site", to_type(site.name), "--ucx", " ".join(some)])
-        for command, some in (("build", wanted), ("import", specs))
+        for command, some in (("build", to_build), ("import", specs))
     )
-    return build if wanted else "", import_ if imported else ""
+    return build if to_build else "", import_ if imported else ""

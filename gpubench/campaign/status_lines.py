@@ -9,7 +9,7 @@ from gpubench.store.campaign import Campaign
 
 def job_lines(campaign: Campaign, states: Mapping[str, JobState], accounting: Accounting) -> Iterator[str]:
     """A line per job that hasn't ended well; also for a job that its scheduler calls failed, whatever its runs say."""
-    open_jobs = {one.job.job for one in accounting.outcomes if one.status not in ("ok", "failed")}
+    open_jobs = {result.job.job for result in accounting.outcomes if result.status not in ("ok", "failed")}
     for job in campaign.jobs:
         state = states[job.job]
         if state.phase == "ended" and not state.end:

@@ -58,16 +58,16 @@ def submit_jobs(
             later = _later(campaign) if before or job is not at_once[0] else ""
             raise SchedulerError(error.what, then="; ".join(filter(None, (error.then, later)))) from None
         entry = jobs_known.read(directory)
-        _log.info("job %s: %s%s", job.job, job_id, entry.place if entry else "")
+        _log.info(f"job {job.job}: {job_id}{entry.place if entry else ''}")
         if entry and entry.warning:
-            _log.warning("job %s: %s", job.job, entry.warning)
+            _log.warning(f"job {job.job}: {entry.warning}")
         if scheduler.ONE_AT_A_TIME or site.layout.one_machine:  # two at once would measure each other
             before = [job_id]
     waits = ", which submits the jobs that wait, and fetches results" if scheduler.ONE_AT_A_TIME else ""
-    _log.info("to see the progress: gpubench status --watch %s%s", campaign.directory, waits)
+    _log.info(f"to see the progress: gpubench status --watch {campaign.directory}{waits}")
     left = [job.job for job in jobs[len(at_once) :]]
     if left:
-        _log.info("%s not submitted: %s; %s", counted(len(left), "job"), queue_limit(site), _later(campaign))
+        _log.info(f"{counted(len(left), 'job')} not submitted: {queue_limit(site)}; {_later(campaign)}")
     return left
 
 

@@ -26,8 +26,8 @@ def watch_jobs(campaign: Campaign, observe: Observe = unobserved) -> dict[str, J
         SchedulerError: it failed to answer ``MOST_FAILURES`` times in a row.
     """
     with interrupts() as interrupted, observe(campaign, joining=True) as observer:
-        told: dict[str, str] = {}
-        asked, failures = 0.0, 0
+        standings: dict[str, str] = {}
+        asked_at, failures = 0.0, 0
         while True:
             observer.look()
             if interrupted:
@@ -35,7 +35,7 @@ def watch_jobs(campaign: Campaign, observe: Observe = unobserved) -> dict[str, J
                     f"stopped watching by {interrupted[0]}; the jobs continue",
                     then=f"gpubench status {campaign.directory}",
                 )
-            if time.monotonic() - asked > ASK_S:
+            if time.monotonic() - asked_at > ASK_S:
                 try:
                     poll(campaign)
                     states = job_states(campaign)
@@ -54,11 +54,11 @@ def watch_jobs(campaign: Campaign, observe: Observe = unobserved) -> dict[str, J
                 else:
                     failures = 0
                     for job, state in states.items():
-                        if told.get(job) != state.standing:
-                            told[job] = state.standing
+                        if standings.get(job) != state.standing:
+                            standings[job] = state.standing
                             observer.log(f"job {job} ({state.job_id}): {state.standing}")
                     if ended:
                         observer.look()
                         return states
-                asked = time.monotonic()
+                asked_at = time.monotonic()
             time.sleep(0.5)
