@@ -18,10 +18,10 @@ LOG = "front-end.log"
 
 def start(scheduler: str, job_dir: Path, lock: int | None) -> subprocess.Popen[bytes]:
     """Start the front end; ``lock`` is the machine's, which it keeps for the job."""
-    words = [sys.executable, "-I", "-m", __name__, scheduler, str(job_dir), *([] if lock is None else [str(lock)])]
+    command = [sys.executable, "-I", "-m", __name__, scheduler, str(job_dir), *([] if lock is None else [str(lock)])]
     with (job_dir / LOG).open("ab") as log:
         return subprocess.Popen(
-            words,
+            command,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -20,7 +20,7 @@ ANSWER_S = 60.0
 COLUMNS = ("worker", "host", "CPUs allowed", "expected", "NUMA", "GPU", "verdict")
 
 
-def verify(asked: InspectOptions, workers: int | None) -> None:
+def verify(options: InspectOptions, workers: int | None) -> None:
     """Who is connected, and whether versions agree.
 
     Raises:
@@ -28,15 +28,15 @@ def verify(asked: InspectOptions, workers: int | None) -> None:
         PlanRefusedError: versions or UCX disagree.
         IncompleteError: fewer workers than planned (``workers``, else what the cluster was asked to have).
     """
-    own = _own(asked.scheduler_file)
-    found = _look(asked, own)
-    if found.workers:
-        for line in host_lines(found.workers):
+    own = _own(options.scheduler_file)
+    record = _look(options, own)
+    if record.workers:
+        for line in host_lines(record.workers):
             _log.info(line)
-    findings = list(check_versions(found.versions))
-    if found.processes:
-        findings += check_processes(found.processes, planned_ucx(own.record) if own else None)
-    count = check_count(len(found.versions) - 2, workers or (own.planned if own else None))
+    findings = list(check_versions(record.versions))
+    if record.processes:
+        findings += check_processes(record.processes, planned_ucx(own.record) if own else None)
+    count = check_count(len(record.versions) - 2, workers or (own.planned if own else None))
     for finding in [*findings, count]:
         _log.info(str(finding))
     wrong = [finding for finding in findings if not finding.ok]
@@ -46,21 +46,21 @@ def verify(asked: InspectOptions, workers: int | None) -> None:
         raise IncompleteError(count.what)
 
 
-def affinity(asked: InspectOptions, cpus: int | None) -> None:
+def affinity(options: InspectOptions, cpus: int | None) -> None:
     """Where every worker may run, against what it needs.
 
     Raises:
         MissingToolError: the cluster doesn't answer.
         PlanRefusedError: a worker is where it shouldn't be, or client and cluster have other versions.
     """
-    found = _look(asked, _own(asked.scheduler_file), ANSWER_S)
-    if not found.processes:
-        differ = "; ".join(finding.what for finding in check_versions(found.versions) if not finding.ok)
+    record = _look(options, _own(options.scheduler_file), ANSWER_S)
+    if not record.processes:
+        differ = "; ".join(finding.what for finding in check_versions(record.versions) if not finding.ok)
         raise PlanRefusedError(f"other versions: {differ}", then="name a Python of the cluster's own: --python PYTHON")
-    judged = judge_affinity(found.workers, cpus)
-    for line in table_lines(TextTable(COLUMNS, [_row(one) for one in judged])):
+    judged = judge_affinity(record.workers, cpus)
+    for line in table_lines(TextTable(COLUMNS, [_row(worker) for worker in judged])):
         _log.info(line)
-    wrong = [one for one in judged if one.why]
+    wrong = [worker for worker in judged if worker.why]
     if wrong or not judged:
         raise PlanRefusedError(
             f"{len(wrong)} of {len(judged)} workers have the wrong CPUs or GPUs" if judged else "there is no worker",
@@ -76,29 +76,29 @@ def _own(scheduler_file: Path) -> Cluster | None:
         return None
 
 
-def _look(asked: InspectOptions, own: Cluster | None, answer_s: float = 0.0) -> InspectRecord:
-    address = address_in(asked.scheduler_file)
-    python, env = _python(asked, own)
-    found = ask(address, python, env, answer_s)
-    if found.unreachable:
+def _look(options: InspectOptions, own: Cluster | None, answer_s: float = 0.0) -> InspectRecord:
+    address = address_in(options.scheduler_file)
+    python, env = _python(options, own)
+    record = ask(address, python, env, answer_s)
+    if record.unreachable:
         raise MissingToolError(
-            f"no Dask scheduler answers at {address} within {CONNECT_S:g} s ({found.unreachable})",
+            f"no Dask scheduler answers at {address} within {CONNECT_S:g} s ({record.unreachable})",
             then="is it running, and reachable from here?",
         )
-    return found
+    return record
 
 
-def _python(asked: InspectOptions, own: Cluster | None) -> tuple[Path, dict[str, str]]:
+def _python(options: InspectOptions, own: Cluster | None) -> tuple[Path, dict[str, str]]:
     ours = variables(own.record) if own else {}
-    if asked.python is not None:
-        return named_python(asked.python), ours
+    if options.python is not None:
+        return named_python(options.python), ours
     if own and client_python(own.record):
         return Path(client_python(own.record)), ours
-    site = load_site(asked.site)
+    site = load_site(options.site)
     python, env = image_python(site, default_variant(site, None, then="--python PYTHON").ucx)
     return python, {**env, **ours}
 
 
-def _row(one: WorkerAffinity) -> tuple[str, ...]:
-    verdict = f"FAIL: {one.why}" if one.why else f"pass{f' ({one.note})' if one.note else ''}"
-    return (one.name, one.host, one.allowed, one.expected, one.numa, one.gpu, verdict)
+def _row(worker: WorkerAffinity) -> tuple[str, ...]:
+    verdict = f"FAIL: {worker.why}" if worker.why else f"pass{f' ({worker.note})' if worker.note else ''}"
+    return (worker.name, worker.host, worker.allowed, worker.expected, worker.numa, worker.gpu, verdict)

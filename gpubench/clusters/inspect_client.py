@@ -37,10 +37,10 @@ def address_in(path: Path) -> str:
 
 def named_python(python: Path) -> Path:
     """The Python that the user named; raises UsageError."""
-    found = shutil.which(str(python))
-    if found is None:
+    program = shutil.which(str(python))
+    if program is None:
         raise UsageError(f"--python {python} is no program", then="give the path of a Python")
-    return Path(found).absolute()
+    return Path(program).absolute()
 
 
 def image_python(site: Site, spec: str) -> tuple[Path, dict[str, str]]:
@@ -82,8 +82,8 @@ def ask(address: str, python: Path, env: dict[str, str], answer_s: float = 0.0) 
             raise InterruptedByUserError(f"interrupted by {interrupted[0]}")
         if not answer.exists():
             lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            said = lines[-1] if lines else "it ended without a message"
-            raise MissingToolError(f"{python} couldn't check the cluster: {said.removeprefix('gpubench look: ')}")
+            message = lines[-1] if lines else "it ended without a message"
+            raise MissingToolError(f"{python} couldn't check the cluster: {message.removeprefix('gpubench look: ')}")
         return InspectRecord.parse(answer.read_text(encoding="utf-8"))
 
 

@@ -70,11 +70,11 @@ def _begun(cluster: Cluster, job: ClusterJob, front_end: subprocess.Popen[bytes]
 
 
 def _patience(deadline: float) -> Callable[[str], None]:
-    said: set[str] = set()
+    holders: set[str] = set()
 
     def waiting(holder: str) -> None:
-        if holder not in said:
-            said.add(holder)
+        if holder not in holders:
+            holders.add(holder)
             _log.info(f"waiting for this machine: {holder} runs on it")
         if time.monotonic() > deadline:
             raise MissingToolError(
@@ -98,7 +98,7 @@ def wait_for(
         IncompleteError: the job ended before, or the deadline is over; it waits or runs on.
         InterruptedByUserError: Ctrl-C; the job waits or runs on.
     """
-    said, asked = "", 0.0
+    last_standing, asked_at = "", 0.0
     with interrupts() as interrupted:
         while True:
             with contextlib.suppress(OSError):
@@ -106,19 +106,21 @@ def wait_for(
             state = cluster.state()
             if state is not None and ready(state):
                 return state
-            if time.monotonic() - asked > 1.0:
-                asked, now = time.monotonic(), job_state(cluster, job)
-                words = now.standing
-                if words != said and (now.reason or now.phase != "running"):
-                    _log.info(f"job {job.job} ({now.job_id}): {words}")
-                said = words
+            if time.monotonic() - asked_at > 1.0:
+                asked_at, now = time.monotonic(), job_state(cluster, job)
+                standing = now.standing
+                if standing != last_standing and (now.reason or now.phase != "running"):
+                    _log.info(f"job {job.job} ({now.job_id}): {standing}")
+                last_standing = standing
                 if now.over:
                     raise IncompleteError(_why(cluster, job, now), then=f"see {cluster.job_dir(job)}")
             how = f"gpubench cluster status {cluster.record.name}"
             if interrupted:
                 raise InterruptedByUserError(f"stopped waiting by {interrupted[0]}; the cluster continues", then=how)
             if time.monotonic() > deadline:
-                raise IncompleteError(late or f"job {job.job} isn't ready yet ({said}), and continues", then=how)
+                raise IncompleteError(
+                    late or f"job {job.job} isn't ready yet ({last_standing}), and continues", then=how
+                )
             time.sleep(LOOK_S)
 
 
@@ -202,8 +204,8 @@ def _clean_machine(cluster: Cluster) -> None:
     """Clean up after jobs on this machine whose supervisors were killed."""
     jobs = [job for job in cluster.jobs if (cluster.job_dir(job) / SPEC).exists()]
     for job in jobs[:1]:
-        words = [sys.executable, "-I", str(cluster.directory / NODE_HALF), "cluster", "--clean"]
-        subprocess.run([*words, "--spec", str(cluster.job_dir(job) / SPEC)], check=False, stdin=subprocess.DEVNULL)
+        command = [sys.executable, "-I", str(cluster.directory / NODE_HALF), "cluster", "--clean"]
+        subprocess.run([*command, "--spec", str(cluster.job_dir(job) / SPEC)], check=False, stdin=subprocess.DEVNULL)
     places = {cluster.record.site.paths.scratch, tempfile.gettempdir()}
     for place in filter(None, places):
         for left in Path(os.path.expandvars(place)).glob(f"gpubench-{cluster.record.identity}-*"):

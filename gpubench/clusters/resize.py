@@ -35,12 +35,12 @@ def grow(cluster: Cluster, nodes: int, limit_s: float | None, deadline: float) -
         if job_state(cluster, job).phase == "unsubmitted":
             cluster.retire(job)  # its workers will never come: nothing may wait for them
         raise
-    wanted = nodes * cluster.record.site.layout.workers
+    workers = nodes * cluster.record.site.layout.workers
 
     def joined(state: ClusterState) -> bool:
         if state.phase == ENDED:
             raise IncompleteError(f"the cluster has ended: {state.reason}")
-        return sum(int(node["connected"]) for node in state.nodes if node["job"] == job.job) >= wanted
+        return sum(int(node["connected"]) for node in state.nodes if node["job"] == job.job) >= workers
 
     state = wait_for(cluster, job, deadline, joined)
     for line in time_lines(state, job.job):
@@ -93,8 +93,10 @@ def _fewest(sizes: Sequence[int], total: int) -> list[int]:
     fewest: dict[int, list[int]] = {0: []}
     for at, size in enumerate(sizes):
         for before, chosen in list(fewest.items()):
-            known = fewest.get(before + size)
-            if before + size <= total and (known is None or (len(chosen) + 1, [*chosen, at]) < (len(known), known)):
+            shortest = fewest.get(before + size)
+            if before + size <= total and (
+                shortest is None or (len(chosen) + 1, [*chosen, at]) < (len(shortest), shortest)
+            ):
                 fewest[before + size] = [*chosen, at]
     return fewest.get(total, [])
 
@@ -125,10 +127,10 @@ def _leave(cluster: Cluster, jobs: Sequence[ClusterJob], deadline: float) -> int
         return 0
 
     def answered(state: ClusterState) -> bool:
-        asked = [node for node in state.nodes if node["rank"] in ranks]
+        nodes = [node for node in state.nodes if node["rank"] in ranks]
         return all(
             node["state"] in (RETIRED, GONE) or (node["state"] == JOINED and node.get("request") == request)
-            for node in asked
+            for node in nodes
         )
 
     path = cluster.directory / REQUESTS / f"{request}.json"

@@ -52,7 +52,7 @@ from gpubench.store.clusters import CLUSTERS, Cluster
 _log = logging.getLogger(__name__)
 
 
-def start_cluster(asked: ClusterOptions) -> None:
+def start_cluster(options: ClusterOptions) -> None:
     """Start it, wait until every worker is there, and say how to join.
 
     Raises:
@@ -60,17 +60,17 @@ def start_cluster(asked: ClusterOptions) -> None:
         PlanRefusedError: the site can't hold a standing cluster, or the variant has no image.
         IncompleteError: it isn't ready within ``wait``, or ended.
     """
-    site = load_site(asked.site, chosen_settings(asked.as_asked))
+    site = load_site(options.site, chosen_settings(options.as_asked))
     check_combination(site)
-    check_bounds(site, [asked.nodes], [site.layout.workers])
+    check_bounds(site, [options.nodes], [site.layout.workers])
     check_placement(site, site.device)
-    check_steps_of(site, asked.nodes, site.layout.workers)
+    check_steps_of(site, options.nodes, site.layout.workers)
     check_shared(site)
     require_account(site)
-    deadline = time.monotonic() + seconds("--wait", asked.wait)
-    record = _record(asked, site)
+    deadline = time.monotonic() + seconds("--wait", options.wait)
+    record = _record(options, site)
     cluster = _write(record)
-    job = cluster.add_job(asked.nodes, record.limit_s)
+    job = cluster.add_job(options.nodes, record.limit_s)
     try:
         submit_job(cluster, job, deadline)
     except BaseException:
@@ -127,26 +127,26 @@ def lifetime(text: str, site: Site) -> float:
     return limit_s
 
 
-def _record(asked: ClusterOptions, site: Site) -> ClusterRecord:
-    protocol = asked.protocol or site.protocol
+def _record(options: ClusterOptions, site: Site) -> ClusterRecord:
+    protocol = options.protocol or site.protocol
     if protocol not in PROTOCOLS:
         raise PlanRefusedError(f"no protocol '{protocol}'", then=f"there is: {', '.join(PROTOCOLS)}")
-    variant = default_variant(site, asked.ucx)
-    if not asked.allow_unknown_env:
+    variant = default_variant(site, options.ucx)
+    if not options.allow_unknown_env:
         check_variables(site, [variant])
     check_gpu_transports(site.device, protocol, {**site.env, **variant.env}, f"variant {variant.label}")
     now = dt.datetime.now(dt.UTC)
-    name = asked.name or f"{site.name}-{now:%Y%m%dT%H%M%SZ}"
+    name = options.name or f"{site.name}-{now:%Y%m%dT%H%M%SZ}"
     try:
         check_name(name)
     except ValueError as error:
         raise UsageError(f"--name '{name}': {error}") from None
-    limit_s = site.limits.job if asked.time is None else lifetime(asked.time, site)
-    outputs = asked.outputs or expanded(site.paths.outputs, "paths.outputs", site)
+    limit_s = site.limits.job if options.time is None else lifetime(options.time, site)
+    outputs = options.outputs or expanded(site.paths.outputs, "paths.outputs", site)
     directory = (outputs / CLUSTERS).resolve() / name
     if in_pods(site):
         check_claimed(site, outputs.resolve(), os.getuid())
-    image, site = _image(asked, site, variant, directory)
+    image, site = _image(options, site, variant, directory)
     planned = PlannedVariant(**dict(variant), image=image)
     return ClusterRecord(
         name=name,
@@ -158,9 +158,9 @@ def _record(asked: ClusterOptions, site: Site) -> ClusterRecord:
         variant=variant,
         image=image,
         protocol=protocol,
-        memory_limit=_memory_limit(site, asked.nodes),
+        memory_limit=_memory_limit(site, options.nodes),
         limit_s=limit_s,
-        workarounds=_workarounds(site, protocol, planned, asked.nodes, now),
+        workarounds=_workarounds(site, protocol, planned, options.nodes, now),
     )
 
 
@@ -193,21 +193,21 @@ def _workarounds(site: Site, protocol: str, variant: PlannedVariant, nodes: int,
     return {name: value for issue in applied for name, value in issue.env.items()}
 
 
-def _image(asked: ClusterOptions, site: Site, variant: Variant, directory: Path) -> tuple[Image, Site]:
+def _image(options: ClusterOptions, site: Site, variant: Variant, directory: Path) -> tuple[Image, Site]:
     """The variant's image, ready where this machine is the site, and seen by every node where jobs wait in a queue.
 
     With the profile that its processes run under: how they can wait depends on the image.
     """
-    found = obtain_images(site, [variant.ucx], date=chosen(asked.as_asked, "date", ""), base=asked.base or "")[
-        variant.ucx
-    ]
-    if found is None:
+    image_and_manifest = obtain_images(
+        site, [variant.ucx], date=chosen(options.as_asked, "date", ""), base=options.base or ""
+    )[variant.ucx]
+    if image_and_manifest is None:
         raise PlanRefusedError(
             f"no image yet for {variant.ucx}",
             then="build it: "
             + command_line(["gpubench", "images", "build", "--site", to_type(site.name), "--ucx", variant.ucx]),
         )
-    image, manifest = found
+    image, manifest = image_and_manifest
     if site.scheduler in LOCAL:
         make_ready(image)
     if site.scheduler in BATCH:
@@ -216,7 +216,7 @@ def _image(asked: ClusterOptions, site: Site, variant: Variant, directory: Path)
         place = image_place(image)
         if place is not None:
             require_shared(f"the image of {variant.ucx}", place, shared)
-    return image, with_waiting(site, asked.protocol or site.protocol, {variant.ucx: manifest})
+    return image, with_waiting(site, options.protocol or site.protocol, {variant.ucx: manifest})
 
 
 def _memory_limit(site: Site, nodes: int) -> int:
@@ -224,9 +224,9 @@ def _memory_limit(site: Site, nodes: int) -> int:
     layout = site.layout
     memory = layout.memory
     if memory is None:
-        if not (known := node_memory(site)):
+        if not (of_node := node_memory(site)):
             return 0
-        memory = known // 2 // (nodes if layout.one_machine else 1)
+        memory = of_node // 2 // (nodes if layout.one_machine else 1)
     check_worker_memory(memory // layout.workers, layout.workers)
     return memory // layout.workers
 
@@ -239,11 +239,11 @@ def _write(record: ClusterRecord) -> Cluster:
         make_keys(directory, record.name)
     write_atomically(directory / NODE_HALF, pack(resources.node_half()))
     write_atomically(directory / CLIENT_FILE, client_script(record))
-    _log.info(f"cluster {record.name}: {_words(record)} in {directory}")
+    _log.info(f"cluster {record.name}: {_summary(record)} in {directory}")
     return cluster
 
 
-def _words(record: ClusterRecord) -> str:
+def _summary(record: ClusterRecord) -> str:
     layout = record.site.layout
     workers = f"{layout.workers} workers x {layout.threads} threads a node"
     return (

@@ -34,9 +34,9 @@ def status_lines(cluster: Cluster, states: Mapping[str, JobState], state: Cluste
     """The cluster, its jobs, what went wrong."""
     record = cluster.record
     nodes = [node for node in state.nodes if node["state"] == JOINED] if state else []
-    there = f"{state.connected if state else 0} of {cluster.planned} workers on {counted(len(nodes), 'node')}"
+    size = f"{state.connected if state else 0} of {cluster.planned} workers on {counted(len(nodes), 'node')}"
     phase = "stopped" if not cluster.standing else phase_of(cluster, states, state)
-    yield f"cluster {record.name}: {phase}, {there}; site {record.site.name}, {record.variant.ucx}, {record.protocol}"
+    yield f"cluster {record.name}: {phase}, {size}; site {record.site.name}, {record.variant.ucx}, {record.protocol}"
     for job in cluster.jobs:
         yield _job_line(job, states[job.job], retired=cluster.retired(job, state))
         if state:
@@ -51,9 +51,11 @@ def status_lines(cluster: Cluster, states: Mapping[str, JobState], state: Cluste
 def time_lines(state: ClusterState, job: str) -> list[str]:
     """How long the job's workers took to register."""
     times = state.jobs.get(job, {})
-    words = [("first", "first_worker"), ("half", "half_workers"), ("all", "all_workers")]
-    told = [f"{word} after {times[key]:.1f} s" for word, key in words if key in times]
-    return [f"job {job}: {counted(int(times['workers']), 'worker')} registered, {', '.join(told)}"] if told else []
+    moments = [("first", "first_worker"), ("half", "half_workers"), ("all", "all_workers")]
+    reached = [f"{word} after {times[key]:.1f} s" for word, key in moments if key in times]
+    return (
+        [f"job {job}: {counted(int(times['workers']), 'worker')} registered, {', '.join(reached)}"] if reached else []
+    )
 
 
 def phase_of(cluster: Cluster, states: Mapping[str, JobState], state: ClusterState | None) -> str:
@@ -90,9 +92,9 @@ def _job_line(job: ClusterJob, state: JobState, *, retired: bool) -> str:
     what = f"{job.nodes} node{'' if job.nodes == 1 else 's'}{' with the scheduler' if job.leads else ''}"
     if retired and not job.leads:
         return f"job {job.job} ({state.job_id}): {what}, given back"
-    words = " on ".join(part for part in (state.word or state.phase, state.hosts) if part)
+    standing = " on ".join(part for part in (state.word or state.phase, state.hosts) if part)
     why = f": {state.reason}" if not state.over and state.reason else ""
-    return f"job {job.job} ({state.job_id}): {what}, {state.end or words + why}"
+    return f"job {job.job} ({state.job_id}): {what}, {state.end or standing + why}"
 
 
 def _end_state(state: JobState) -> str:

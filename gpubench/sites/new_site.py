@@ -34,7 +34,7 @@ def new_site(name: str, scheduler: str, launcher: str | None, runtime: str, fold
         raise UsageError(f"'{name}': {error}") from None
     path = folder / f"{name}.toml"
     launcher = _launcher(scheduler, launcher, runtime)
-    found = survey(scheduler, queue)
+    facts = survey(scheduler, queue)
     template = environment(resources.texts("templates", TEMPLATE)).get_template(TEMPLATE)
     text = template.render(
         name=name,
@@ -46,8 +46,8 @@ def new_site(name: str, scheduler: str, launcher: str | None, runtime: str, fold
         queue=QUEUES.get(scheduler, ""),
         one_machine=scheduler == "local",
         kind=RUNTIMES[runtime].KIND,
-        known=found.known,
-        seen=found.seen,
+        known=facts.known,
+        seen=facts.seen,
     )
     try:
         create_exclusively(path, text)
@@ -73,13 +73,15 @@ def to_fill_in(text: str) -> Iterator[str]:
 def _launcher(scheduler: str, launcher: str | None, runtime: str) -> str:
     """The launcher that is named, else the first that goes with the scheduler and the runtime."""
     for at, (kind, word) in enumerate((("scheduler", scheduler), ("launcher", launcher), ("runtime", runtime))):
-        if word is not None and word not in (known := sorted({words[at] for words in VALID})):
-            raise UsageError(f"there is no {kind} '{word}'{nearest(word, known)}")
-    of_scheduler = sorted(words for words in VALID if words[0] == scheduler)
-    fitting = [words for words in of_scheduler if words[2] == runtime and launcher in (None, words[1])]
+        if word is not None and word not in (names := sorted({combination[at] for combination in VALID})):
+            raise UsageError(f"there is no {kind} '{word}'{nearest(word, names)}")
+    of_scheduler = sorted(combination for combination in VALID if combination[0] == scheduler)
+    fitting = [
+        combination for combination in of_scheduler if combination[2] == runtime and launcher in (None, combination[1])
+    ]
     if not fitting:
         raise PlanRefusedError(
             f"{' + '.join(filter(None, (scheduler, launcher, runtime)))} don't go together",
-            then=f"they go together: {'; '.join(' + '.join(words) for words in of_scheduler)}",
+            then=f"they go together: {'; '.join(' + '.join(combination) for combination in of_scheduler)}",
         )
     return fitting[0][1]

@@ -92,11 +92,11 @@ def job_files(site: Site, what: str, files: Mapping[str, bytes], outputs: Path |
             write_atomically(directory / path, data)
         yield directory
         shutil.rmtree(directory)
-    for one in directory.parent.glob(f"{glob.escape(site.name)}-{_STAMP}"):
-        with contextlib.suppress(BlockingIOError, FileNotFoundError, GpubenchError), locked(one, wait=False):
-            state = BATCH[site.scheduler].state(one / "jobs" / JOB) if site.scheduler in BATCH else None
+    for leftover in directory.parent.glob(f"{glob.escape(site.name)}-{_STAMP}"):
+        with contextlib.suppress(BlockingIOError, FileNotFoundError, GpubenchError), locked(leftover, wait=False):
+            state = BATCH[site.scheduler].state(leftover / "jobs" / JOB) if site.scheduler in BATCH else None
             if state is None or state.over:
-                shutil.rmtree(one)
+                shutil.rmtree(leftover)
 
 
 def run(site: Site, directory: Path) -> JobState:
@@ -107,10 +107,10 @@ def run(site: Site, directory: Path) -> JobState:
         InterruptedByUserError: Ctrl-C; the job is cancelled.
     """
     scheduler, job_dir = BATCH[site.scheduler], directory / "jobs" / JOB
-    said, doubts = "", 0
+    last_text, doubts = "", 0
 
     def look() -> JobState:
-        nonlocal said, doubts
+        nonlocal last_text, doubts
         state = scheduler.state(job_dir)
         doubts = doubts + 1 if state.doubt else 0
         if doubts > DOUBTS:
@@ -118,9 +118,9 @@ def run(site: Site, directory: Path) -> JobState:
         if interrupted:
             scheduler.cancel(job_dir)
             raise InterruptedByUserError(f"interrupted by {interrupted[0]}; job {job_id} is cancelled")
-        if state.text != said:
-            said = state.text
-            _log.info(f"job {job_id}: {said}")
+        if state.text != last_text:
+            last_text = state.text
+            _log.info(f"job {job_id}: {last_text}")
         return state
 
     with interrupts() as interrupted:
@@ -128,16 +128,16 @@ def run(site: Site, directory: Path) -> JobState:
         return poll_until(look, lambda state: state.over, interval_s=LOOK_S)
 
 
-def left_by_nodes(directory: Path, kind: str, wanted: int) -> Iterator[tuple[str, str]]:
+def left_by_nodes(directory: Path, kind: str, count: int) -> Iterator[tuple[str, str]]:
     """Names of the nodes and what each left; the files of a job that went well are waited for a while."""
     facts = directory / FACTS
-    found = poll_until(
+    paths = poll_until(
         lambda: sorted(facts.glob(f"[!.]*.{kind}")),
-        lambda found: len(found) >= wanted,
+        lambda paths: len(paths) >= count,
         interval_s=LOOK_S,
         timeout_s=LATE_S,
     )
-    for path in found:
+    for path in paths:
         yield path.name.removesuffix(f".{kind}"), path.read_text(encoding="utf-8", errors="replace")
 
 
@@ -160,9 +160,9 @@ def check_live(name: str, settings: Sequence[str], *, nodes: int, ucx: str | Non
         token = secrets.token_hex(8)
         write_atomically(directory / "jobs" / JOB / "from-login", token)
         state = run(site, directory)
-        wanted = nodes if state.word == "COMPLETED" else 0
-        hosts = [parse_facts(text) for _, text in left_by_nodes(directory, "host", wanted)]
-        inside = [parse_facts(text) for _, text in left_by_nodes(directory, "inside", wanted if image else 0)]
+        answers = nodes if state.word == "COMPLETED" else 0
+        hosts = [parse_facts(text) for _, text in left_by_nodes(directory, "host", answers)]
+        inside = [parse_facts(text) for _, text in left_by_nodes(directory, "inside", answers if image else 0)]
         findings = [
             CheckResult(not state.end, f"{_asked_for(site)}: job {state.job_id} {state.end or 'ran'} on {state.hosts}"),
             *check_nodes(site, nodes, hosts, token),
@@ -179,10 +179,10 @@ def check_live(name: str, settings: Sequence[str], *, nodes: int, ucx: str | Non
 
 
 def _image(site: Site, ucx: str) -> Image:
-    found = obtain_images(site, [ucx], build=False)[ucx]
-    if found is None:
+    image_and_manifest = obtain_images(site, [ucx], build=False)[ucx]
+    if image_and_manifest is None:
         raise PlanRefusedError(f"UCX {ucx} has no image for site {site.name}", then="build it, or leave --ucx out")
-    return found[0]
+    return image_and_manifest[0]
 
 
 def _files(site: Site, nodes: int, image: Image | None) -> dict[str, bytes]:
@@ -198,8 +198,8 @@ def _files(site: Site, nodes: int, image: Image | None) -> dict[str, bytes]:
 
 
 def _asked_for(site: Site) -> str:
-    asked = {"partition": site.batch.queue, "account": site.batch.account, "qos": site.batch.qos}
-    given = [f"{name} {value}" for name, value in asked.items() if value]
+    requested = {"partition": site.batch.queue, "account": site.batch.account, "qos": site.batch.qos}
+    given = [f"{name} {value}" for name, value in requested.items() if value]
     return ", ".join(given) or "the default partition and account"
 
 
@@ -229,19 +229,19 @@ def clean_site(name: str, settings: Sequence[str], *, nodes: int | None, remove:
             if code:
                 raise SchedulerError(f"{log / 'job.sh'} ended with exit code {code}")
         seen = dict(left_by_nodes(directory, LEFT, nodes))
-        found = [one for node, text in seen.items() for one in _left(node, text)]
-        for _, line in found:
+        findings = [finding for node, text in seen.items() for finding in _left(node, text)]
+        for _, line in findings:
             _log.info(line)
         if len(seen) != nodes:
             names = f": {', '.join(seen)}" if seen else ""
             raise SchedulerError(f"{len(seen)} of {nodes} nodes answered{names}", then=f"the job's log is in {log}")
-        kept = sum(became == "kept" for became, _ in found)
+        kept = sum(became == "kept" for became, _ in findings)
         if kept:
             why = f"the job's log, which says why, is in {log}"
             raise PlanRefusedError(f"{kept} of these can't be removed", then=why)
-    there = len(found) if not remove else 0
-    how = "; remove it with --remove" if there else ""
-    _log.info(f"{there or 'nothing'} left by dead jobs on {', '.join(seen)}{how}")
+    left = len(findings) if not remove else 0
+    how = "; remove it with --remove" if left else ""
+    _log.info(f"{left or 'nothing'} left by dead jobs on {', '.join(seen)}{how}")
 
 
 def _every_node(site: Site) -> int:

@@ -42,42 +42,42 @@ def survey(scheduler: str, queue: str) -> Survey:
     Raises:
         UsageError: the scheduler has no such queue.
     """
-    found = Survey()
-    found.known["queue"] = queue
-    _nodes(found, scheduler, queue)
-    _gpus(found, own=scheduler in LOCAL)
+    facts = Survey()
+    facts.known["queue"] = queue
+    _nodes(facts, scheduler, queue)
+    _gpus(facts, own=scheduler in LOCAL)
     if scheduler not in LOCAL:
-        found.seen["interface"] = _interfaces()
-        found.seen["shared"] = _shared()
-    found.seen["fabric"] = _infiniband(found.seen["interface"])
-    return found
+        facts.seen["interface"] = _interfaces()
+        facts.seen["shared"] = _shared()
+    facts.seen["fabric"] = _infiniband(facts.seen["interface"])
+    return facts
 
 
-def _nodes(found: Survey, scheduler: str, queue: str) -> None:
+def _nodes(facts: Survey, scheduler: str, queue: str) -> None:
     """Kinds of nodes of all queues; of a chosen queue whose nodes are alike, what each has."""
-    asked = BATCH.get(scheduler)
+    batch = BATCH.get(scheduler)
     try:
-        kinds = asked.node_kinds() if isinstance(asked, BatchScheduler) else []
+        kinds = batch.node_kinds() if isinstance(batch, BatchScheduler) else []
     except MissingToolError:
         kinds = []
     except GpubenchError as error:
         _log.info(f"no answer: {error.what}")
         kinds = []
-    found.seen["queue"] = [visible(str(kind)) + (", default" if kind.default else "") for kind in kinds]
+    facts.seen["queue"] = [visible(str(kind)) + (", default" if kind.default else "") for kind in kinds]
     here = of_queue(kinds, queue) if queue else []
     if queue and kinds and not here:
         raise UsageError(f"there is no partition '{visible(queue)}'{nearest(queue, {kind.queue for kind in kinds})}")
     if len({(kind.cores, kind.gpus) for kind in here}) == 1:
-        _alike(found, here[0])
+        _alike(facts, here[0])
 
 
-def _alike(found: Survey, kind: NodeKind) -> None:
-    found.known["cores"] = kind.cores
+def _alike(facts: Survey, kind: NodeKind) -> None:
+    facts.known["cores"] = kind.cores
     if kind.gpus is not None:
-        found.known |= {"device": "gpu" if kind.gpus else "cpu", "gpus": kind.gpus}
+        facts.known |= {"device": "gpu" if kind.gpus else "cpu", "gpus": kind.gpus}
 
 
-def _gpus(found: Survey, *, own: bool) -> None:
+def _gpus(facts: Survey, *, own: bool) -> None:
     """The GPUs of this machine; ``own``: which is the site's only node, so that they are the node's."""
     rows = [
         line.split(",")
@@ -87,15 +87,15 @@ def _gpus(found: Survey, *, own: bool) -> None:
         return
     memory, capability = (_same(row[at].strip() for row in rows if len(row) == 2) for at in (0, 1))
     cuda = _CUDA.search("\n".join(_ask("nvidia-smi")))
-    facts = {
+    gpu_facts = {
         "cuda": cuda[1] if cuda else "",
         "compute_capability": capability if re.fullmatch(r"\d+\.\d+", capability) else "",
         "gpu_memory": f"{memory}MiB" if memory.isdigit() else "",
     }
     if own:
-        found.known |= {"device": "gpu", "gpus": len(rows), **facts}
-    found.seen["gpus"] = [str(len(rows))]
-    found.seen |= {key: [value] for key, value in facts.items() if value}
+        facts.known |= {"device": "gpu", "gpus": len(rows), **gpu_facts}
+    facts.seen["gpus"] = [str(len(rows))]
+    facts.seen |= {key: [value] for key, value in gpu_facts.items() if value}
 
 
 def _interfaces() -> list[str]:
@@ -119,22 +119,22 @@ def _shared() -> list[str]:
     return [path for path in dict.fromkeys(paths) if "\\" not in path]
 
 
-def _ask(*words: str) -> list[str]:
+def _ask(*command: str) -> list[str]:
     """Lines of a command's answer; none where it isn't here or fails, which is said."""
     try:
-        done = call(words)
+        done = call(command)
     except MissingToolError:
         return []
     except (GpubenchError, OSError) as error:
-        _log.info(f"no answer: {words[0]}: {error}")
+        _log.info(f"no answer: {command[0]}: {error}")
         return []
     if done.returncode:
-        _log.info(f"no answer: {words[0]}: {visible(output_line(done))}")
+        _log.info(f"no answer: {command[0]}: {visible(output_line(done))}")
         return []
     return [visible(line) for line in done.stdout.splitlines()]
 
 
 def _same(values: Iterable[str]) -> str:
     """The value that all have; empty where they differ or there is none. What a GPU doesn't tell counts for nothing."""
-    told = {value for value in values if not value.startswith("[")}
-    return told.pop() if len(told) == 1 else ""
+    distinct = {value for value in values if not value.startswith("[")}
+    return distinct.pop() if len(distinct) == 1 else ""
