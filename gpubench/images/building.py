@@ -66,34 +66,34 @@ def _build_venvs(request: BuildRequest) -> None:
         )
     if request.date:
         raise UsageError("--date chooses among images in images.lock.toml; images of kind venv have no date")
-    found = obtain_images(request.site, request.specs)
-    for spec, entry in found.items():
+    images = obtain_images(request.site, request.specs)
+    for spec, entry in images.items():
         if entry:
-            _log.info("%s: %s %s", spec, entry[0].id, entry[0].python)
+            _log.info(f"{spec}: {entry[0].id} {entry[0].python}")
 
 
 def _build_containers(request: BuildRequest) -> None:
     registry = _registry(request.site) if request.push else request.site.image.registry
-    wanted = recipes(request.specs, request.site, stack=request.stack)
-    for spec, context in contexts(wanted, None, gpubench=__version__).items():
+    chosen_recipes = recipes(request.specs, request.site, stack=request.stack)
+    for spec, context in contexts(chosen_recipes, None, gpubench=__version__).items():
         _write(request, spec, context.files)
-    open_refs = [recipe for recipe in wanted if unresolved(recipe)]
-    known = [recipe for recipe in wanted if not unresolved(recipe)]
+    open_refs = [recipe for recipe in chosen_recipes if unresolved(recipe)]
+    resolved_recipes = [recipe for recipe in chosen_recipes if not unresolved(recipe)]
     silent = _unresolved(open_refs, f"Dockerfiles written to {_folder(request)}") if open_refs else None
-    if silent and not known:
+    if silent and not resolved_recipes:
         raise silent
     try:
         engine = Engine.connect()
         find_buildx()
-        rendered = contexts(known, engine, gpubench=__version__)
+        rendered = contexts(resolved_recipes, engine, gpubench=__version__)
     except MissingToolError as error:
         raise MissingToolError(f"{error.what}; Dockerfiles written to {_folder(request)}", then=error.then) from None
     for spec, context in rendered.items():
         _write(request, spec, context.files)
-    with request.displayed(steps(known)) as show:
+    with request.displayed(steps(resolved_recipes)) as show:
         built = build_all_images(
             engine,
-            known,
+            resolved_recipes,
             rendered,
             root=images_root(request.site.paths.images),
             date=request.date,
@@ -102,15 +102,15 @@ def _build_containers(request: BuildRequest) -> None:
             at_once=request.at_once,
             keep=lambda row: add_rows([row]),
         )
-    for row in filter(None, (one.row for one in built)):
-        _log.info("%s: %s", row.spec, reference(row))
-    failed = {one.recipe.spec: one.error for one in built if one.error}
+    for row in filter(None, (container.row for container in built)):
+        _log.info(f"{row.spec}: {reference(row)}")
+    failed = {container.recipe.spec: container.error for container in built if container.error}
     if failed and silent:
-        _log.warning("%s", silent)
+        _log.warning(str(silent))
     if failed:
         # They were shown in full while the builds went on.
-        logs = ", ".join(str(one.outcome.log) for one in built if one.error)
-        raise _summary(failed, len(wanted), SchedulerError, then=f"see {logs}")
+        logs = ", ".join(str(container.outcome.log) for container in built if container.error)
+        raise _summary(failed, len(chosen_recipes), SchedulerError, then=f"see {logs}")
     if silent:
         raise silent
 
@@ -118,15 +118,15 @@ def _build_containers(request: BuildRequest) -> None:
 def _build_conda(request: BuildRequest) -> None:
     """Write the scripts of every prefix, and run them one after the other; finished prefixes are left alone."""
     _refuse_push(request)
-    wanted = recipes(request.specs, request.site, stack=request.stack)
+    conda_recipes = recipes(request.specs, request.site, stack=request.stack)
     root = images_root(request.site.paths.images).resolve()
     templates, sources = resources.texts("templates", "conda/*.j2"), resources.docker_sources()
     makers: dict[str, Make] = {}
-    for recipe in wanted:
+    for recipe in conda_recipes:
         prefix = render_prefix(recipe, templates, sources, str(root))
         folder = _write(request, recipe.spec, prefix.files)
         makers[recipe.spec] = functools.partial(make_prefix, recipe, prefix, folder, root)
-    for recipe in filter(unresolved, wanted):
+    for recipe in filter(unresolved, conda_recipes):
         raise _unresolved([recipe], f"scripts written to {_folder(request, recipe.spec)}")
     _make(request, makers)
 
@@ -176,16 +176,16 @@ def _make(request: BuildRequest, makers: Mapping[str, Make]) -> None:
             rows.append(_dated(row, request.date))
     add_rows(rows)
     for row in rows:
-        _log.info("%s: %s %s", row.spec, row.digest, row.python)
+        _log.info(f"{row.spec}: {row.digest} {row.python}")
     if failed:
         raise _summary(failed, len(makers), MissingToolError) if len(makers) > 1 else failed.popitem()[1]
 
 
 def _dated(row: LockRow, date: str) -> LockRow:
     """Add the date of the build; an image that is locked already keeps its date."""
-    known = read_lock().find(kind=row.kind, spec=row.spec, site=row.site, date=date)
-    if known and known.model_copy(update={"date": ""}) == row:
-        return known
+    locked = read_lock().find(kind=row.kind, spec=row.spec, site=row.site, date=date)
+    if locked and locked.model_copy(update={"date": ""}) == row:
+        return locked
     return row.model_copy(update={"date": date or dt.datetime.now().astimezone().strftime("%Y%m%d")})
 
 
@@ -204,11 +204,11 @@ def _write(request: BuildRequest, spec: str, files: Mapping[str, bytes]) -> Path
     return folder
 
 
-def _unresolved(wanted: Sequence[Recipe], written: str) -> MissingToolError:
-    specs = ", ".join(recipe.spec for recipe in wanted)
+def _unresolved(unresolved_recipes: Sequence[Recipe], written: str) -> MissingToolError:
+    specs = ", ".join(recipe.spec for recipe in unresolved_recipes)
     return MissingToolError(
-        f"{wanted[0].ucx_repository} doesn't say which commit {specs} is; {written}",
-        then=f"try again, or pin it yourself: {wanted[0].spec}@COMMIT",
+        f"{unresolved_recipes[0].ucx_repository} doesn't say which commit {specs} is; {written}",
+        then=f"try again, or pin it yourself: {unresolved_recipes[0].spec}@COMMIT",
     )
 
 
@@ -252,6 +252,6 @@ def push(site: Site, specs: Sequence[str], date: str, displayed: Displayed) -> N
             show.done(row.spec)
             pushed = row.model_copy(update={"registry": registry, "digest": digest})
             add_rows([pushed])
-            _log.info("%s: %s", row.spec, reference(pushed))
+            _log.info(f"{row.spec}: {reference(pushed)}")
     if not rows:
-        _log.info("nothing to push: %s is in %s already", ", ".join(specs) or "every image", registry)
+        _log.info(f"nothing to push: {', '.join(specs) or 'every image'} is in {registry} already")

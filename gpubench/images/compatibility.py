@@ -156,36 +156,36 @@ def base_python(base: str) -> str:
     """
     name, _, tag = base.rpartition("/")[2].partition(":")
     if name in _DISTRIBUTIONS:
-        words = f"{name}{tag}"
+        tag_or_distribution = f"{name}{tag}"
     elif base.partition(":")[0].endswith("nvidia/cuda"):
-        words = tag
+        tag_or_distribution = tag
     else:
         return ""
-    return next((row.python for row in _table().base if row.name in words), "")
+    return next((row.python for row in _table().base if row.name in tag_or_distribution), "")
 
 
 _DISTRIBUTIONS = ("debian", "ubuntu")
 
 
-def choose(wanted: Sequence[Wheel], table: Sequence[Stack] | None = None) -> Stack:
-    """The first stack of wheels that can run every wheel of ``wanted``: one campaign, one stack.
+def choose(wheels: Sequence[Wheel], table: Sequence[Stack] | None = None) -> Stack:
+    """The first stack of wheels that can run every wheel of ``wheels``: one campaign, one stack.
 
     Raises:
         PlanRefusedError: a release that no stack runs (names the nearest that one can), or no stack for all together.
     """
     rows = [row for row in (stacks() if table is None else table) if row.packages == "wheels" and row.ucx is not None]
     for stack in rows:
-        if all(stack.runs(wheel.release) for wheel in wanted):
+        if all(stack.runs(wheel.release) for wheel in wheels):
             return stack
     can = "; ".join(f"stack {stack.name} runs UCX {stack.ucx}" for stack in rows)
-    for wheel in wanted:
+    for wheel in wheels:
         if not any(stack.runs(wheel.release) for stack in rows):
             raise PlanRefusedError(
                 f"no Python stack runs UCX {wheel.release} ({can})",
                 then=f"nearest: {nearest_release(wheel.release, rows)}",
             )
     raise PlanRefusedError(
-        f"no Python stack runs UCX {', '.join(wheel.release for wheel in wanted)} together ({can})",
+        f"no Python stack runs UCX {', '.join(wheel.release for wheel in wheels)} together ({can})",
         then="compare versions that share a stack: with two stacks UCX isn't the only thing that differs",
     )
 
@@ -194,9 +194,9 @@ def nearest_release(release: str, rows: Sequence[Stack]) -> str:
     """The release nearest to ``release`` (upwards first) that one of ``rows`` runs."""
     ends = {end for row in rows if row.ucx for end in (row.ucx.min, row.ucx.max)}
     runnable = sorted(
-        {known for known in {*releases(), *ends} if any(row.runs(known) for row in rows)}, key=version_key
+        {candidate for candidate in {*releases(), *ends} if any(row.runs(candidate) for row in rows)}, key=version_key
     )
-    newer = [known for known in runnable if version_key(known) > version_key(release)]
+    newer = [candidate for candidate in runnable if version_key(candidate) > version_key(release)]
     return newer[0] if newer else runnable[-1]
 
 
@@ -226,21 +226,21 @@ def in_containers(site: Site) -> bool:
     return site.runtime in RUNTIMES and RUNTIMES[site.runtime].KIND in ("docker", "squashfs")
 
 
-def runs(row: Stack, asked: RequestedUcx) -> bool:
+def runs(row: Stack, ucx: RequestedUcx) -> bool:
     """Whether the row can carry what a spec asks for; a UCX without a number is tried where the row says so."""
-    if asked.kind == "none":
+    if ucx.kind == "none":
         return True
     if row.ucx is None:
         return False
-    if asked.kind == "distribution":
+    if ucx.kind == "distribution":
         return row.packages == "wheels"  # a distribution's UCX comes without what a binding is compiled against
-    if not asked.release:
+    if not ucx.release:
         return row.ucx.unreleased
-    return row.ucx.holds(asked.release)
+    return row.ucx.holds(ucx.release)
 
 
 def refusal(
-    spec: str, asked: RequestedUcx, rows: Sequence[Stack], candidates: Sequence[Stack], site: Site
+    spec: str, ucx: RequestedUcx, rows: Sequence[Stack], candidates: Sequence[Stack], site: Site
 ) -> PlanRefusedError:
     """Says why no row will do, and the nearest that would."""
     reasons = [f"stack {row.name}: {objection(row, site) or _range(row)}" for row in rows]
@@ -253,7 +253,7 @@ def refusal(
     bound = [row for row in candidates if row.ucx]
     if not bound:
         return PlanRefusedError(what, then="nearest: none, which runs protocol tcp")
-    near = nearest_release(asked.release or releases()[-1], bound)
+    near = nearest_release(ucx.release or releases()[-1], bound)
     row = next(row for row in bound if row.runs(near))
     return PlanRefusedError(what, then=f"nearest: {near} (stack {row.name})")
 
@@ -270,8 +270,8 @@ def set_by_binding(stack: str, ucx_version: str) -> dict[str, str]:
     release = _RELEASE.match(ucx_version)
     if release is None:
         return {}
-    sets = [one for row in stacks() if row.name == stack for one in row.sets]
-    return {one.variable: one.value for one in sets if version_key(release[0]) < version_key(one.below)}
+    sets = [setting for row in stacks() if row.name == stack for setting in row.sets]
+    return {setting.variable: setting.value for setting in sets if version_key(release[0]) < version_key(setting.below)}
 
 
 AUTO, DEFAULT, EVENT = "auto", "default", "event"
@@ -318,8 +318,8 @@ def event_environment() -> dict[str, str]:
 
 def _can_sleep(manifest: Mapping[str, Any]) -> bool:
     binding = manifest["binding"]
-    known = {(row.binding, row.binding_version) for row in stacks() if row.event}
-    return (binding["name"], binding["version"]) in known
+    sleeping = {(row.binding, row.binding_version) for row in stacks() if row.event}
+    return (binding["name"], binding["version"]) in sleeping
 
 
 def _waits(site: Site, waiting: str, env: Mapping[str, str]) -> Site:

@@ -47,7 +47,7 @@ class Plain:
         self.say(f"failed {name}: {line}")
 
 
-def contexts(wanted: Sequence[Recipe], engine: Engine | None, *, gpubench: str) -> dict[str, BuildContext]:
+def contexts(recipes: Sequence[Recipe], engine: Engine | None, *, gpubench: str) -> dict[str, BuildContext]:
     """The build context of every recipe, by spec; with an engine, the base pinned to what it really is."""
     templates = resources.texts("templates")
     sources = resources.docker_sources()
@@ -58,13 +58,13 @@ def contexts(wanted: Sequence[Recipe], engine: Engine | None, *, gpubench: str) 
             sources,
             gpubench=gpubench,
         )
-        for recipe in wanted
+        for recipe in recipes
     }
 
 
 def build_all_images(
     engine: Engine,
-    wanted: Sequence[Recipe],
+    recipes: Sequence[Recipe],
     rendered: Mapping[str, BuildContext],
     *,
     root: Path,
@@ -93,38 +93,38 @@ def build_all_images(
     date = date or dt.datetime.now().astimezone().strftime("%Y%m%d")
     logs = root / "logs"
     shared = {
-        recipe.stack: _job(recipe, rendered[recipe.spec], date, push=False, stack=True) for recipe in _shared(wanted)
+        recipe.stack: _job(recipe, rendered[recipe.spec], date, push=False, stack=True) for recipe in _shared(recipes)
     }
     stacks = dict(zip(shared, build_all(list(shared.values()), at_once=at_once, logs=logs, show=show), strict=True))
     broken = {stack: outcome for stack, outcome in stacks.items() if outcome.error}
-    possible = [recipe for recipe in wanted if recipe.stack not in broken]
+    possible = [recipe for recipe in recipes if recipe.stack not in broken]
     jobs = [_job(recipe, rendered[recipe.spec], date, push=push) for recipe in possible]
-    by_spec = {recipe.spec: recipe for recipe in wanted}
+    by_spec = {recipe.spec: recipe for recipe in recipes}
     built: dict[str, BuiltContainer] = {}
 
     def ended(outcome: BuildOutcome, spec: str = "") -> None:
         recipe = by_spec[spec or outcome.job.name]
-        one = _built(engine, recipe, rendered[recipe.spec], outcome, root=root, date=date)
-        if one.row:
-            keep(one.row)
-        built[recipe.spec] = one
+        build = _built(engine, recipe, rendered[recipe.spec], outcome, root=root, date=date)
+        if build.row:
+            keep(build.row)
+        built[recipe.spec] = build
 
-    for recipe in wanted:
+    for recipe in recipes:
         if recipe.stack in broken:
             ended(broken[recipe.stack], recipe.spec)
     build_all(jobs, at_once=at_once, logs=logs, show=show, ended=ended)
-    return [built[recipe.spec] for recipe in wanted]
+    return [built[recipe.spec] for recipe in recipes]
 
 
-def steps(wanted: Sequence[Recipe]) -> list[str]:
+def steps(recipes: Sequence[Recipe]) -> list[str]:
     """What a display will hear of, in the order in which it begins."""
-    return [*(_stack_name(recipe) for recipe in _shared(wanted)), *(recipe.spec for recipe in wanted)]
+    return [*(_stack_name(recipe) for recipe in _shared(recipes)), *(recipe.spec for recipe in recipes)]
 
 
-def _shared(wanted: Sequence[Recipe]) -> list[Recipe]:
+def _shared(recipes: Sequence[Recipe]) -> list[Recipe]:
     """The first recipe of every stack that several recipes share."""
     by_stack: dict[str, list[Recipe]] = {}
-    for recipe in wanted:
+    for recipe in recipes:
         by_stack.setdefault(recipe.stack, []).append(recipe)
     return [several[0] for several in by_stack.values() if len(several) > 1]
 

@@ -53,12 +53,12 @@ Build = Callable[[Path, int], dict[str, Any]]
 def only_builder(home: Path, progress: Progress) -> Iterator[int]:
     """Hold the lock of ``home``; the kernel frees it when the last process that holds it ends, however it ends."""
     with (home / ".lock").open("a") as file:
-        told = False
+        waits = False
         deadline = time.monotonic() + WAIT_S
         while not _try_lock(file.fileno()):
-            if not told:
+            if not waits:
                 progress(f"waiting: another gpubench is building images in {home}")
-                told = True
+                waits = True
             if time.monotonic() > deadline:
                 raise MissingToolError(
                     f"another gpubench has been building images in {home} for an hour",
@@ -78,9 +78,9 @@ def _try_lock(descriptor: int) -> bool:
 
 def record_files(folder: Path) -> dict[str, Row]:
     """Every file below ``folder`` but bytecode, by relative path."""
-    found = dict(sorted(_files(folder).items()))
-    digests = _digests(folder, found)
-    return {path: (*status, digest) for (path, status), digest in zip(found.items(), digests, strict=True)}
+    statuses = dict(sorted(_files(folder).items()))
+    digests = _digests(folder, statuses)
+    return {path: (*status, digest) for (path, status), digest in zip(statuses.items(), digests, strict=True)}
 
 
 def content_hash(rows: dict[str, Row]) -> str:
@@ -112,7 +112,7 @@ def changed_files(folder: Path, rows: dict[str, Row], *, deep: bool) -> list[str
 
 def _files(folder: Path) -> dict[str, tuple[int, int]]:
     """Size and time of every file and symbolic link, by relative path. Made for 10,000 files at each start."""
-    found = {}
+    statuses = {}
     folders = [("", str(folder))]
     while folders:
         prefix, path = folders.pop()
@@ -120,19 +120,19 @@ def _files(folder: Path) -> dict[str, tuple[int, int]]:
             for entry in entries:
                 if not entry.is_dir(follow_symlinks=False):
                     status = entry.stat(follow_symlinks=False)
-                    found[prefix + entry.name] = (status.st_size, status.st_mtime_ns)
+                    statuses[prefix + entry.name] = (status.st_size, status.st_mtime_ns)
                 # Python may add bytecode while it runs; it is a function of the sources, which are all recorded.
                 elif entry.name != _BYTECODE:
                     folders.append((f"{prefix}{entry.name}/", entry.path))
-    return found
+    return statuses
 
 
 def _digests(folder: Path, paths: Iterable[str]) -> list[str]:
     """The SHA-256 of each; a task of a thread is many files, because most of them are small."""
     whole = [f"{folder}/{path}" for path in paths]
     with ThreadPoolExecutor() as pool:
-        found = pool.map(lambda at: [*map(_digest, whole[at : at + _AT_ONCE])], range(0, len(whole), _AT_ONCE))
-        return [digest for several in found for digest in several]
+        chunks = pool.map(lambda at: [*map(_digest, whole[at : at + _AT_ONCE])], range(0, len(whole), _AT_ONCE))
+        return [digest for several in chunks for digest in several]
 
 
 _AT_ONCE = 100

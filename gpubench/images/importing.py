@@ -52,15 +52,15 @@ def import_images(site: Site, specs: Sequence[str], date: str, out: Path | None)
     script = render_import(items, str(folder), templates, program=program, gpubench=__version__)
     path = (out or Path(site.paths.outputs) / "images" / site.name) / SCRIPT
     write_atomically(path, script)
-    words = [*site.imports.launch, "bash", str(path.resolve())]
+    command = [*site.imports.launch, "bash", str(path.resolve())]
     if out:
-        _log.info("%s imports %s into %s", path, counted(len(items), "image"), folder)
+        _log.info(f"{path} imports {counted(len(items), 'image')} into {folder}")
         return
     try:
-        code = subprocess.run(words, check=False).returncode
+        code = subprocess.run(command, check=False).returncode
     except OSError as error:
         raise MissingToolError(
-            f"can't start {words[0]}: {error.strerror}; the script is {path}",
+            f"can't start {command[0]}: {error.strerror}; the script is {path}",
             then=f"run it on a machine with {program}: bash {path}",
         ) from None
     if code:

@@ -68,7 +68,7 @@ def lock(site: Site, *, from_registry: bool) -> None:
         raise DataError(f"{where} holds no image for site {site.name}", then="gpubench images build makes one")
     add_rows(rows)
     for row in rows:
-        _log.info("%s %s: %s", row.spec, row.date, row.digest)
+        _log.info(f"{row.spec} {row.date}: {row.digest}")
 
 
 def _of_engine(site: Site) -> Iterable[LockRow]:
@@ -82,7 +82,14 @@ def _of_engine(site: Site) -> Iterable[LockRow]:
             name, _, word = tag.rpartition(":")
             if name in (LOCAL_REPOSITORY, plain(site.image.registry)) and newest.setdefault(word, image.id) == image.id:
                 document = manifests.read_manifest(engine.read_file(image.id, BUILD_MANIFEST), tag)
-                digest = next((one.partition("@")[2] for one in image.digests if one.startswith(f"{name}@")), "")
+                digest = next(
+                    (
+                        repo_digest.partition("@")[2]
+                        for repo_digest in image.digests
+                        if repo_digest.startswith(f"{name}@")
+                    ),
+                    "",
+                )
                 yield from_labels(
                     image.labels,
                     document,
@@ -104,21 +111,21 @@ def _of_registry(site: Site) -> Iterable[LockRow]:
         if not tag.startswith("ucx-py-"):
             continue
         try:
-            found = registry.resolve(tag)
-            if not found.labels.get(BUILD_ID_LABEL) or found.labels.get(SITE_LABEL) != site.name:
+            image = registry.resolve(tag)
+            if not image.labels.get(BUILD_ID_LABEL) or image.labels.get(SITE_LABEL) != site.name:
                 continue
-            text = registry.last_layer_file(found, BUILD_MANIFEST)
+            text = registry.last_layer_file(image, BUILD_MANIFEST)
             document = manifests.read_manifest(text, f"{site.image.registry}:{tag}")
             row = from_labels(
-                found.labels,
+                image.labels,
                 document,
                 manifests.keep(root, document),
                 site=site.name,
                 registry=site.image.registry,
                 tag=tag,
-                digest=found.digest,
+                digest=image.digest,
             )
         except DataError as error:
-            _log.warning("%s left out: %s", tag, error)
+            _log.warning(f"{tag} left out: {error}")
             continue
         yield row

@@ -121,11 +121,15 @@ def manifest_id(document: Mapping[str, Any]) -> str:
     return content_id(dict(document))
 
 
-def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """Every value that differs, as (dotted path, in ``one``, in ``other``), sorted; None stands for a missing one."""
-    left, right = _leaves(one), _leaves(other)
-    paths = sorted(left.keys() | right.keys())
-    return [(path, left.get(path), right.get(path)) for path in paths if left.get(path) != right.get(path)]
+def differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """Every value that differs, as (dotted path, in ``left``, in ``right``), sorted; None stands for a missing one."""
+    left_leaves, right_leaves = _leaves(left), _leaves(right)
+    paths = sorted(left_leaves.keys() | right_leaves.keys())
+    return [
+        (path, left_leaves.get(path), right_leaves.get(path))
+        for path in paths
+        if left_leaves.get(path) != right_leaves.get(path)
+    ]
 
 
 def _leaves(value: Any, path: str = "") -> dict[str, Any]:
@@ -195,8 +199,8 @@ def manifest_of(root: Path, row: LockRow) -> dict[str, Any] | None:
     from gpubench.images.docker.registry import Registry  # noqa: PLC0415
 
     registry = Registry(row.registry)
-    found = registry.resolve(row.digest, architecture=row.architecture)
-    document = read_manifest(registry.last_layer_file(found, BUILD_MANIFEST), found.reference)
+    image = registry.resolve(row.digest, architecture=row.architecture)
+    document = read_manifest(registry.last_layer_file(image, BUILD_MANIFEST), image.reference)
     require_locked(row, document)
     keep(root, document)
     return document

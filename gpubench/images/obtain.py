@@ -67,7 +67,7 @@ def obtain_images(
     )
     obtained = KINDS[kind].obtain(request)
     if kind in BUILT:  # what no stack can run is known before anybody builds it
-        missing = {spec for spec, found in obtained.images.items() if found is None}
+        missing = {spec for spec, image in obtained.images.items() if image is None}
         stacks_for(sorted(missing - not_imported(site, missing)), site)
     add_rows(obtained.rows)
     return obtained.images

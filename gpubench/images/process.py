@@ -25,9 +25,9 @@ def without_logins(text: str) -> str:
     return _LOGIN.sub("", text)
 
 
-def die_with_parent(words: Sequence[str]) -> list[str]:
+def die_with_parent(command: Sequence[str]) -> list[str]:
     """The command line of a program that is killed when the thread that starts it ends."""
-    return [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, *words]
+    return [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, *command]
 
 
 def kill_group(process: subprocess.Popen[str]) -> None:
@@ -37,10 +37,10 @@ def kill_group(process: subprocess.Popen[str]) -> None:
 
 
 @contextlib.contextmanager
-def started(words: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
+def started(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
     """A program whose output, errors too, is ``stdout``; it is killed with all that it started if the block raises."""
     with subprocess.Popen(
-        words,
+        command,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -125,7 +125,7 @@ def program() -> str:
         ) from None
 
 
-def run_uv(words: Sequence[str], *, what: str, folder: Path, log: Path, hold: int, text: str = "") -> None:
+def run_uv(arguments: Sequence[str], *, what: str, folder: Path, log: Path, hold: int, text: str = "") -> None:
     """Run ``uv WORDS`` in ``folder`` with ``text`` as its standard input.
 
     ``what`` names the aim in messages; ``log`` gets everything that uv printed. ``hold`` is the builder's lock: uv
@@ -137,7 +137,7 @@ def run_uv(words: Sequence[str], *, what: str, folder: Path, log: Path, hold: in
     """
     late = False
     with started(
-        die_with_parent([program(), *words]),
+        die_with_parent([program(), *arguments]),
         cwd=folder,  # uv reads the settings of a project that it finds around its working directory
         env=environment(os.environ),
         stdin=subprocess.PIPE,
@@ -151,7 +151,7 @@ def run_uv(words: Sequence[str], *, what: str, folder: Path, log: Path, hold: in
             output, _ = process.communicate()
     output = without_logins(output)
     with Log(log) as file:
-        file.write(f"$ uv {' '.join(words)}\n{output}")
+        file.write(f"$ uv {' '.join(arguments)}\n{output}")
     if late:
         raise MissingToolError(
             f"could not install {what} within {format_seconds(DEADLINE_S)}; {_UNTOUCHED}",

@@ -63,17 +63,17 @@ def refs(repository: str) -> dict[str, str]:
     return _by_name(done.stdout)
 
 
-def commit_of(repository: str, ref: str, known: Mapping[str, str] | None = None) -> str:
-    """The commit (40 hexadecimal digits) of a branch or tag; ``known`` are refs that were listed before.
+def commit_of(repository: str, ref: str, commits: Mapping[str, str] | None = None) -> str:
+    """The commit (40 hexadecimal digits) of a branch or tag; ``commits`` are refs that were listed before.
 
     Raises:
         UsageError: the repository has no such ref; names the nearest.
         MissingToolError: git isn't installed, or the repository doesn't answer.
     """
-    found = refs(repository) if known is None else known
-    if ref in found:
-        return found[ref]
-    near = difflib.get_close_matches(ref, sorted(found), n=1, cutoff=0.5)
+    by_name = refs(repository) if commits is None else commits
+    if ref in by_name:
+        return by_name[ref]
+    near = difflib.get_close_matches(ref, sorted(by_name), n=1, cutoff=0.5)
     raise UsageError(
         f"{without_logins(repository)} has no branch or tag '{ref}'",
         then=f"nearest: {near[0]}" if near else "see git ls-remote",
@@ -84,8 +84,8 @@ def _by_name(listing: str) -> dict[str, str]:
     heads: dict[str, str] = {}
     tags: dict[str, str] = {}
     for line in listing.splitlines():
-        if found := _REF_LINE.fullmatch(line):
-            commit, kind, name = found.groups()
+        if match := _REF_LINE.fullmatch(line):
+            commit, kind, name = match.groups()
             # The line of an annotated tag's commit (NAME^{}) follows that of the tag's own object.
             (heads if kind == "heads" else tags)[name.removesuffix("^{}")] = commit
     return heads | tags
@@ -105,7 +105,7 @@ def recipes(specs: Sequence[str], site: Site, *, stack: str = "") -> list[Recipe
     settings = site.image
 
     @functools.cache
-    def known() -> dict[str, str] | None:
+    def commits_by_name() -> dict[str, str] | None:
         """The repository is asked once at most; None where it doesn't answer."""
         try:
             return refs(settings.ucx_repository)
@@ -113,24 +113,24 @@ def recipes(specs: Sequence[str], site: Site, *, stack: str = "") -> list[Recipe
             return None
 
     def commit(ref: str) -> str:
-        found = known()
-        return "" if found is None else commit_of(settings.ucx_repository, ref, found)
+        commits = commits_by_name()
+        return "" if commits is None else commit_of(settings.ucx_repository, ref, commits)
 
-    asked = zip(specs, map(parse, specs), rows, strict=True)
-    return [_recipe(spec, one, row, site, commit) for spec, one, row in asked]
+    triples = zip(specs, map(parse, specs), rows, strict=True)
+    return [_recipe(spec, ucx, row, site, commit) for spec, ucx, row in triples]
 
 
 def stacks_for(specs: Sequence[str], site: Site, *, stack: str = "") -> list[Stack]:
     """The row of the table for each spec; nothing outside this process is asked. Raises as ``recipes``."""
     _check(site.image)
-    asked = [parse(spec) for spec in specs]
+    requested = [parse(spec) for spec in specs]
     rows = _rows(stack)
     candidates = admitted(rows, site)
-    common = next((row for row in candidates if all(runs(row, one) for one in asked)), None)
-    chosen = [common or next((row for row in candidates if runs(row, one)), None) for one in asked]
-    for spec, one, row in zip(specs, asked, chosen, strict=True):
+    common = next((row for row in candidates if all(runs(row, ucx) for ucx in requested)), None)
+    chosen = [common or next((row for row in candidates if runs(row, ucx)), None) for ucx in requested]
+    for spec, ucx, row in zip(specs, requested, chosen, strict=True):
         if row is None:
-            raise refusal(spec, one, rows, candidates, site)
+            raise refusal(spec, ucx, rows, candidates, site)
     return [row for row in chosen if row]
 
 
@@ -159,18 +159,18 @@ def _check(settings: ImageSettings) -> None:
 def _rows(name: str) -> list[Stack]:
     if not name:
         return list(stacks())
-    found = [row for row in stacks() if row.name == name]
-    if not found:
+    rows = [row for row in stacks() if row.name == name]
+    if not rows:
         raise UsageError(f"there is no stack '{name}'{nearest(name, [row.name for row in stacks()])}")
-    return found
+    return rows
 
 
-def _recipe(spec: str, asked: RequestedUcx, row: Stack, site: Site, commit: Callable[[str], str]) -> Recipe:
+def _recipe(spec: str, ucx: RequestedUcx, row: Stack, site: Site, commit: Callable[[str], str]) -> Recipe:
     settings = site.image
     row = row.on_gpus(site.has_gpus)
-    wheel = _wheel(spec, asked, row, site)
-    source = "wheel" if wheel else "git" if asked.kind in ("release", "git") else asked.kind
-    ref = f"v{asked.name}" if asked.kind == "release" else asked.name
+    wheel = _wheel(spec, ucx, row, site)
+    source = "wheel" if wheel else "git" if ucx.kind in ("release", "git") else ucx.kind
+    ref = f"v{ucx.name}" if ucx.kind == "release" else ucx.name
     version = wheel.version if wheel else ref if source == "git" else source
     bound = source != "none"
     driver = newest_cuda(settings.cuda, settings.compute_capability)
@@ -178,8 +178,8 @@ def _recipe(spec: str, asked: RequestedUcx, row: Stack, site: Site, commit: Call
         spec=spec,
         source=source,
         ucx_version=version,
-        ucx_release="none" if source == "none" else asked.release,
-        ucx_commit=(asked.commit or commit(ref)) if source == "git" else "",
+        ucx_release="none" if source == "none" else ucx.release,
+        ucx_commit=(ucx.commit or commit(ref)) if source == "git" else "",
         ucx_repository=settings.ucx_repository if source == "git" else "",
         wheel_sha256=wheel.sha256[settings.architecture] if wheel else "",
         stack=row.name,
@@ -200,27 +200,27 @@ def _recipe(spec: str, asked: RequestedUcx, row: Stack, site: Site, commit: Call
     )
 
 
-def _wheel(spec: str, asked: RequestedUcx, row: Stack, site: Site) -> Wheel | None:
+def _wheel(spec: str, ucx: RequestedUcx, row: Stack, site: Site) -> Wheel | None:
     """The wheel that a release comes from; None: it is built from its git tag, or isn't a release at all.
 
     Raises:
         PlanRefusedError: a wheel was asked for by name, and the site or the stack can't use it.
     """
-    if asked.kind not in ("release", "wheel"):
+    if ucx.kind not in ("release", "wheel"):
         return None
-    forced = asked.kind == "wheel" or ".post" in asked.name
-    why = _no_wheel(asked, row, site)
+    forced = ucx.kind == "wheel" or ".post" in ucx.name
+    why = _no_wheel(ucx, row, site)
     if why and not forced:
         return None
     if why:
         raise PlanRefusedError(
             f"UCX '{spec}' can't come from a wheel on site {site.name}: {why}",
-            then=f"write {asked.release}, and it is built from its git tag",
+            then=f"write {ucx.release}, and it is built from its git tag",
         )
-    return resolve(asked.name)
+    return resolve(ucx.name)
 
 
-def _no_wheel(asked: RequestedUcx, row: Stack, site: Site) -> str:
+def _no_wheel(ucx: RequestedUcx, row: Stack, site: Site) -> str:
     """Why a wheel won't do; empty: it will."""
     fabric, architecture = site.image.fabric, site.image.architecture
     if fabric:
@@ -228,7 +228,7 @@ def _no_wheel(asked: RequestedUcx, row: Stack, site: Site) -> str:
     if row.packages != "wheels":
         return f"{row.binding} of stack {row.name} is compiled against UCX's own headers"
     try:
-        wheel = resolve(asked.name)
+        wheel = resolve(ucx.name)
     except UsageError:
-        return f"there is no wheel of UCX {asked.name}"
+        return f"there is no wheel of UCX {ucx.name}"
     return "" if architecture in wheel.sha256 else f"there is no wheel for {architecture}"

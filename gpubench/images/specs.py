@@ -110,8 +110,8 @@ class RequestedUcx:
     def release(self) -> str:
         """The release as far as the name tells: ``1.16.0``, of a branch ``1.14``; empty: unknown."""
         if self.kind == "git":
-            found = _RELEASE_OF_REF.fullmatch(self.name)
-            return found[1] if found else ""
+            match = _RELEASE_OF_REF.fullmatch(self.name)
+            return match[1] if match else ""
         return self.name.partition(".post")[0]
 
 
@@ -175,6 +175,6 @@ def _not_a_release(spec: str, name: str) -> UsageError | PlanRefusedError:
 
 
 def _closest(name: str) -> str:
-    asked = version_key(name.partition(".post")[0])
-    older = [release for release in releases() if version_key(release) <= asked]
+    key = version_key(name.partition(".post")[0])
+    older = [release for release in releases() if version_key(release) <= key]
     return f" (nearest: {older[-1] if older else releases()[0]})"

@@ -37,8 +37,12 @@ class _Library(Settings):
     def reads(self, name: str) -> bool:
         # A whole section of Dask's configuration may be set at once: DASK_DISTRIBUTED__COMM="{'zstd': {'level': 3}}".
         section = f"{name}__"
-        known = [*self.names, *self.open]
-        return name in known or name.startswith(tuple(self.open)) or any(one.startswith(section) for one in known)
+        names = [*self.names, *self.open]
+        return (
+            name in names
+            or name.startswith(tuple(self.open))
+            or any(known_name.startswith(section) for known_name in names)
+        )
 
 
 @functools.cache
@@ -72,11 +76,11 @@ def check_variables(site: Site, variants: Iterable[Variant]) -> None:
 def why_unknown(name: str) -> str:
     """That no library reads the variable, with a near name; empty where one may."""
     prefix, _, rest = name.partition("_")
-    known = _libraries().get(prefix)
-    if known is None or known.reads(rest):
+    library = _libraries().get(prefix)
+    if library is None or library.reads(rest):
         return ""
-    near = difflib.get_close_matches(rest, known.names, n=1, cutoff=0.6)
-    return f"no known {known.library} reads {name}" + (f" (did you mean '{prefix}_{near[0]}'?)" if near else "")
+    near = difflib.get_close_matches(rest, library.names, n=1, cutoff=0.6)
+    return f"no known {library.library} reads {name}" + (f" (did you mean '{prefix}_{near[0]}'?)" if near else "")
 
 
 def check_listed(variants: Iterable[Variant], images: Mapping[str, Image | None]) -> None:
@@ -88,8 +92,8 @@ def check_listed(variants: Iterable[Variant], images: Mapping[str, Image | None]
     """
     for variant in variants:
         image = images.get(variant.ucx)
-        asked = {name for name in variant.env if _core(name)}
-        if image and asked and (listed := _listed(image)) and (unread := sorted(asked - listed)):
+        names = {name for name in variant.env if _core(name)}
+        if image and names and (listed := _listed(image)) and (unread := sorted(names - listed)):
             near = difflib.get_close_matches(unread[0], sorted(listed), n=1, cutoff=0.8)
             raise UsageError(
                 f"UCX {image.ucx_version} of variant '{variant.label}' reads no {unread[0]}"

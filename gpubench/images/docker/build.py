@@ -66,10 +66,10 @@ class BuildStep:
     stage: str
     number: int
     of: int
-    words: str
+    instruction: str
 
     def __str__(self) -> str:
-        return f"step {self.position} {self.words}"
+        return f"step {self.position} {self.instruction}"
 
     @property
     def position(self) -> str:
@@ -94,7 +94,7 @@ class BuildLines:
         self._names: dict[str, str] = {}
         self._printed: dict[str, str] = {}
         self._failed = ""
-        self._said = ""
+        self._message = ""
 
     def feed(self, raw: str) -> None:
         """The next line."""
@@ -103,10 +103,10 @@ class BuildLines:
             return
         self._on_line(line)
         if line.startswith("ERROR: "):
-            self._said = line.removeprefix("ERROR: ")
-        if not (found := _LINE.fullmatch(line)):
+            self._message = line.removeprefix("ERROR: ")
+        if not (match := _LINE.fullmatch(line)):
             return
-        number, text = found.groups()
+        number, text = match.groups()
         if number not in self._names:
             self._names[number] = text
             if step := _step(text):
@@ -127,22 +127,22 @@ class BuildLines:
         """One line: the step, the last line that it printed, and what BuildKit says."""
         name = self._names.get(self._failed, "")
         step = _step(name)
-        what = f"{step.position} ({one_line(step.words)[:80]})" if step else name.removeprefix("[internal] ")
+        what = f"{step.position} ({one_line(step.instruction)[:80]})" if step else name.removeprefix("[internal] ")
         what = f"build step {what}" if what else "read the Dockerfile"
         printed = one_line(self._printed.get(self._failed, ""))
-        said = one_line(_WRAPPED.sub("", self._said)) or "buildx ended without an image"
-        if is_full(said) or is_full(printed):
-            return disk_full(f"run {what}", printed if is_full(printed) else said)
-        if "error getting credentials" in said:
+        message = one_line(_WRAPPED.sub("", self._message)) or "buildx ended without an image"
+        if is_full(message) or is_full(printed):
+            return disk_full(f"run {what}", printed if is_full(printed) else message)
+        if "error getting credentials" in message:
             return broken_logins()
-        code = _EXIT_CODE.search(said)
-        said = f"exit code {code[1]}" if code and printed else said
-        return MissingToolError(f"{what} failed: {': '.join(part for part in (printed, said) if part)}")
+        code = _EXIT_CODE.search(message)
+        message = f"exit code {code[1]}" if code and printed else message
+        return MissingToolError(f"{what} failed: {': '.join(part for part in (printed, message) if part)}")
 
 
 def _step(name: str) -> BuildStep | None:
-    found = _STEP.fullmatch(name)
-    return BuildStep(found[1] or "", int(found[2]), int(found[3]), found[4].strip()) if found else None
+    match = _STEP.fullmatch(name)
+    return BuildStep(match[1] or "", int(match[2]), int(match[3]), match[4].strip()) if match else None
 
 
 def find_buildx() -> str:
@@ -175,16 +175,16 @@ def build_image(
         identity = folder / "id"
         dockerfile = _named_bases(engine, job.files["Dockerfile"])
         (folder / _CONTEXT).write_bytes(archive.context({**job.files, "Dockerfile": dockerfile}).read())
-        words = ["build", "--progress=plain", f"--iidfile={identity}"]
-        words += [f"--label={name}={value}" for name, value in job.labels.items()]
-        words += [f"--network={job.network}"] if job.network else []
-        words += [f"--platform=linux/{docker_architecture(job.architecture)}"] if job.architecture else []
-        words += [f"--target={job.target}"] if job.target else []
+        arguments = ["build", "--progress=plain", f"--iidfile={identity}"]
+        arguments += [f"--label={name}={value}" for name, value in job.labels.items()]
+        arguments += [f"--network={job.network}"] if job.network else []
+        arguments += [f"--platform=linux/{docker_architecture(job.architecture)}"] if job.architecture else []
+        arguments += [f"--target={job.target}"] if job.target else []
         lines = BuildLines(dockerfile, on_line, on_step)
-        if _run([*words, "-"], folder, lines, cancelled):
+        if _run([*arguments, "-"], folder, lines, cancelled):
             if job.architecture and lines.missing_base and engine.has(lines.missing_base):
-                found = engine.architecture(lines.missing_base)
-                require_architecture(found, job.architecture, f"base image {lines.missing_base}")
+                architecture = engine.architecture(lines.missing_base)
+                require_architecture(architecture, job.architecture, f"base image {lines.missing_base}")
             raise lines.failure()
         return identity.read_text().strip()
 
@@ -196,13 +196,13 @@ def _named_bases(engine: Engine, dockerfile: bytes) -> bytes:
     return _BY_ID.sub(rb"\1gpubench-base:\3", dockerfile)
 
 
-def _run(words: list[str], folder: Path, lines: BuildLines, cancelled: Cancelled) -> int:
+def _run(arguments: list[str], folder: Path, lines: BuildLines, cancelled: Cancelled) -> int:
     """The exit code of buildx. The engine ends a build when buildx is gone."""
     heard = time.monotonic()
     with (
         (folder / _CONTEXT).open("rb") as stdin,
         started(
-            die_with_parent([find_buildx(), *words]), env=_environment(os.environ, folder / "state"), stdin=stdin
+            die_with_parent([find_buildx(), *arguments]), env=_environment(os.environ, folder / "state"), stdin=stdin
         ) as process,
         ending(lambda: kill_group(process), lambda: cancelled() or time.monotonic() - heard > SILENCE_S),
     ):
@@ -400,13 +400,13 @@ class _Builder:
         return image
 
     def _push(self, job: BuildJob, image: str, log: Log) -> str:
-        told = ""
+        text = ""
 
         def on_progress(progress: PushProgress) -> None:
-            nonlocal told
-            if progress.text != told:
-                told = progress.text
-                log.write(told)
+            nonlocal text
+            if progress.text != text:
+                text = progress.text
+                log.write(text)
             self._show.step(job.name, progress.text, progress.share)
 
         tag = job.reference.rpartition(":")[2]

@@ -232,7 +232,7 @@ class Engine:
         """Every image that carries the label (``KEY`` or ``KEY=VALUE``), also those without a tag; newest first."""
         with _failing("list images"):
             rows = self._api.images(filters={"label": label})
-        found = [
+        local_images = [
             LocalImage(
                 id=row["Id"],
                 tags=tuple(tag for tag in row.get("RepoTags") or () if not tag.startswith("<none>")),
@@ -242,7 +242,7 @@ class Engine:
             )
             for row in rows
         ]
-        return sorted(found, key=lambda image: (image.created, image.id), reverse=True)
+        return sorted(local_images, key=lambda image: (image.created, image.id), reverse=True)
 
     def architecture(self, image: str) -> str:
         """As ``uname -m`` says it."""
@@ -272,8 +272,10 @@ class Engine:
     def pin(self, reference: str) -> str:
         """The name that always means what ``reference`` means now: by digest, of an image without one by its id."""
         self.ensure(reference)
-        found = self._inspect(reference)
-        return next((one for one in found.get("RepoDigests") or () if not one.startswith("<none>")), str(found["Id"]))
+        image = self._inspect(reference)
+        return next(
+            (digest for digest in image.get("RepoDigests") or () if not digest.startswith("<none>")), str(image["Id"])
+        )
 
     def _inspect(self, image: str) -> dict[str, Any]:
         with _failing(f"find image {image}"):

@@ -43,8 +43,8 @@ _LONGEST = 300
 
 def reason(error: Exception) -> str:
     """The engine's own words without the SDK's wrapping, as one line."""
-    said = error.explanation if isinstance(error, docker.errors.APIError) else None
-    return one_line(str(said or error))
+    explanation = error.explanation if isinstance(error, docker.errors.APIError) else None
+    return one_line(str(explanation or error))
 
 
 def cause(error: BaseException) -> str:
@@ -52,8 +52,8 @@ def cause(error: BaseException) -> str:
     inner = error
     while (below := inner.__cause__ or inner.__context__) is not None:
         inner = below
-    said = inner.strerror if isinstance(inner, OSError) and inner.strerror else str(inner)
-    return one_line(said or type(inner).__name__)
+    message = inner.strerror if isinstance(inner, OSError) and inner.strerror else str(inner)
+    return one_line(message or type(inner).__name__)
 
 
 def one_line(text: str) -> str:
@@ -67,35 +67,35 @@ def is_full(text: str) -> bool:
     return any(sign in text.lower() for sign in _FULL)
 
 
-def disk_full(what: str, said: str) -> MissingToolError:
+def disk_full(what: str, message: str) -> MissingToolError:
     """The engine's own disk."""
     return MissingToolError(
-        f"the disk of Docker is full: could not {what} ({said})",
+        f"the disk of Docker is full: could not {what} ({message})",
         then="free some space (docker system prune) and run it again",
     )
 
 
-def refused(host: str, what: str, said: str) -> SchedulerError:
+def refused(host: str, what: str, message: str) -> SchedulerError:
     """401 or 403."""
     return SchedulerError(
-        f"registry {host} refuses to {what} ({said})",
+        f"registry {host} refuses to {what} ({message})",
         then=f"check the login in {config_file()}: docker login {host}",
     )
 
 
-def engine_failure(what: str, said: str, host: str = "") -> GpubenchError:
+def engine_failure(what: str, message: str, host: str = "") -> GpubenchError:
     """From the engine's message. ``what`` completes "could not …"; ``host`` is the registry that was to do with it."""
-    if is_full(said):
-        return disk_full(what, said)
+    if is_full(message):
+        return disk_full(what, message)
     if not host:
-        return MissingToolError(f"Docker could not {what} ({said})")
-    lowered = said.lower()
+        return MissingToolError(f"Docker could not {what} ({message})")
+    lowered = message.lower()
     if any(sign in lowered for sign in _REFUSED):
-        return refused(host, what, said)
+        return refused(host, what, message)
     for signs, state, then in _STATES:
         if any(sign in lowered for sign in signs):
-            return SchedulerError(f"registry {host} {state}: could not {what} ({said})", then=then)
-    return SchedulerError(f"could not {what} ({said})", then=f"see Docker's log and that of registry {host}")
+            return SchedulerError(f"registry {host} {state}: could not {what} ({message})", then=then)
+    return SchedulerError(f"could not {what} ({message})", then=f"see Docker's log and that of registry {host}")
 
 
 def too_slow(what: str, host: str, silence: float) -> SchedulerError:
@@ -106,11 +106,11 @@ def too_slow(what: str, host: str, silence: float) -> SchedulerError:
     )
 
 
-def no_engine(address: str, said: str) -> MissingToolError:
+def no_engine(address: str, message: str) -> MissingToolError:
     """Docker isn't there, or not for this user."""
-    if "permission denied" in said.lower():
+    if "permission denied" in message.lower():
         return MissingToolError(
             f"you may not use Docker at {address} (permission denied)",
             then="ask to be added to the group that owns it, or set DOCKER_HOST",
         )
-    return MissingToolError(f"Docker doesn't answer at {address} ({said})", then="start Docker, or set DOCKER_HOST")
+    return MissingToolError(f"Docker doesn't answer at {address} ({message})", then="start Docker, or set DOCKER_HOST")

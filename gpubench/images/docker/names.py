@@ -115,15 +115,15 @@ def uname_architecture(docker: str) -> str:
     return next((uname for uname, name in _ARCHITECTURES.items() if name == docker), docker)
 
 
-def require_architecture(found: str, wanted: str, what: str) -> None:
+def require_architecture(architecture: str, expected: str, what: str) -> None:
     """Refuse an image of another architecture; both as ``uname -m`` says them, ``what`` names the image.
 
     Raises:
         PlanRefusedError: they differ.
     """
-    if found != wanted:
+    if architecture != expected:
         raise PlanRefusedError(
-            f"{what} is for {found}, the site's nodes are {wanted}",
+            f"{what} is for {architecture}, the site's nodes are {expected}",
             then="use a base image of that architecture, or correct image.architecture of the site",
         )
 
@@ -159,10 +159,12 @@ def find_credentials(host: str) -> Credentials | None:
             raise broken_logins() from None
         raise
     # Docker's file and its helpers spell the keys differently.
-    known = {key.lower(): value for key, value in (entry or {}).items() if value}
-    if not known.get("username") and not known.get("identitytoken"):
+    credentials = {key.lower(): value for key, value in (entry or {}).items() if value}
+    if not credentials.get("username") and not credentials.get("identitytoken"):
         return None
-    return Credentials(known.get("username", ""), known.get("password", ""), known.get("identitytoken", ""))
+    return Credentials(
+        credentials.get("username", ""), credentials.get("password", ""), credentials.get("identitytoken", "")
+    )
 
 
 def broken_logins() -> MissingToolError:

@@ -103,26 +103,26 @@ def _token(parameters: dict[str, str], repository: Repository, login: Credential
             f"registry {repository.host} sends logins to '{realm}', which isn't encrypted",
             then="tell its administrator",
         )
-    asked = {
+    fields = {
         "service": parameters.get("service", ""),
         "scope": parameters.get("scope") or f"repository:{repository.path}:pull",
     }
-    answer = _ask(realm, asked, login, send)
+    answer = _ask(realm, fields, login, send)
     if answer.status_code in (400, 401, 403):
         raise refused(repository.host, f"show {repository.path}", f"{answer.status_code} from {realm}")
     answer.raise_for_status()
     return _read(answer, realm)
 
 
-def _ask(realm: str, asked: dict[str, str], login: Credentials | None, send: Send) -> requests.Response:
+def _ask(realm: str, fields: dict[str, str], login: Credentials | None, send: Send) -> requests.Response:
     if login is not None and login.token:
-        form = {**asked, "grant_type": "refresh_token", "refresh_token": login.token, "client_id": _CLIENT}
+        form = {**fields, "grant_type": "refresh_token", "refresh_token": login.token, "client_id": _CLIENT}
         # Another address, to which the realm would send it on, gets no token.
         return send("POST", realm, data=form, auth=Header(), allow_redirects=False)
     if login is None:
-        return send("GET", realm, params=asked, auth=Header())
+        return send("GET", realm, params=fields, auth=Header())
     auth = requests.auth.HTTPBasicAuth(login.user.encode(), login.password.encode())
-    return send("GET", realm, params={**asked, "account": login.user}, auth=auth)
+    return send("GET", realm, params={**fields, "account": login.user}, auth=auth)
 
 
 def _read(answer: requests.Response, realm: str) -> str:
@@ -193,7 +193,7 @@ class Registry:
 
     def tags(self) -> list[str]:
         """Every tag, sorted. Raises SchedulerError: no such repository, or a registry that is down, slow or refuses."""
-        found: set[str] = set()
+        names: set[str] = set()
         path = f"{self.repository.path}/tags/list?n=1000"
         while path:
             answer = self._get(path, f"list the tags of {self.repository.name}")
@@ -202,9 +202,9 @@ class Registry:
                     f"registry {self.repository.host} has no repository {self.repository.path}",
                     then="push an image there first, or correct image.registry of the site",
                 )
-            found.update(_json(answer, self.repository.name).get("tags") or ())
+            names.update(_json(answer, self.repository.name).get("tags") or ())
             path = _next_page(answer.headers.get("Link", ""))
-        return sorted(found)
+        return sorted(names)
 
     def resolve(self, reference: str, *, architecture: str = "") -> FoundImage:
         """What a tag or a digest means; ``architecture``, as ``uname -m`` says it, is the wanted one, empty means any.
@@ -217,32 +217,32 @@ class Registry:
         name = self.repository.at(reference)
         answer = self._manifest(reference)
         digest = _digest(answer.body)
-        said = answer.headers.get("Docker-Content-Digest", digest)
-        if digest != said or (is_digest(reference) and digest != reference):
+        declared = answer.headers.get("Docker-Content-Digest", digest)
+        if digest != declared or (is_digest(reference) and digest != reference):
             raise _damaged(name)
         manifest = _json(answer, name)
         if "manifests" in manifest:
             manifest = self._chosen(manifest["manifests"], architecture, name)
         if "config" not in manifest or "layers" not in manifest:
             raise DataError(f"{name} is no image that Docker 1.10 or newer wrote", then="push it again")
-        return self._found(manifest, digest, architecture, name)
+        return self._image(manifest, digest, architecture, name)
 
-    def last_layer_file(self, found: FoundImage, path: str) -> bytes:
+    def last_layer_file(self, image: FoundImage, path: str) -> bytes:
         """A small file of the last layer.
 
         Raises:
             DataError: it isn't there, or the layer is larger than LARGEST_LAST_LAYER or compressed unlike Docker's.
             SchedulerError: a registry that is down, slow or refuses.
         """
-        if not found.layers:
-            raise DataError(f"{found.reference} has no layers")
-        layer = found.layers[-1]
+        if not image.layers:
+            raise DataError(f"{image.reference} has no layers")
+        layer = image.layers[-1]
         if layer.size > LARGEST_LAST_LAYER or layer.media_type.endswith("zstd"):
             raise DataError(
-                f"the last layer of {found.reference} doesn't hold {path} alone", then="was it built by gpubench?"
+                f"the last layer of {image.reference} doesn't hold {path} alone", then="was it built by gpubench?"
             )
-        blob = self._blob(layer.digest, LARGEST_LAST_LAYER, found.reference)
-        return archive.member((blob,), path, what=f"the last layer of {found.reference}")
+        blob = self._blob(layer.digest, LARGEST_LAST_LAYER, image.reference)
+        return archive.member((blob,), path, what=f"the last layer of {image.reference}")
 
     def _chosen(self, rows: list[dict[str, Any]], architecture: str, name: str) -> dict[str, Any]:
         """The manifest of the wanted architecture; what isn't for Linux (signatures, attestations) is no image."""
@@ -251,15 +251,15 @@ class Registry:
             for row in rows
             if (row.get("platform") or {}).get("os") == "linux"
         }
-        wanted = docker_architecture(architecture) if architecture else next(iter(images), "")
-        if wanted not in images:
+        chosen_architecture = docker_architecture(architecture) if architecture else next(iter(images), "")
+        if chosen_architecture not in images:
             raise _other_architecture(name, architecture, images)
-        answer = self._manifest(images[wanted])
-        if _digest(answer.body) != images[wanted]:
+        answer = self._manifest(images[chosen_architecture])
+        if _digest(answer.body) != images[chosen_architecture]:
             raise _damaged(name)
         return _json(answer, name)
 
-    def _found(self, manifest: dict[str, Any], digest: str, architecture: str, name: str) -> FoundImage:
+    def _image(self, manifest: dict[str, Any], digest: str, architecture: str, name: str) -> FoundImage:
         config = manifest["config"]["digest"]
         document = parse_json(self._blob(config, LARGEST_DOCUMENT, name))
         if architecture and document.get("architecture") != docker_architecture(architecture):
@@ -307,17 +307,17 @@ class Registry:
         with requests.Session() as self._session:
             # A proxy of the environment is for other machines.
             self._session.trust_env = not is_loopback(self.repository.host)
-            return self._attempts(functools.partial(self._one, path, limit, accept), path, what)
+            return self._attempts(functools.partial(self._response, path, limit, accept), path, what)
 
     def _attempts(self, ask: Callable[[], RegistryResponse], path: str, what: str) -> RegistryResponse:
         left: urllib3.Retry = _Patience(total=ATTEMPTS - 1, backoff_factor=0.5, backoff_max=LONGEST_PAUSE_S)
         while True:
-            asked = None
+            response = None
             try:
                 answer = self._logged_in(ask, what)
                 if answer.status not in _AGAIN:
                     return answer
-                why, asked = f"status {answer.status}", urllib3.HTTPResponse(headers=answer.headers)
+                why, response = f"status {answer.status}", urllib3.HTTPResponse(headers=answer.headers)
             except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
                 slow = isinstance(error, requests.Timeout) or "timed out" in str(error).lower()
                 why = "too slow" if slow else cause(error)
@@ -329,7 +329,7 @@ class Registry:
                     f"registry {self.repository.host} {state}: could not {what} ({why}, {ATTEMPTS} attempts)",
                     then="check its name and the network, and run it again",
                 ) from None
-            left.sleep(asked)
+            left.sleep(response)
 
     def _logged_in(self, ask: Callable[[], RegistryResponse], what: str) -> RegistryResponse:
         """One attempt; a login is made, or renewed when its time was over."""
@@ -342,7 +342,7 @@ class Registry:
             raise refused(self.repository.host, what, str(answer.status))
         return answer
 
-    def _one(self, path: str, limit: int, accept: str) -> RegistryResponse:
+    def _response(self, path: str, limit: int, accept: str) -> RegistryResponse:
         deadline = time.monotonic() + WHOLE_S
         url = self.repository.api + path
         # The bytes as they are stored: it is them that a digest is of.
@@ -380,10 +380,10 @@ def _damaged(name: str) -> DataError:
     return DataError(f"the registry's bytes of {name} aren't those of its digest", then="push it again")
 
 
-def _other_architecture(name: str, wanted: str, there: Iterable[str]) -> PlanRefusedError:
-    have = ", ".join(uname_architecture(one) for one in there) or "no image"
+def _other_architecture(name: str, architecture: str, architectures: Iterable[str]) -> PlanRefusedError:
+    have = ", ".join(uname_architecture(available) for available in architectures) or "no image"
     return PlanRefusedError(
-        f"{name} isn't there for {wanted} (there is: {have})", then="build and push it for that architecture"
+        f"{name} isn't there for {architecture} (there is: {have})", then="build and push it for that architecture"
     )
 
 

@@ -36,9 +36,9 @@ def make_prefix(recipe: Recipe, prefix: Prefix, folder: Path, root: Path, step: 
         DataError: what was made isn't what the recipe says.
     """
     log = root / "logs" / f"conda-{recipe.spec.replace('/', '_')}.log"
-    said, code = _run_script(folder / SCRIPT, log, step)
+    message, code = _run_script(folder / SCRIPT, log, step)
     if code:
-        raise _failure(said, code, folder / SCRIPT, log, prefix)
+        raise _failure(message, code, folder / SCRIPT, log, prefix)
     path = Path(prefix.path) / "gpubench" / "manifest.json"
     try:
         document = manifests.read_manifest(path.read_bytes(), str(path))
@@ -47,10 +47,10 @@ def make_prefix(recipe: Recipe, prefix: Prefix, folder: Path, root: Path, step: 
     return _row(recipe, prefix, document, manifests.keep(root, document))
 
 
-def _failure(said: str, code: int, script: Path, log: Path, prefix: Prefix) -> GpubenchError:
+def _failure(message: str, code: int, script: Path, log: Path, prefix: Prefix) -> GpubenchError:
     """One line; the script's own words only where it is the script that refused."""
     kind = _CAUSES.get(code)
-    what = said if kind else f"conda prefix {prefix.path} couldn't be made ({said})"
+    what = message if kind else f"conda prefix {prefix.path} couldn't be made ({message})"
     then = f"see {log}, then run it again"
     if kind is MissingToolError:
         home = Path(prefix.path).parent

@@ -35,10 +35,10 @@ def obtain(request: ImageRequest) -> Obtained:
     built: list[BuiltContainer] = []
     if missing and request.build:
         built = _build(request, missing)
-        rows |= {one.recipe.spec: one.row for one in built}
+        rows |= {build.recipe.spec: build.row for build in built}
     return Obtained(
-        {spec: _found(request, row) if row else None for spec, row in rows.items()},
-        tuple(one.row for one in built if one.row),
+        {spec: _image_and_manifest(request, row) if row else None for spec, row in rows.items()},
+        tuple(build.row for build in built if build.row),
     )
 
 
@@ -68,23 +68,23 @@ def _build(request: ImageRequest, specs: list[str]) -> list[BuiltContainer]:
     from gpubench.images.container_builds import Plain, build_all_images, contexts  # noqa: PLC0415 - as above
 
     engine = _engine()
-    wanted = recipes(specs, request.site)
+    chosen_recipes = recipes(specs, request.site)
     built = build_all_images(
         engine,
-        wanted,
-        contexts(wanted, engine, gpubench=__version__),
+        chosen_recipes,
+        contexts(chosen_recipes, engine, gpubench=__version__),
         root=request.root,
         date=request.date,
         push=False,
         show=Plain(request.progress),
     )
-    for one in built:
-        if one.error:
-            raise one.error
+    for build in built:
+        if build.error:
+            raise build.error
     return built
 
 
-def _found(request: ImageRequest, row: LockRow) -> Found:
+def _image_and_manifest(request: ImageRequest, row: LockRow) -> Found:
     image = docker_image(row)
     document = manifests.find(request.root, row.manifest)
     if document is None:
@@ -98,10 +98,10 @@ def _ask(request: ImageRequest, row: LockRow, image: Image) -> dict[str, Any]:
     try:
         engine = _engine()
     except MissingToolError:
-        found = manifests.manifest_of(request.root, row)
-        if found is None:
+        manifest = manifests.manifest_of(request.root, row)
+        if manifest is None:
             raise
-        return found
+        return manifest
     engine.ensure(image.reference)
     document = manifests.read_manifest(engine.read_file(image.reference, image.build_manifest), image.reference)
     manifests.require_locked(row, document)

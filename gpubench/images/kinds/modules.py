@@ -94,13 +94,13 @@ def describe_modules(spec: str, site: Site, load: Path, root: Path, step: Step) 
     path = Path(modules_image(root, row).build_manifest)
     document = manifests.read_manifest(path.read_bytes(), str(path))
     manifest = manifests.keep(root, document)
-    found = {"digest": manifest, "manifest": manifest, "ucx_version": document["ucx"]["version"]}
-    return row.model_copy(update=found)
+    update = {"digest": manifest, "manifest": manifest, "ucx_version": document["ucx"]["version"]}
+    return row.model_copy(update=update)
 
 
 def _facts(spec: str, load: Path, env: Mapping[str, str], packages: Sequence[Sequence[str]]) -> dict[str, Any]:
-    asked = parse(spec)
-    none = asked.kind == "none"
+    ucx = parse(spec)
+    none = ucx.kind == "none"
     bound = [] if none else [(match[1], version) for name, version in packages if (match := _BINDINGS.fullmatch(name))]
     name, version = min(bound, default=("none", ""))
     return {
@@ -110,9 +110,9 @@ def _facts(spec: str, load: Path, env: Mapping[str, str], packages: Sequence[Seq
         "ucx": {
             "spec": spec,
             "source": "none" if none else "modules",
-            "version": asked.name,
-            "release": "none" if none else asked.release,
-            "commit": asked.commit,
+            "version": ucx.name,
+            "release": "none" if none else ucx.release,
+            "commit": ucx.commit,
         },
         "stack": {"name": "modules", "lock": hashlib.sha256(load.read_bytes()).hexdigest()},
         "binding": {"name": name, "version": version, "scheme": _SCHEMES[name]},
@@ -134,12 +134,12 @@ def _ucx(search: str) -> Path | None:
     return None
 
 
-def _bash(load: Path, words: Sequence[str]) -> str:
+def _bash(load: Path, arguments: Sequence[str]) -> str:
     """Standard output of a program that runs with what the load lines bring."""
     kept = {name: value for name, value in os.environ.items() if _KEPT.fullmatch(name)}
     try:
         done = subprocess.run(
-            ["bash", "-c", LOAD, str(load.resolve()), *words],
+            ["bash", "-c", LOAD, str(load.resolve()), *arguments],
             env={"PATH": _PATH, **kept},
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -59,7 +59,7 @@ def at(path: Path) -> ImportedSquashfs | None:
         return None
     try:
         plain = json.loads(path.with_name(f"{path.name}.json").read_text("utf-8"))
-        found = ImportedSquashfs(
+        image = ImportedSquashfs(
             path=path,
             digest=plain["digest"],
             spec=plain["ucx_spec"],
@@ -71,37 +71,37 @@ def at(path: Path) -> ImportedSquashfs | None:
         )
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(f"the sidecar of {path} is missing or can't be read", then=_AGAIN) from None
-    if plain.get("schema") != SIDECAR or path.parent.name != found.digest.replace(":", "-"):
+    if plain.get("schema") != SIDECAR or path.parent.name != image.digest.replace(":", "-"):
         raise DataError(f"the sidecar of {path} isn't its own", then=_AGAIN)
-    return found
+    return image
 
 
-def check(one: ImportedSquashfs, *, deep: bool) -> None:
+def check(image: ImportedSquashfs, *, deep: bool) -> None:
     """Compare the file with its sidecar: its size, and if ``deep`` every byte.
 
     Raises:
         DataError: it is missing or was changed since it was imported.
     """
     try:
-        size = one.path.stat().st_size
-        if size != one.size:
-            raise DataError(f"{one.path} has {size} bytes, and {one.size} were imported", then=_AGAIN)
+        size = image.path.stat().st_size
+        if size != image.size:
+            raise DataError(f"{image.path} has {size} bytes, and {image.size} were imported", then=_AGAIN)
         if deep:
-            with one.path.open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
-            if found != one.sha256:
-                raise DataError(f"{one.path} was changed since it was imported: its sha256 is {found}", then=_AGAIN)
+            with image.path.open("rb") as file:
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            if sha256 != image.sha256:
+                raise DataError(f"{image.path} was changed since it was imported: its sha256 is {sha256}", then=_AGAIN)
     except OSError as error:
-        raise DataError(f"can't read {one.path}: {error.strerror or error}", then=_AGAIN) from None
+        raise DataError(f"can't read {image.path}: {error.strerror or error}", then=_AGAIN) from None
 
 
 def imported(folder: Path) -> list[ImportedSquashfs]:
     """Every imported file below ``folder``, by spec and date; what is damaged is left out."""
-    found = []
+    images = []
     for path in folder.glob("sha256-*/image.sqsh"):
         with contextlib.suppress(DataError):
-            found += [one for one in [at(path)] if one]
-    return sorted(found, key=lambda one: (one.spec, one.date, one.digest))
+            images += [image for image in [at(path)] if image]
+    return sorted(images, key=lambda image: (image.spec, image.date, image.digest))
 
 
 def obtain(request: ImageRequest) -> Obtained:
@@ -139,12 +139,12 @@ def entries(paths: ImagePaths) -> list[Entry]:
     return [
         Entry(
             kind="squashfs",
-            spec=one.spec,
+            spec=image.spec,
             ucx="",
-            identity=one.digest,
-            where=str(one.path),
-            date=one.date,
-            size=one.size,
+            identity=image.digest,
+            where=str(image.path),
+            date=image.date,
+            size=image.size,
         )
-        for one in imported(paths.squashfs)
+        for image in imported(paths.squashfs)
     ]

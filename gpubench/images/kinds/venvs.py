@@ -71,8 +71,8 @@ def find_python(stack: Stack) -> Interpreter:
     )
 
 
-def _printed(*words: str) -> str:
-    done = subprocess.run(words, capture_output=True, text=True, env=environment(os.environ), check=True, timeout=60)
+def _printed(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(os.environ), check=True, timeout=60)
     return done.stdout.strip()
 
 
@@ -113,8 +113,8 @@ def stack_folder(stack: Stack, home: Path, progress: Progress, pins: Mapping[str
                 what=what, folder=files.parent, log=log, hold=hold,
             )  # fmt: skip
             changed.unlink()
-        words = ["pip", "sync", "--python", str(files / "bin" / "python"), *WHEELS_ONLY, "--compile-bytecode"]
-        run_uv([*words, str(own)], what=what, folder=files.parent, log=log, hold=hold)
+        arguments = ["pip", "sync", "--python", str(files / "bin" / "python"), *WHEELS_ONLY, "--compile-bytecode"]
+        run_uv([*arguments, str(own)], what=what, folder=files.parent, log=log, hold=hold)
         progress(f"built the Python stack {stack.name} in {format_seconds(time.monotonic() - started)}")
         lock_hash = hashlib.sha256(own.read_bytes()).hexdigest()
         return {"python": python.version, "lock": lock_hash, "packages": _packages(packages)}
@@ -178,8 +178,8 @@ def check_python(stack: Folder) -> None:
 
 
 def _packages(folder: Path) -> dict[str, str]:
-    found = importlib.metadata.distributions(path=[str(folder)])
-    return dict(sorted((item.metadata["Name"].lower().replace("_", "-"), item.version) for item in found))
+    distributions = importlib.metadata.distributions(path=[str(folder)])
+    return dict(sorted((item.metadata["Name"].lower().replace("_", "-"), item.version) for item in distributions))
 
 
 def ucx_folder(wheel: Wheel, python: Path, home: Path, progress: Progress) -> Folder:
@@ -190,9 +190,15 @@ def ucx_folder(wheel: Wheel, python: Path, home: Path, progress: Progress) -> Fo
         started = time.monotonic()
         progress(f"building UCX {wheel.version}")
         where = ["--python", str(python), "--target", str(files)]
-        words = ["pip", "install", "--no-deps", *WHEELS_ONLY, *where, "-r", "-"]
-        run_uv(words, what=f"UCX {wheel.version}", folder=files.parent, log=home / "logs" / f"ucx-{wheel.version}.log",
-               hold=hold, text=f"libucx-cu12=={wheel.version} --hash=sha256:{digest}\n")  # fmt: skip
+        arguments = ["pip", "install", "--no-deps", *WHEELS_ONLY, *where, "-r", "-"]
+        run_uv(
+            arguments,
+            what=f"UCX {wheel.version}",
+            folder=files.parent,
+            log=home / "logs" / f"ucx-{wheel.version}.log",
+            hold=hold,
+            text=f"libucx-cu12=={wheel.version} --hash=sha256:{digest}\n",
+        )
         facts = ask_ucx(files, wheel)
         progress(f"built UCX {wheel.version} in {format_seconds(time.monotonic() - started)}")
         return facts | {"version": wheel.version, "wheel": digest}
@@ -219,7 +225,7 @@ def ask_ucx(files: Path, wheel: Wheel) -> dict[str, Any]:
         output = done.stdout + done.stderr
     except (OSError, subprocess.SubprocessError) as error:
         output = str(error)
-    said = {
+    facts = {
         key: match[1] if (match := re.search(pattern, output)) else ""
         for key, pattern in {
             "release": r"Library version: (\S+)",
@@ -228,12 +234,12 @@ def ask_ucx(files: Path, wheel: Wheel) -> dict[str, Any]:
             "configure": r"Configured with: (.*\S)",
         }.items()
     }
-    if said["release"] != wheel.release or not said.pop("path").startswith(str(libraries)):
+    if facts["release"] != wheel.release or not facts.pop("path").startswith(str(libraries)):
         raise DataError(
-            f"the wheel of UCX {wheel.version} answers as UCX '{said['release']}': {' '.join(output.split())[:200]}",
+            f"the wheel of UCX {wheel.version} answers as UCX '{facts['release']}': {' '.join(output.split())[:200]}",
             then="it can't be used on this machine; choose another version",
         )
-    return said
+    return facts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -278,60 +284,60 @@ def ensure(
         DataError: a wheel doesn't hold the UCX that its name says.
     """
     home = root.resolve() / "venv"
-    wanted = _wanted(specs, has_gpus)
+    parts = _parts(specs, has_gpus)
     stacks_by_name: dict[str, Folder] = {}
     ucx_by_version: dict[str, Folder] = {}
-    found = {}
-    for spec, (row, pins, wheel) in wanted.items():
+    images = {}
+    for spec, (row, pins, wheel) in parts.items():
         key = str(ImageSpec(row.name, "", pins))
         if key not in stacks_by_name:
             stacks_by_name[key] = stack_folder(row, home, progress, pins)
         stack = stacks_by_name[key]
         if wheel.version not in ucx_by_version:
             ucx_by_version[wheel.version] = ucx_folder(wheel, stack.files / "bin" / "python", home, progress)
-        found[spec] = _image(spec, BuiltVenv(row, wheel, stack, ucx_by_version[wheel.version]))
-    for line in _differing({spec: manifest["stack"]["packages"] for spec, (_, manifest) in found.items()}):
+        images[spec] = _image(spec, BuiltVenv(row, wheel, stack, ucx_by_version[wheel.version]))
+    for line in _differing({spec: manifest["stack"]["packages"] for spec, (_, manifest) in images.items()}):
         progress(line)
-    return found
+    return images
 
 
 def find(specs: Sequence[str], root: Path, *, has_gpus: bool = False) -> dict[str, tuple[Image, dict[str, Any]] | None]:
     """As ``ensure``, but what is missing or damaged is None, and nothing is built."""
     home = root.resolve() / "venv"
     read_sound = functools.cache(folders.read_sound)  # versions share their stack, which has 10,000 files
-    found: dict[str, tuple[Image, dict[str, Any]] | None] = {}
-    for spec, (row, pins, wheel) in _wanted(specs, has_gpus).items():
+    images: dict[str, tuple[Image, dict[str, Any]] | None] = {}
+    for spec, (row, pins, wheel) in _parts(specs, has_gpus).items():
         try:
             stack = read_sound(home / _stack_name(row, find_python(row), pins))
-            found[spec] = _image(spec, BuiltVenv(row, wheel, stack, read_sound(home / _ucx_name(wheel))))
+            images[spec] = _image(spec, BuiltVenv(row, wheel, stack, read_sound(home / _ucx_name(wheel))))
         except (DataError, MissingToolError):  # the build says which of them
-            found[spec] = None
-    return found
+            images[spec] = None
+    return images
 
 
-def _wanted(specs: Sequence[str], has_gpus: bool) -> dict[str, tuple[Stack, dict[str, str], Wheel]]:
+def _parts(specs: Sequence[str], has_gpus: bool) -> dict[str, tuple[Stack, dict[str, str], Wheel]]:
     """Row of the table, versions that differ from its lock, and wheel of each spec.
 
     All names are settled before anything is fetched: a typo in the last version must not cost a build.
     """
-    asked = {spec: ImageSpec.parse(spec) for spec in specs}
-    wheels = {spec: resolve(one.ucx) for spec, one in asked.items()}
-    shared = [wheels[spec] for spec, one in asked.items() if not one.stack]
+    requested = {spec: ImageSpec.parse(spec) for spec in specs}
+    wheels = {spec: resolve(image.ucx) for spec, image in requested.items()}
+    shared = [wheels[spec] for spec, image in requested.items() if not image.stack]
     common = choose(shared) if shared else None
-    wanted = {}
-    for spec, one in asked.items():
-        row = (common if common and not one.stack else _named(one, wheels[spec])).on_gpus(has_gpus)
+    parts = {}
+    for spec, image in requested.items():
+        row = (common if common and not image.stack else _named(image, wheels[spec])).on_gpus(has_gpus)
         wheels[spec].digest()  # a machine without wheels is refused before a stack is fetched
-        wanted[spec] = (row, whole_pins(row, one.packages), wheels[spec])
-    return wanted
+        parts[spec] = (row, whole_pins(row, image.packages), wheels[spec])
+    return parts
 
 
-def _named(wanted: ImageSpec, wheel: Wheel) -> Stack:
+def _named(image: ImageSpec, wheel: Wheel) -> Stack:
     rows = [row for row in stacks() if row.packages == "wheels" and row.ucx is not None]
-    row = next((row for row in rows if row.name == wanted.stack), None)
+    row = next((row for row in rows if row.name == image.stack), None)
     if row is None:
         names = [row.name for row in rows]
-        raise UsageError(f"there is no stack '{wanted.stack}'{nearest(wanted.stack, names)}", then=", ".join(names))
+        raise UsageError(f"there is no stack '{image.stack}'{nearest(image.stack, names)}", then=", ".join(names))
     if not row.runs(wheel.release):
         raise PlanRefusedError(f"stack {row.name} runs UCX {row.ucx}, not {wheel.release}", then="take another version")
     return row
@@ -343,8 +349,8 @@ def _differing(packages: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     for spec, own in others:
         differing = [name for name in sorted(base.keys() | own.keys()) if base.get(name) != own.get(name)]
         if differing:
-            words = ", ".join(f"{name} {base.get(name, 'absent')} -> {own.get(name, 'absent')}" for name in differing)
-            yield f"packages of {spec} that differ from {first}: {words}"
+            changes = ", ".join(f"{name} {base.get(name, 'absent')} -> {own.get(name, 'absent')}" for name in differing)
+            yield f"packages of {spec} that differ from {first}: {changes}"
 
 
 def verify(image: Image, *, deep: bool = False) -> None:
@@ -424,14 +430,14 @@ ready = verify
 
 def entries(paths: ImagePaths) -> list[Entry]:
     """The stacks and the UCX versions, which any of the stacks can run."""
-    found = []
+    items = []
     for path in sorted((paths.root / "venv").glob("*-*/image.json")):
         try:
             folder = folders.read(path.parent)
         except DataError:  # whoever wants to use it is told; a list must not end at it
             continue
         version = str(folder.facts.get("version", ""))
-        found.append(
+        items.append(
             Entry(
                 kind="venv",
                 spec=version or "(stack)",
@@ -442,4 +448,4 @@ def entries(paths: ImagePaths) -> list[Entry]:
                 size=folder.size,
             )
         )
-    return found
+    return items
