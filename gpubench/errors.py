@@ -51,7 +51,7 @@ class UsageError(GpubenchError):
 
 def joined(faults: Sequence[GpubenchError]) -> UsageError:
     """All faults of a file as one error; there is at least one."""
-    every = [one for fault in faults for one in fault.every]
+    every = [error for fault in faults for error in fault.every]
     return UsageError(every[0].what, then=every[0].then, also=every[1:])
 
 

@@ -100,8 +100,8 @@ def temporary_directory(name: str) -> Iterator[Path]:
     base = Path(tempfile.gettempdir())
     for left in base.glob(f"gpubench-{glob.escape(name)}-*"):
         with contextlib.suppress(OSError):
-            found = left.lstat()  # anybody may put a link there
-            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid():
+            status = left.lstat()  # anybody may put a link there
+            if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid():
                 with locked(left, wait=False):
                     shutil.rmtree(left)
     with contextlib.ExitStack() as stack:

@@ -42,38 +42,38 @@ def listed(name: str | None) -> Iterator[str]:
 
 def document(workloads: Iterable[Workload]) -> dict[str, Any]:
     """Everything of them as plain values; a field never changes its meaning within a schema's version."""
-    return {"schema": WORKLOADS, "workloads": [_plain(one) for one in workloads]}
+    return {"schema": WORKLOADS, "workloads": [_plain(workload) for workload in workloads]}
 
 
 def table_lines(workloads: Iterable[Workload]) -> Iterator[str]:
     """A few lines each; a line that begins in the first column names a workload."""
     yield _HEAD.format("workload", "family", "scaling", "devices").rstrip()
-    for one in workloads:
-        yield _HEAD.format(one.name, one.family, one.scaling, " ".join(one.devices)).rstrip()
-        yield from _field("backend", " ".join(one.backends))
-        yield from _field("timed", f"{one.timed} (graph: {one.graph})")
-        yield from _field("bytes", one.counted)
-        yield from _field("oracle", one.oracle)
+    for workload in workloads:
+        yield _HEAD.format(workload.name, workload.family, workload.scaling, " ".join(workload.devices)).rstrip()
+        yield from _field("backend", " ".join(workload.backends))
+        yield from _field("timed", f"{workload.timed} (graph: {workload.graph})")
+        yield from _field("bytes", workload.counted)
+        yield from _field("oracle", workload.oracle)
 
 
-def sheet_lines(one: Workload) -> Iterator[str]:
+def sheet_lines(workload: Workload) -> Iterator[str]:
     """All details of one workload."""
-    least = f"; needs {one.least_workers} workers at least" if one.least_workers > 1 else ""
-    yield from _wrapped("", "  ", f"{one.name}: {one.family}, after {one.source}")
-    yield from _field("scaling", one.scaling + least)
-    yield from _field("devices", ", ".join(one.devices))
-    for backend in one.backends:
-        needs = ", ".join(one.needs.get(backend, ()))
+    least = f"; needs {workload.least_workers} workers at least" if workload.least_workers > 1 else ""
+    yield from _wrapped("", "  ", f"{workload.name}: {workload.family}, after {workload.source}")
+    yield from _field("scaling", workload.scaling + least)
+    yield from _field("devices", ", ".join(workload.devices))
+    for backend in workload.backends:
+        needs = ", ".join(workload.needs.get(backend, ()))
         yield from _field("backend", backend + (f", needs {needs}" if needs else ""))
-    yield from _field("timed", one.timed)
-    yield from _field("graph", one.graph)
-    yield from _field("bytes", one.counted)
-    yield from _field("oracle", one.oracle)
-    yield from _field("holds", f"{one.held_text}{_example(one)}")
-    grows = ", ".join(name if power == 1 else f"{name}^{power:g}" for name, power in one.grows)
+    yield from _field("timed", workload.timed)
+    yield from _field("graph", workload.graph)
+    yield from _field("bytes", workload.counted)
+    yield from _field("oracle", workload.oracle)
+    yield from _field("holds", f"{workload.held_text}{_example(workload)}")
+    grows = ", ".join(name if power == 1 else f"{name}^{power:g}" for name, power in workload.grows)
     yield from _field("--size", f"changes {grows}" if grows else "changes nothing")
     yield "parameters"
-    for name, param in one.params.items():
+    for name, param in workload.params.items():
         yield f"  {name} = {spelled(param, param.default)}"
         yield from _wrapped("    ", "    ", ": ".join(filter(None, (param.kind, param.text))))
         if param.choices:
@@ -86,31 +86,31 @@ def markdown_lines(workloads: Iterable[Workload]) -> Iterator[str]:
     """A Markdown table, as docs/workloads.md has it."""
     yield "| workload | after | scaling | backends | timed | graph | bytes | an answer is right when |"
     yield "|---|---|---|---|---|---|---|---|"
-    for one in workloads:
-        measured = (one.timed, one.graph, one.counted, one.oracle)
-        cells = (f"`{one.name}`", one.source, one.scaling, ", ".join(one.backends), *measured)
+    for workload in workloads:
+        measured = (workload.timed, workload.graph, workload.counted, workload.oracle)
+        cells = (f"`{workload.name}`", workload.source, workload.scaling, ", ".join(workload.backends), *measured)
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def _plain(one: Workload) -> dict[str, Any]:
+def _plain(workload: Workload) -> dict[str, Any]:
     return {
-        **{name: getattr(one, name) for name in ("name", "family", "source", "scaling")},
-        "backends": [{"name": name, "needs": list(one.needs.get(name, ()))} for name in one.backends],
-        "devices": list(one.devices),
-        **{name: getattr(one, name) for name in ("timed", "graph", "counted", "oracle")},
-        "held": one.held_text,
-        "grows": [{"parameter": name, "exponent": power} for name, power in one.grows],
-        "least_workers": one.least_workers,
+        **{name: getattr(workload, name) for name in ("name", "family", "source", "scaling")},
+        "backends": [{"name": name, "needs": list(workload.needs.get(name, ()))} for name in workload.backends],
+        "devices": list(workload.devices),
+        **{name: getattr(workload, name) for name in ("timed", "graph", "counted", "oracle")},
+        "held": workload.held_text,
+        "grows": [{"parameter": name, "exponent": power} for name, power in workload.grows],
+        "least_workers": workload.least_workers,
         "parameters": [
             {"name": name, "kind": param.kind, "unit": UNITS.get(param.kind, ""), "default": param.default}
             | {"choices": list(param.choices), "text": param.text, "original": param.original}
-            for name, param in one.params.items()
+            for name, param in workload.params.items()
         ],
     }
 
 
-def _example(one: Workload) -> str:
-    held = one.held({name: param.default for name, param in one.params.items()}, Shape(1, 2, 1))
+def _example(workload: Workload) -> str:
+    held = workload.held({name: param.default for name, param in workload.params.items()}, Shape(1, 2, 1))
     return f"; {format_bytes(held)} by default on two workers" if held else ""
 
 

@@ -78,7 +78,7 @@ def import_answer(results: Results) -> VerdictAnswer | None:
     try:
         return verdict_answer(results, Question())
     except DataError as error:
-        _log.warning("%s", error)
+        _log.warning(str(error))
         return None
 
 

@@ -59,7 +59,7 @@ class ChosenRun:
                 **{name: getattr(plan, name) for name in ("suite", "protocol", "device", "threads_per_worker")},
                 **{name: getattr(job, name) for name in ("nodes", "workers_per_node", "memory_limit")},
                 "gpubench": plan.gpubench,
-                "workloads": {one.params_id: one.name for one in plan.workloads},
+                "workloads": {workload.params_id: workload.name for workload in plan.workloads},
                 "site": plan.site.model_dump(mode="json"),
                 "settings": self.variant.env,
             },
@@ -87,13 +87,13 @@ def _of_both_variants(campaign: str | None) -> Section:
             f"'{campaign}' is no campaign, and nothing is named to compare it with",
             then="name another variant or run after it",
         )
-    found = chosen_campaign(Path(campaign) if campaign else None, None, with_results=True)
-    variants = [one.label for one in found.plan.variants]
+    kept = chosen_campaign(Path(campaign) if campaign else None, None, with_results=True)
+    variants = [variant.label for variant in kept.plan.variants]
     if len(variants) != 2:
         named = ", ".join(variants)
-        raise UsageError(f"{found.place} has {len(variants)} variants: {named}", then="type: gpubench diff A B")
-    candidate = next(label for label in variants if label != found.plan.baseline)
-    return _of_variants(found, found.plan.baseline, candidate)
+        raise UsageError(f"{kept.place} has {len(variants)} variants: {named}", then="type: gpubench diff A B")
+    candidate = next(label for label in variants if label != kept.plan.baseline)
+    return _of_variants(kept, kept.plan.baseline, candidate)
 
 
 def _of_two(first: str, second: str, where: Path | None) -> Section:
@@ -120,7 +120,7 @@ def _is_run(path: Path) -> bool:
 
 
 def _of_variants(campaign: Campaign, baseline: str, candidate: str) -> Section:
-    one, other = (_variant(campaign, label) for label in (baseline, candidate))
+    variants = [_variant(campaign, label) for label in (baseline, candidate)]
     blocks: dict[tuple[Any, int], dict[str, RunResult]] = {}
     for run in account(campaign).outcomes:
         if run.directory and run.run.variant in (baseline, candidate):
@@ -128,13 +128,15 @@ def _of_variants(campaign: Campaign, baseline: str, candidate: str) -> Section:
     pairs = [(sides[baseline], sides[candidate]) for sides in blocks.values() if len(sides) == 2]
     if not pairs:
         raise DataError(f"{campaign.place}: {baseline} and {candidate} ran together in no block")
-    documents = [{"image": _manifest(campaign, each), "settings": each.env} for each in (one, other)]
-    found = explain(pairs, baseline, candidate, expected_of(campaign), documents)
+    documents = [{"image": _manifest(campaign, variant), "settings": variant.env} for variant in variants]
+    explained = explain(pairs, baseline, candidate, expected_of(campaign), documents)
     sides = [{"campaign": campaign.plan.campaign, "variant": label} for label in (baseline, candidate)]
-    about = f"{baseline} → {candidate}, {found.blocks} block{'s'[: found.blocks != 1]} of {campaign.plan.campaign}"
-    section = differences_section(found, "variants", sides, (baseline, candidate), [about])
-    asked = {baseline, candidate}
-    verdicts = [one for one in judge_campaign(campaign).verdicts if {one.baseline, one.candidate} == asked]
+    count = f"{explained.blocks} block{'s'[: explained.blocks != 1]}"
+    about = f"{baseline} → {candidate}, {count} of {campaign.plan.campaign}"
+    section = differences_section(explained, "variants", sides, (baseline, candidate), [about])
+    pair = {baseline, candidate}
+    judged = judge_campaign(campaign).verdicts
+    verdicts = [verdict for verdict in judged if {verdict.baseline, verdict.candidate} == pair]
     if not verdicts:  # two candidates
         line = command_line(
             ["gpubench", "compare", str(campaign.place), "--baseline", baseline, "--candidate", candidate]
@@ -145,26 +147,29 @@ def _of_variants(campaign: Campaign, baseline: str, candidate: str) -> Section:
 
 def _with_outcome(section: Section, verdicts: Sequence[Verdict]) -> Section:
     """With what came of the differences, and in which layer, where that was measured."""
-    pair, names = labels.pair(verdicts[0]), cell_names([one.key for one in verdicts])
+    pair, names = labels.pair(verdicts[0]), cell_names([verdict.key for verdict in verdicts])
     shown = [
-        f"{name}: {' '.join(filter(None, (labels.effect(one), labels.interval(one))))}, "
-        f"{', '.join(filter(None, (one.verdict, one.leaning)))}"
-        for name, one in zip(names, verdicts, strict=True)
+        f"{name}: {' '.join(filter(None, (labels.effect(verdict), labels.interval(verdict))))}, "
+        f"{', '.join(filter(None, (verdict.verdict, verdict.leaning)))}"
+        for name, verdict in zip(names, verdicts, strict=True)
     ]
     cells = [
-        {"cell": name, "verdict": one.verdict, "effect": one.effect} for name, one in zip(names, verdicts, strict=True)
+        {"cell": name, "verdict": verdict.verdict, "effect": verdict.effect}
+        for name, verdict in zip(names, verdicts, strict=True)
     ]
-    lines, found = layers(verdicts)
+    lines, layer_effects = layers(verdicts)
     parts = [SectionPart(f"Whether it matters ({pair}):", shown)]
     parts += [SectionPart(f"In which layer ({pair}):", lines)] if lines else []
-    data = {**section.data, "verdicts": cells, **({"layers": found} if lines else {})}
+    data = {**section.data, "verdicts": cells, **({"layers": layer_effects} if lines else {})}
     return dataclasses.replace(section, parts=[*section.parts, *parts], data=data)
 
 
-def _of_runs(one: ChosenRun, other: ChosenRun, kind: str = "runs", notes: Sequence[str] = ()) -> Section:
-    found = explain([(one.run, other.run)], "A", "B", _expected(one, other), [one.document, other.document])
-    about = [f"{side}: {_words(each.about)}" for side, each in (("A", one), ("B", other))]
-    section = differences_section(found, kind, [one.about, other.about], ("A", "B"), about)
+def _of_runs(first: ChosenRun, second: ChosenRun, kind: str = "runs", notes: Sequence[str] = ()) -> Section:
+    explained = explain(
+        [(first.run, second.run)], "A", "B", _expected(first, second), [first.document, second.document]
+    )
+    about = [f"{side}: {_run_text(each.about)}" for side, each in (("A", first), ("B", second))]
+    section = differences_section(explained, kind, [first.about, second.about], ("A", "B"), about)
     return dataclasses.replace(section, notes=notes)
 
 
@@ -173,22 +178,24 @@ def _of_campaigns(first: Path, second: Path) -> Section:
     if root_of(first).resolve() == root_of(second).resolve():
         raise UsageError(f"{first} is named twice", then="its own variants are compared by: gpubench diff A B DIR")
     campaigns = [chosen_campaign(path, None) for path in (first, second)]
-    labels = [[one.plan.baseline, *(variant.label for variant in one.plan.variants)] for one in campaigns]
+    labels = [
+        [campaign.plan.baseline, *(variant.label for variant in campaign.plan.variants)] for campaign in campaigns
+    ]
     common = next((label for label in labels[0] if label in labels[1]), None)
-    one, other = (_first_run(campaign, common or campaign.plan.baseline) for campaign in campaigns)
+    runs = [_first_run(campaign, common or campaign.plan.baseline) for campaign in campaigns]
     judge = command_line(["gpubench", "compare", str(first), str(second)])
     note = f"compared by the first ok run of each campaign; to see whether the differences matter: {judge}"
-    return _of_runs(one, other, "campaigns", [note])
+    return _of_runs(runs[0], runs[1], "campaigns", [note])
 
 
 def _first_run(campaign: Campaign, label: str) -> ChosenRun:
-    for one in account(campaign).outcomes:
-        if one.directory and one.status == "ok" and one.run.variant == label:
-            return ChosenRun(campaign, one)
+    for result in account(campaign).outcomes:
+        if result.directory and result.status == "ok" and result.run.variant == label:
+            return ChosenRun(campaign, result)
     raise DataError(f"{campaign.place}: no run of {label} is ok", then="gpubench status shows how the runs ended")
 
 
-def _words(about: Mapping[str, Any]) -> str:
+def _run_text(about: Mapping[str, Any]) -> str:
     return (
         f"run {about['run']} of {about['campaign']}, variant {about['variant']}, block {about['block']}, "
         f"{about['status']}{', ' + about['started_at'][:19] if about['started_at'] else ''}"
@@ -198,16 +205,17 @@ def _words(about: Mapping[str, Any]) -> str:
 def _of_directory(path: Path) -> ChosenRun:
     path = path.resolve()
     campaign = Campaign.open(path.parent.parent)
-    named = {one.path.name: one.run for one in run_directories(campaign.runs_dir)}
-    found = {one.run.run: one for one in account(campaign).outcomes}.get(named.get(path.name, ""))
-    if found is None:
+    runs = {directory.path.name: directory.run for directory in run_directories(campaign.runs_dir)}
+    results = {result.run.run: result for result in account(campaign).outcomes}
+    result = results.get(runs.get(path.name, ""))
+    if result is None:
         raise UsageError(f"{path} is no run directory of {campaign.directory}")
-    return ChosenRun(campaign, dataclasses.replace(found, directory=path, record=read_record(path)))
+    return ChosenRun(campaign, dataclasses.replace(result, directory=path, record=read_record(path)))
 
 
 def _named(name: str, campaign: Campaign) -> ChosenRun:
-    outcomes = [one for one in account(campaign).outcomes if one.directory]
-    matching = [one for one in outcomes if one.directory and one.directory.name.startswith(name)]
+    outcomes = [result for result in account(campaign).outcomes if result.directory]
+    matching = [result for result in outcomes if result.directory and result.directory.name.startswith(name)]
     if not matching or not name:
         variants = [variant.label for variant in campaign.plan.variants]
         raise UsageError(
@@ -219,28 +227,28 @@ def _named(name: str, campaign: Campaign) -> ChosenRun:
     return ChosenRun(campaign, matching[0])
 
 
-def _expected(one: ChosenRun, other: ChosenRun) -> PlannedEnvironment:
+def _expected(first: ChosenRun, second: ChosenRun) -> PlannedEnvironment:
     """What may differ between the two runs: as between two variants of one plan, each with its own site's settings."""
-    plans = [each.campaign.plan for each in (one, other)]
+    plans = [each.campaign.plan for each in (first, second)]
     variants = [
         each.variant.model_copy(update={"label": label, "env": {**plan.site.env, **each.variant.env}})
-        for label, each, plan in zip("AB", (one, other), plans, strict=True)
+        for label, each, plan in zip("AB", (first, second), plans, strict=True)
     ]
     site = plans[0].site.model_copy(update={"env": {}})
-    own = [expected_of(each.campaign) for each in (one, other)]
+    own = [expected_of(each.campaign) for each in (first, second)]
     return PlannedEnvironment(
         plans[0].model_copy(update={"variants": variants, "site": site}),
         {**own[0].manifests, **own[1].manifests},
         {
             label: each.by_binding.get(side.run.run.variant, {})
-            for label, each, side in zip("AB", own, (one, other), strict=True)
+            for label, each, side in zip("AB", own, (first, second), strict=True)
         },
         tuple(pattern for pattern in own[0].allow if pattern in own[1].allow),
     )
 
 
 def _variant(campaign: Campaign, label: str) -> PlannedVariant:
-    labels = [one.label for one in campaign.plan.variants]
+    labels = [variant.label for variant in campaign.plan.variants]
     if label not in labels:
         raise UsageError(f"campaign {campaign.plan.campaign} has no variant '{label}'{nearest(label, labels)}")
     return campaign.plan.variants[labels.index(label)]

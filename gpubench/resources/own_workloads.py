@@ -39,9 +39,9 @@ def own_workloads(suite: Suite, source: str) -> dict[str, OwnWorkload]:
     Raises:
         UsageError: as ``find_own``.
     """
-    words = {entry.file or entry.name for entry in suite.workload}
-    found = {word: find_own(word, Path(source).parent) for word in sorted(words)}
-    return {word: one for word, one in found.items() if one is not None}
+    names = {entry.file or entry.name for entry in suite.workload}
+    workloads = {name: find_own(name, Path(source).parent) for name in sorted(names)}
+    return {name: workload for name, workload in workloads.items() if workload is not None}
 
 
 def _parted(word: str) -> tuple[str, str]:
@@ -69,8 +69,8 @@ def workloads_named(name: str | None) -> list[Workload]:
     if own := find_own(name):
         return [own.described]
     if name not in suite_names() and not name.endswith(".toml"):
-        known = [*suite_names(), *CATALOGUE]
-        raise UsageError(f"no suite and no workload '{name}'{nearest(name, known)}")
+        names = [*suite_names(), *CATALOGUE]
+        raise UsageError(f"no suite and no workload '{name}'{nearest(name, names)}")
     return workloads_of(*load_suite(name))
 
 

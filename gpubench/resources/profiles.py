@@ -191,10 +191,10 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 
 
 def _leaves(plain: dict[str, Any], before: str = "") -> list[str]:
-    found: list[str] = []
+    leaves: list[str] = []
     for key, value in plain.items():
-        found += _leaves(value, f"{before}{key}.") if isinstance(value, dict) else [f"{before}{key}"]
-    return found
+        leaves += _leaves(value, f"{before}{key}.") if isinstance(value, dict) else [f"{before}{key}"]
+    return leaves
 
 
 def _find(folder: str, name: str) -> tuple[str, str]:
@@ -206,10 +206,10 @@ def _find(folder: str, name: str) -> tuple[str, str]:
         kind = folder.removesuffix("s")
         if name.endswith(".toml"):
             raise UsageError(f"can't read {kind} {path}: {error.strerror}", then="give the path of a file") from None
-        known = [entry.stem for entry in base.glob("*.toml")]
+        names = [entry.stem for entry in base.glob("*.toml")]
         here = Path(f"{name}.toml")
         mine = f"the file here is named by its path, {here}" if here.is_file() else OF_YOUR_OWN
-        raise UsageError(f"no {kind} '{name}'{nearest(name, known)}", then=mine) from None
+        raise UsageError(f"no {kind} '{name}'{nearest(name, names)}", then=mine) from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not TOML: {_NO_UTF_8.format(error.start)}", then="save it as UTF-8") from None
     return text, str(path) if name.endswith(".toml") else f"{folder}/{name}.toml"

@@ -95,14 +95,14 @@ def validate(repository: Path) -> None:
         elif path.is_file() and path not in packs.values() and path != folder / INDEX:
             wrong.append(f"{path}: no pack, and not the index")
     for name, path in packs.items():
-        said = entries.get(name, {})
-        homes = said.get("homes") is True
+        listed = entries.get(name, {})
+        homes = listed.get("homes") is True
         if own := list(faults(path, homes=homes)):
             wrong += own
         elif (entry := _entry(path, homes=homes))["pack"] != name:
             wrong.append(f"{path}: belongs to {FOLDER}/{entry['pack']}")
-        elif said != entry:
-            wrong.append(f"{path}: the index {'has other facts about it' if said else 'lacks it'}")
+        elif listed != entry:
+            wrong.append(f"{path}: the index {'has other facts about it' if listed else 'lacks it'}")
     _refuse(wrong, folder, "correct or remove what is named above, and leave the rest as it is")
     _log.info(f"{folder}: {counted(len(packs), 'pack')}, nothing wrong")
 
@@ -121,7 +121,7 @@ def faults(pack: Path, *, homes: bool) -> Iterator[str]:
     if not isinstance(campaign, Campaign):
         yield f"{pack}: an import; only campaigns prove what ran where"
         return
-    ok = [one.directory for one in account_now(campaign).outcomes if one.status == "ok" and one.directory]
+    ok = [result.directory for result in account_now(campaign).outcomes if result.status == "ok" and result.directory]
     if not ok:
         yield f"{pack}: no run of it ended ok"
     for run in ok:
@@ -165,8 +165,8 @@ def _private(name: str, text: str, homes: bool) -> Iterator[str]:
             plain = None
         if isinstance(plain, dict) and (refused := secrets(plain, lambda key: f"{name}, {key}")):
             yield shortened(refused[0].what, 200)
-    if not homes and (found := HOME.search(text)):
-        number = text.count("\n", 0, found.start()) + 1
+    if not homes and (home := HOME.search(text)):
+        number = text.count("\n", 0, home.start()) + 1
         yield f"line {number} of {name} holds the path of a home; publish --allow-homes accepts it"
 
 
@@ -182,8 +182,10 @@ def _entry(pack: Path, *, homes: bool) -> dict[str, Any]:
         "campaign": plan.campaign,
         "created_at": plan.created_at,
         "suite": plan.suite,
-        "variants": {one.label: one.image.ucx_version if one.image else one.ucx for one in plan.variants},
-        "runs": sum(one.status == "ok" for one in account_now(campaign).outcomes),
+        "variants": {
+            variant.label: variant.image.ucx_version if variant.image else variant.ucx for variant in plan.variants
+        },
+        "runs": sum(result.status == "ok" for result in account_now(campaign).outcomes),
         "gpubench": plan.gpubench,
         **({"homes": True} if homes else {}),
     }
@@ -196,7 +198,7 @@ def _read_index(repository: Path) -> dict[str, dict[str, Any]]:
             plain = parse_json(path.read_bytes())
         if plain["schema"] != SCHEMA:
             raise DataError(f"{path} is {plain['schema']}, not {SCHEMA}", then="use the gpubench that wrote it")
-        entries = {str(one["pack"]): dict(one) for one in plain["packs"]}
+        entries = {str(entry["pack"]): dict(entry) for entry in plain["packs"]}
         if len(entries) < len(plain["packs"]):
             raise ValueError("it names a pack twice")
         return entries
@@ -213,11 +215,11 @@ def _write_index(repository: Path, entries: dict[str, dict[str, Any]]) -> None:
 
 def _refuse_links(folder: Path, repository: Path) -> None:
     """Raise DataError where a folder of the repository is a link: it may lead out of the repository."""
-    for one in (folder, *folder.parents):
-        if one == repository:
+    for parent in (folder, *folder.parents):
+        if parent == repository:
             return
-        if one.is_symlink():
-            raise DataError(f"{one} is a link", then="make it a directory, or take another copy of the repository")
+        if parent.is_symlink():
+            raise DataError(f"{parent} is a link", then="make it a directory, or take another copy of the repository")
 
 
 def _refuse(wrong: list[str], what: Path, then: str) -> None:

@@ -66,7 +66,9 @@ def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judg
 
 def _judge_campaign(campaign: Campaign, question: Question, executor: ThreadPoolExecutor) -> JudgedCampaign:
     plan, planned = campaign.plan, campaign.plan.site.defaults.allow_changed
-    question = dataclasses.replace(question, allow=tuple(one for one in question.allow if one not in planned))
+    question = dataclasses.replace(
+        question, allow=tuple(pattern for pattern in question.allow if pattern not in planned)
+    )
     records = Records()
     accounting = account_now(campaign, records)
     merged = merge_directory(campaign.runs_dir, records)
@@ -117,7 +119,13 @@ def added_later(campaign: Campaign) -> tuple[str, ...]:
     The chances of two and three looks at equal distances: Armitage, McPherson and Rowe (1969), J. R. Stat. Soc. A
     132:235, table 2.
     """
-    blocks = [block for one in campaign.additions for job in one.jobs for block in job.blocks if block.replaces is None]
+    blocks = [
+        block
+        for addition in campaign.additions
+        for job in addition.jobs
+        for block in job.blocks
+        if block.replaces is None
+    ]
     if not blocks:
         return ()
     return (
@@ -130,9 +138,9 @@ def added_later(campaign: Campaign) -> tuple[str, ...]:
 def expected_of(campaign: Campaign, allow: tuple[str, ...] = ()) -> PlannedEnvironment:
     """What may differ between the variants of a campaign, and ``allow`` besides."""
     plan, manifests = campaign.plan, campaign.manifests()
-    known: dict[str, Mapping[str, str]] = {}
+    set_variables: dict[str, Mapping[str, str]] = {}
     for variant in plan.variants:
         if variant.image:
             stack = manifests.get(variant.image.manifest, {}).get("stack", {})
-            known[variant.label] = set_by_binding(stack.get("name", ""), variant.image.ucx_version)
-    return PlannedEnvironment(plan, manifests, known, (*plan.site.defaults.allow_changed, *allow))
+            set_variables[variant.label] = set_by_binding(stack.get("name", ""), variant.image.ucx_version)
+    return PlannedEnvironment(plan, manifests, set_variables, (*plan.site.defaults.allow_changed, *allow))

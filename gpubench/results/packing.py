@@ -76,11 +76,13 @@ def _index(campaign: Campaign) -> Index:
             f"{campaign.directory}: job {', '.join(alive)} is still running",
             then=f"pack it when it has ended; to see its state: gpubench status {campaign.directory}",
         )
-    missing = [one for one in accounting.outcomes if one.status not in _ENDED]
+    missing = [result for result in accounting.outcomes if result.status not in _ENDED]
     return Index(
         "campaign",
         campaign.plan.campaign,
-        missing=[f"block {one.block.block} {one.run.variant} ({one.run.run}): {one.reason}" for one in missing],
+        missing=[
+            f"block {result.block.block} {result.run.variant} ({result.run.run}): {result.reason}" for result in missing
+        ],
         open_jobs=sorted(job for job, state in states.items() if state.phase != "ended"),
         ends={job: state.end or state.reason for job, state in sorted(states.items())},
     )
@@ -91,7 +93,7 @@ def _files(directory: Path) -> Iterator[tuple[str, Path]]:
         here = Path(folder)
         top = here == directory
         folders[:] = sorted(name for name in folders if not (top and name in _LEFT_OUT) and not is_temporary(name))
-        for name in [*names, *(one for one in folders if (here / one).is_symlink())]:
+        for name in [*names, *(folder for folder in folders if (here / folder).is_symlink())]:
             path = here / name
             if (top and name in _LEFT_OUT) or is_temporary(name):
                 continue

@@ -51,9 +51,9 @@ def campaign_to_change(directory: Path | None, outputs: Path | None) -> Campaign
 
 def newest(outputs: Path | None, *, with_results: bool = False) -> Path:
     """The campaign that is used if none is named; its name goes to standard error; raises UsageError."""
-    found = newest_campaign(outputs or Path("outputs"), with_results=with_results)
-    _log.warning(f"campaign {found}, the newest{' with results' if with_results else ''}")
-    return found
+    campaign = newest_campaign(outputs or Path("outputs"), with_results=with_results)
+    _log.warning(f"campaign {campaign}, the newest{' with results' if with_results else ''}")
+    return campaign
 
 
 def root_of(path: Path) -> Path:
@@ -89,11 +89,11 @@ def all_opened(paths: Sequence[Path]) -> Iterator[Campaign | ImportedResults]:
             inside = [root_of(path)]
         if not inside:
             raise UsageError(f"{path} is no campaign and no import, and holds none", then="name some")
-        for one in sorted(inside, key=lambda each: each.is_file()):  # what is packed besides is left out
-            kept = opened(one)
+        for target in sorted(inside, key=lambda each: each.is_file()):  # what is packed besides is left out
+            kept = opened(target)
             name = kept.plan.campaign if isinstance(kept, Campaign) else kept.name
             if kept.pack is not None and name in seen:
-                _log.warning(f"{one} holds {name}, which is here already: left out")
+                _log.warning(f"{target} holds {name}, which is here already: left out")
                 continue
             seen.add(name)
             yield kept

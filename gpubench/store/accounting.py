@@ -87,7 +87,7 @@ def missing_runs(plan: Plan, outcomes: Sequence[RunResult]) -> list[RunResult]:
 
 def run_warnings(outcomes: Iterable[RunResult]) -> list[str]:
     """Warnings of the runs themselves, each once with the number of runs that gave it."""
-    counts = Counter(warning for one in outcomes if one.record for warning in one.record.warnings)
+    counts = Counter(warning for result in outcomes if result.record for warning in result.record.warnings)
     return [f"{warning} ({counted(count, 'run')})" for warning, count in counts.items()]
 
 
@@ -104,14 +104,14 @@ def account(
         ends: by job, how it ended if that is known (``time limit``, ``interrupted``): part of a lost run's reason.
         records: those that have been read already; more come to it.
     """
-    known = records or Records()
+    records_read = records or Records()
     attempts: dict[str, list[RunDirectory]] = defaultdict(list)
     for directory in run_directories(campaign.runs_dir):
         attempts[directory.run].append(directory)
     outcomes = []
     for job, block, run in campaign.rows():
         end, tried = (ends or {}).get(job.job, ""), attempts.get(run.run, [])
-        outcome = _outcome((job, block, run), tried, known, alive=job.job in alive, end=end)
+        outcome = _outcome((job, block, run), tried, records_read, alive=job.job in alive, end=end)
         if outcome.status == "lost" and (why := campaign.plan.skip_reason(job.nodes, run.variant)):
             # What is planned to be skipped is skipped, whether or not its job came to write that down.
             outcome = dataclasses.replace(outcome, status="skipped", reason=why, record=None)
@@ -122,7 +122,7 @@ def account(
         for run in attempts.keys() - planned
         for entry in attempts[run]
     ]
-    return Accounting(tuple(outcomes), (*sorted(strangers), *_repeated(attempts, planned, known)))
+    return Accounting(tuple(outcomes), (*sorted(strangers), *_repeated(attempts, planned, records_read)))
 
 
 def _outcome(
@@ -150,9 +150,9 @@ def _outcome(
     if record is None:
         cut = f"started, but left no record: {ended}, or the run was killed"
         return ended_as(PENDING, "running") if alive else ended_as("lost", cut)
-    found = (record.run, record.attempt, record.block, record.variant)
-    if found != (expected := (run.run, last.attempt, block.block, run.variant)):
-        return ended_as("lost", f"its record is that of another run: {found}, not {expected}")
+    identity = (record.run, record.attempt, record.block, record.variant)
+    if identity != (expected := (run.run, last.attempt, block.block, run.variant)):
+        return ended_as("lost", f"its record is that of another run: {identity}, not {expected}")
     return ended_as(record.status, record.reason or ("" if record.status == "ok" else "no reason given"), record)
 
 

@@ -196,9 +196,9 @@ def require_place(directory: Path) -> None:
     Raises:
         UsageError: it is a file.
     """
-    there = next((path for path in (directory, *directory.parents) if os.path.lexists(path)), directory)
-    if os.path.exists(there) and not os.path.isdir(there):  # noqa: PTH110, PTH112 - pathlib raises without permission
-        raise UsageError(f"{there} is a file, not a directory", then="name another one")
+    ancestor = next((path for path in (directory, *directory.parents) if os.path.lexists(path)), directory)
+    if os.path.exists(ancestor) and not os.path.isdir(ancestor):  # noqa: PTH110, PTH112 - pathlib raises without permission
+        raise UsageError(f"{ancestor} is a file, not a directory", then="name another one")
 
 
 def create_campaign(outputs: Path, site: str, suite: str, now: dt.datetime) -> Path:

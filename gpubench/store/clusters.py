@@ -135,9 +135,9 @@ def find_cluster(outputs: Path, name: str | None) -> Cluster:
     if name is not None:
         return Cluster.open(folder / name)
     records = sorted(folder.glob(f"*/{RECORD_FILE}"))
-    standing = [one for one in (Cluster.open(path.parent) for path in records) if one.standing]
+    standing = [cluster for cluster in (Cluster.open(path.parent) for path in records) if cluster.standing]
     if len(standing) != 1:
-        names = ", ".join(one.record.name for one in standing)
+        names = ", ".join(cluster.record.name for cluster in standing)
         raise UsageError(
             f"{len(standing)} clusters are running in {folder}: {names}"
             if standing

@@ -168,8 +168,8 @@ def _index(path: Path, archive: zipfile.ZipFile) -> Index:
     try:
         plain = parse_json(archive.read(INDEX))
         if isinstance(plain, dict) and plain.get("schema") != PACK:
-            found = plain.get("schema") or "no pack"
-            raise DataError(f"{path} is {found}, not {PACK}", then="use the gpubench that wrote it")
+            schema = plain.get("schema") or "no pack"
+            raise DataError(f"{path} is {schema}, not {PACK}", then="use the gpubench that wrote it")
         return pydantic.TypeAdapter(Index).validate_python(plain)
     except (KeyError, *_DAMAGED):
         raise DataError(

@@ -81,14 +81,14 @@ class Records:
     """
 
     def __init__(self) -> None:
-        self._found: dict[Path, RunRecord] = {}
+        self._records: dict[Path, RunRecord] = {}
 
     def read(self, path: Path) -> RunRecord | None:
         """As ``read_record``."""
-        found = self._found.get(path) or read_record(path)
-        if found is not None:
-            self._found[path] = found
-        return found
+        record = self._records.get(path) or read_record(path)
+        if record is not None:
+            self._records[path] = record
+        return record
 
 
 def read_provenance(path: Path) -> Mapping[str, Any]:
@@ -178,7 +178,7 @@ def _built(kind: type[_Record], plain: Any, source: str) -> _Record:
         if len(_known_shapes) < _MOST_SHAPES:
             _known_shapes.add(shape)
     numbers = _NUMBERS[kind]
-    if not 0 <= min(found := numbers(record)) <= max(found) < _BEYOND:
+    if not 0 <= min(counts := numbers(record)) <= max(counts) < _BEYOND:
         name, value = next((n, v) for n, v in vars(record).items() if type(v) is int and not 0 <= v < _BEYOND)
         raise DataError(f"{source}: {name} = {value} is no number that gpubench writes there")
     return record

@@ -74,7 +74,7 @@ def _with_all_alive(campaign: Campaign, records: Records) -> Accounting:
 
 def _states(campaign: Campaign, accounting: Accounting) -> dict[str, JobState]:
     scheduler = SCHEDULERS[campaign.plan.site.scheduler]
-    open_jobs = {one.job.job for one in accounting.outcomes if one.status == PENDING}
+    open_jobs = {result.job.job for result in accounting.outcomes if result.status == PENDING}
     states: dict[str, JobState] = {}
     for job in sorted(open_jobs):
         try:
