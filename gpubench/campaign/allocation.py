@@ -4,7 +4,7 @@ import logging
 import os
 import subprocess
 
-from gpubench.campaign.completeness import continue_command, missing_words
+from gpubench.campaign.completeness import continue_command, missing_text
 from gpubench.campaign.interrupts import LOOK_S, end_process, interrupts
 from gpubench.campaign.observer import Observe, Observer, unobserved
 from gpubench.campaign.preflight import require_sound_images
@@ -106,6 +106,6 @@ def _run_script(
     observer.look()
     if interrupted:
         raise InterruptedByUserError(
-            f"interrupted by {interrupted[0]}; {missing_words(campaign)}",
+            f"interrupted by {interrupted[0]}; {missing_text(campaign)}",
             then=f"to run what is missing: {continue_command(campaign)}",
         )

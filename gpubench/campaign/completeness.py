@@ -52,7 +52,7 @@ def continue_command(campaign: Campaign) -> str:
     return command_line(["gpubench", "bench", "--campaign", str(campaign.directory)])
 
 
-def missing_words(campaign: Campaign) -> str:
+def missing_text(campaign: Campaign) -> str:
     """How much has been finished, in one phrase."""
     counts = account(campaign).counts()
     total = sum(counts.values())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpubench.campaign.allocation import run_here
 from gpubench.campaign.budget import Budget
-from gpubench.campaign.completeness import continue_command, missing_words, require_complete
+from gpubench.campaign.completeness import continue_command, missing_text, require_complete
 from gpubench.campaign.first_pass import with_repetitions
 from gpubench.campaign.local_jobs import run_jobs
 from gpubench.campaign.lock import campaign_lock
@@ -227,6 +227,6 @@ def _resume_hint_on_interrupt(campaign: Campaign) -> Iterator[None]:
         yield
     except InterruptedByUserError as stopped:
         raise InterruptedByUserError(
-            f"{stopped}; {missing_words(campaign)}",
+            f"{stopped}; {missing_text(campaign)}",
             then=f"to go on: {continue_command(campaign)}",
         ) from None

@@ -44,7 +44,7 @@ class ClusterOptions:
     outputs: Outputs = None
 
     @property
-    def as_asked(self) -> CampaignOptions:
+    def as_campaign_options(self) -> CampaignOptions:
         """The same as options of a campaign."""
         workers = [] if self.workers is None else [f"layout.workers={self.workers}"]
         settings = [*(self.settings or []), *workers]

@@ -60,7 +60,7 @@ def start_cluster(options: ClusterOptions) -> None:
         PlanRefusedError: the site can't hold a standing cluster, or the variant has no image.
         IncompleteError: it isn't ready within ``wait``, or ended.
     """
-    site = load_site(options.site, chosen_settings(options.as_asked))
+    site = load_site(options.site, chosen_settings(options.as_campaign_options))
     check_combination(site)
     check_bounds(site, [options.nodes], [site.layout.workers])
     check_placement(site, site.device)
@@ -199,7 +199,7 @@ def _image(options: ClusterOptions, site: Site, variant: Variant, directory: Pat
     With the profile that its processes run under: how they can wait depends on the image.
     """
     image_and_manifest = obtain_images(
-        site, [variant.ucx], date=chosen(options.as_asked, "date", ""), base=options.base or ""
+        site, [variant.ucx], date=chosen(options.as_campaign_options, "date", ""), base=options.base or ""
     )[variant.ucx]
     if image_and_manifest is None:
         raise PlanRefusedError(

@@ -164,7 +164,9 @@ def check_live(name: str, settings: Sequence[str], *, nodes: int, ucx: str | Non
         hosts = [parse_facts(text) for _, text in left_by_nodes(directory, "host", answers)]
         inside = [parse_facts(text) for _, text in left_by_nodes(directory, "inside", answers if image else 0)]
         findings = [
-            CheckResult(not state.end, f"{_asked_for(site)}: job {state.job_id} {state.end or 'ran'} on {state.hosts}"),
+            CheckResult(
+                not state.end, f"{_batch_request(site)}: job {state.job_id} {state.end or 'ran'} on {state.hosts}"
+            ),
             *check_nodes(site, nodes, hosts, token),
             *check_images(site, hosts, inside if image else None),
         ]
@@ -197,7 +199,7 @@ def _files(site: Site, nodes: int, image: Image | None) -> dict[str, bytes]:
     )
 
 
-def _asked_for(site: Site) -> str:
+def _batch_request(site: Site) -> str:
     requested = {"partition": site.batch.queue, "account": site.batch.account, "qos": site.batch.qos}
     given = [f"{name} {value}" for name, value in requested.items() if value]
     return ", ".join(given) or "the default partition and account"
