@@ -17,6 +17,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from gpubench.cli.say import show_log
 from tests import in_process
 
 pytest_plugins = ["tests.second_try", "tests.bytecode", "tests.cpu_seconds", "tests.point_counts"]
@@ -33,6 +34,9 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("gpubench")
+
+# A library that is called directly says what the command line would show, whichever tests ran before in this process.
+show_log()
 
 # Under nohup a SIGHUP is ignored, and so it would be by every script of a test: what comes in ignored can't be trapped.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
