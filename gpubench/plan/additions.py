@@ -124,5 +124,5 @@ def plan_more(plan: Plan, count: int, created_at: str) -> PlanAddition:
         for start in range(0, len(added), per_job):
             appended.add_job(place, added[start : start + per_job])
     at = ", ".join(str(_blocks_at(plan, place)) for place in plan.places)
-    reason = f"{counted(count, 'more block')} after {at}, asked for by the user"
+    reason = f"{counted(count, 'more block')} after {at}"
     return PlanAddition(created_at=created_at, reason=reason, jobs=appended.jobs)

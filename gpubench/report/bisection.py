@@ -8,7 +8,7 @@ from typing import Any
 from gpubench.model.text import counted
 from gpubench.report import labels
 from gpubench.report.sections import TextTable, table_lines
-from gpubench.stats.bisection import NAMED_LEVEL, Estimate, PointClass, SearchAnswer, SearchSettings, Step, difference
+from gpubench.stats.bisection import NAMED_LEVEL, Estimate, SearchAnswer, SearchSettings, Step, difference
 
 SCHEMA = "gpubench/bisection/1"
 COLUMNS = ("point", "class", "against the first", "interval", "blocks")
@@ -126,5 +126,4 @@ def _rows(result: SearchResult) -> Iterator[tuple[str, ...]]:
             effect, interval = labels.percent(ratio(estimate.mean)), labels.between(*_bounds(estimate))
             yield label, result.class_of(point), effect, interval, str(estimate.blocks)
         elif point in measured:
-            failed = result.answer.classes.get(point) is PointClass.FAILED
-            yield label, result.class_of(point), "no run is ok" if failed else "", "", ""
+            yield label, result.class_of(point), "", "", ""

@@ -40,7 +40,7 @@ class PointClass(StrEnum):
     BETWEEN = "between the ends"
     BEYOND = "beyond the ends"
     UNDECIDED = "undecided"
-    FAILED = "failed"
+    FAILED = "failed or skipped"
 
 
 @dataclasses.dataclass(frozen=True)

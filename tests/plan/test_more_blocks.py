@@ -31,8 +31,8 @@ def test_blocks_that_are_added_twice_are_those_that_a_longer_campaign_would_have
     assert [block.block for job in made.jobs for block in job.blocks] == list(range(1, 10))
     ids = [run.run for _, _, run in made.runs()]
     assert len(ids) == len(set(ids)) == 27
-    assert first.reason == "2 more blocks after 6, asked for by the user"
-    assert plan_more(start, 1, NOW).reason == "1 more block after 6, asked for by the user"
+    assert first.reason == "2 more blocks after 6"
+    assert plan_more(start, 1, NOW).reason == "1 more block after 6"
     assert plan_more(start, 2, NOW) == first, "the same plan gives the same blocks"
 
 
