@@ -21,7 +21,7 @@ from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.node.spec.plain import parse_lines
 from gpubench.node.spec.records import SAMPLES_FILE
-from gpubench.plan.block_design import interleaved, warmup_repetitions
+from gpubench.plan.block_design import MOST_ROUNDS, interleaved
 from gpubench.plan.budget import (
     LEAST_BLOCKS,
     LEAST_REPS,
@@ -63,7 +63,7 @@ def with_repetitions(request: Request, options: CampaignOptions, images: Images)
     outcome = _run(request, options, images)
     together = interleaved(request.site)
     rows = _timed_rows(outcome)
-    tried = _tried(request, rows, together=together)
+    tried = _tried(request, rows)
     if not tried:
         why = f"the first pass ended {outcome.status}{f': {outcome.reason}' if outcome.reason else ' without samples'}"
         return dataclasses.replace(request, repetitions=[f"repetitions are those of suite {request.suite}: {why}"])
@@ -122,7 +122,7 @@ def _timed_rows(outcome: RunResult) -> list[dict[str, Any]]:
     return parse_lines((outcome.directory / SAMPLES_FILE).read_text(encoding="utf-8"))
 
 
-def _tried(request: Request, rows: Sequence[Mapping[str, Any]], *, together: bool) -> dict[str, PilotWorkload]:
+def _tried(request: Request, rows: Sequence[Mapping[str, Any]]) -> dict[str, PilotWorkload]:
     """What the timed repetitions of each workload say, by ``params_id``."""
     tried = {}
     for item in request.workloads:
@@ -134,7 +134,7 @@ def _tried(request: Request, rows: Sequence[Mapping[str, Any]], *, together: boo
             # No less than what was timed, whatever the machine's clock did meanwhile.
             cost_s=max((_at(own[-1]) - _at(own[0])) / (REPS - 1), statistics.fmean(seconds)),
             scatter=statistics.stdev(seconds) / statistics.fmean(seconds),
-            marked=warmup_repetitions(item.warmup, variants=len(request.variants), together=together),
+            marked=item.warmup,
             limit_s=item.timeout_s,
         )
     return tried
@@ -162,7 +162,7 @@ def _fixed_s(
     inside_s = _at(rows[-1]) + float(rows[-1]["wall_s"]) - _at(rows[0])
     ends_s = min(max(seconds - inside_s, 0.0), alone_s)
     variants = len(request.variants)
-    turns = len(tried) * warmup_repetitions(1, variants=variants, together=True) + 2
+    turns = len(tried) * MOST_ROUNDS + 2
     return alone_s - ends_s + ends_s / min(variants, max(request.machine_cores, 1)) + TURN_S * turns
 
 

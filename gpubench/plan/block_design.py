@@ -33,9 +33,9 @@ def balanced_orders(variants: int, blocks: int, rng: random.Random) -> list[list
     return orders[:blocks]
 
 
-LEAST_REPS = 2
-"""Timed repetitions of a turn: each turn begins with one that doesn't count."""
-MOST_ROUNDS = 2
+MOST_ROUNDS = 8
+"""A change of turn takes about 0.02 s. A machine's speed drifts within seconds: the more rounds, the more of the drift
+falls on all variants alike."""
 
 
 def plan_turns(runs: Sequence[PlannedRun], reps: Mapping[str, int], rng: random.Random) -> list[PlannedTurn]:
@@ -43,14 +43,15 @@ def plan_turns(runs: Sequence[PlannedRun], reps: Mapping[str, int], rng: random.
 
     Workload by workload, in rounds: in a round each variant has its part, and over the rounds of a workload each stands
     first equally often (±1), so that drift and the order of variants don't always affect the same variant. The variant
-    that is last in one round and first in the next continues without a switch: two variants have the turns A, B, A.
+    that is last in one round and first in the next continues without a switch: two rounds of two variants are the turns
+    A, B, A.
 
     Args:
         reps: timed repetitions by ``params_id``; rounds share them as evenly as can be.
     """
     turns: list[PlannedTurn] = []
     for workload in runs[0].workloads:
-        rounds = max(1, min(MOST_ROUNDS, reps[workload] // LEAST_REPS))
+        rounds = max(1, min(MOST_ROUNDS, reps[workload]))
         share, more = divmod(reps[workload], rounds)
         for number, order in enumerate(balanced_orders(len(runs), rounds, rng)):
             timed = share + (number < more)
@@ -64,16 +65,6 @@ def plan_turns(runs: Sequence[PlannedRun], reps: Mapping[str, int], rng: random.
 def interleaved(site: Site) -> bool:
     """Whether the site's blocks have their clusters alive at the same time."""
     return site.layout.arrangement == INTERLEAVED
-
-
-def warmup_repetitions(warmup: int, *, variants: int, together: bool) -> float:
-    """Repetitions of a workload in a run that don't count, on average: the warm-up; interleaved, one a turn.
-
-    Of two variants, the one in the middle has one turn of two rounds.
-    """
-    if not together:
-        return float(warmup)
-    return warmup + (MOST_ROUNDS - 1) * (0.5 if variants == 2 else 1.0)
 
 
 SAFETY = 1.5

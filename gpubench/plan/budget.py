@@ -105,13 +105,13 @@ class PilotWorkload:
     Args:
         cost_s: seconds of one repetition with its overhead.
         scatter: relative standard deviation of the timed seconds.
-        marked: repetitions of a run that don't count, on average.
+        marked: repetitions of a run that don't count.
         limit_s: seconds after which the workload fails.
     """
 
     cost_s: float
     scatter: float
-    marked: float
+    marked: int
     limit_s: float = math.inf
 
     @property

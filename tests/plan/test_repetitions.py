@@ -6,7 +6,6 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from gpubench.plan.block_design import warmup_repetitions
 from gpubench.plan.budget import (
     LEAST_REPS,
     MOST_BLOCKS,
@@ -21,9 +20,7 @@ from gpubench.plan.request import History
 from tests.conftest import examples
 from tests.plan.requests_by_hand import plan
 
-TRIED = st.builds(
-    PilotWorkload, cost_s=st.floats(0.02, 3.0), scatter=st.floats(0.0, 0.6), marked=st.sampled_from([1.0, 1.5, 2.0])
-)
+TRIED = st.builds(PilotWorkload, cost_s=st.floats(0.02, 3.0), scatter=st.floats(0.0, 0.6), marked=st.integers(1, 3))
 
 
 def first(fixed_s: float = 7.0, **tried: PilotWorkload) -> FirstPass:
@@ -68,7 +65,7 @@ def test_the_budget_is_not_passed_where_the_least_fits_and_is_nearly_filled(
 def test_what_the_least_of_one_takes_the_others_give() -> None:
     """Of four workloads like those of suite quick, on a machine that is a fifth slower than it was."""
     costs = {"merge": (1.2, 0.1), "transpose": (0.6, 0.1), "tasks": (0.45, 0.12), "message": (0.5, 0.06)}
-    made = first(7.0, **{name: PilotWorkload(cost, scatter, 1.5) for name, (cost, scatter) in costs.items()})
+    made = first(7.0, **{name: PilotWorkload(cost, scatter, 2) for name, (cost, scatter) in costs.items()})
     budget_s = 12 * (made.run_s(dict.fromkeys(costs, LEAST_REPS)) + 1.0)
     _, reps = fill_budget(made, budget_s=budget_s, blocks=6, variants=2)
     assert min(reps.values()) == LEAST_REPS
@@ -76,49 +73,42 @@ def test_what_the_least_of_one_takes_the_others_give() -> None:
 
 
 def test_no_workload_is_planned_to_take_more_than_a_third_of_its_time_limit() -> None:
-    tried = {"a": PilotWorkload(0.5, 0.1, 1.5, limit_s=300), "b": PilotWorkload(0.5, 0.1, 1.5, limit_s=30)}
+    tried = {"a": PilotWorkload(0.5, 0.1, 2, limit_s=300), "b": PilotWorkload(0.5, 0.1, 2, limit_s=30)}
     _, reps = fill_budget(first(7.0, **tried), budget_s=4 * 3600, blocks=6, variants=2)
     assert reps == {"a": 198, "b": 18}
-    lone = {"a": PilotWorkload(60.0, 0.1, 1.5, limit_s=60)}
+    lone = {"a": PilotWorkload(60.0, 0.1, 2, limit_s=60)}
     assert fill_budget(first(7.0, **lone), budget_s=4 * 3600, blocks=6, variants=2) == (6, {"a": LEAST_REPS})
 
 
 def test_time_goes_where_it_narrows_most() -> None:
-    even = PilotWorkload(0.5, 0.1, 1.0)
-    _, reps = fill_budget(first(a=even, b=PilotWorkload(0.5, 0.2, 1.0)), budget_s=400, blocks=6, variants=2)
+    even = PilotWorkload(0.5, 0.1, 1)
+    _, reps = fill_budget(first(a=even, b=PilotWorkload(0.5, 0.2, 1)), budget_s=400, blocks=6, variants=2)
     assert reps["b"] == pytest.approx(2 * reps["a"], abs=2)
-    _, cheap = fill_budget(first(a=even, b=PilotWorkload(0.125, 0.1, 1.0)), budget_s=400, blocks=6, variants=2)
+    _, cheap = fill_budget(first(a=even, b=PilotWorkload(0.125, 0.1, 1)), budget_s=400, blocks=6, variants=2)
     assert cheap["b"] == pytest.approx(2 * cheap["a"], abs=2)  # half the time, a quarter of the cost
 
 
 def test_one_wild_workload_leaves_something_to_the_others() -> None:
     _, reps = fill_budget(
-        first(a=PilotWorkload(0.5, 0.01, 1.0), b=PilotWorkload(0.5, 0.9, 1.0)), budget_s=600, blocks=6, variants=2
+        first(a=PilotWorkload(0.5, 0.01, 1), b=PilotWorkload(0.5, 0.9, 1)), budget_s=600, blocks=6, variants=2
     )
     assert reps["b"] <= 4 * reps["a"] + 4
 
 
 def test_fewer_blocks_rather_than_runs_that_mostly_start_and_end() -> None:
-    made = first(a=PilotWorkload(0.5, 0.1, 1.0))
+    made = first(a=PilotWorkload(0.5, 0.1, 1))
     assert fill_budget(made, budget_s=2000, blocks=8, variants=2)[0] == 8
     assert fill_budget(made, budget_s=200, blocks=8, variants=2)[0] == 6
 
 
 def test_as_many_blocks_as_leave_half_of_each_run_to_its_repetitions() -> None:
-    made = first(3.5, a=PilotWorkload(1.0, 0.1, 1.5), b=PilotWorkload(0.5, 0.1, 1.5))
+    made = first(3.5, a=PilotWorkload(1.0, 0.1, 2), b=PilotWorkload(0.5, 0.1, 2))
     held, reps = fill_budget(made, budget_s=286, blocks=MOST_BLOCKS, variants=2)
-    assert (held, made.run_s(dict.fromkeys(reps, 0))) == (12, 5.75)
-    assert made.run_s(reps) > 2 * 5.75 > 286 / 28
+    assert (held, made.run_s(dict.fromkeys(reps, 0))) == (10, 6.5)
+    assert made.run_s(reps) > 2 * 6.5 > 286 / 24
     long = fill_budget(made, budget_s=4 * 3600, blocks=MOST_BLOCKS, variants=3)
     assert long[0] == MOST_BLOCKS // 3 * 3
     assert min(long[1].values()) > 50
-
-
-@pytest.mark.parametrize(
-    ("variants", "together", "marked"), [(2, False, 1.0), (3, False, 1.0), (2, True, 1.5), (3, True, 2.0)]
-)
-def test_repetitions_that_do_not_count(variants: int, together: bool, marked: float) -> None:
-    assert warmup_repetitions(1, variants=variants, together=together) == marked
 
 
 def test_the_plan_says_where_its_repetitions_come_from() -> None:

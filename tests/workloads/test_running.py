@@ -11,7 +11,7 @@ import pytest
 
 from gpubench.node.workloads import dask_compat, families, links
 from gpubench.node.workloads.base import Answer, Measurement, WorkloadContext
-from gpubench.node.workloads.message import chosen_pairs
+from gpubench.node.workloads.message import chosen_pairs, differing_bytes
 from tests.workloads.running import Answers, complete, measured_rightly, run
 
 pytestmark = pytest.mark.integration
@@ -122,6 +122,17 @@ def test_messages_between_workers_are_counted_by_their_receivers_and_timed_pair_
     assert there["round_trip_s"] == back["round_trip_s"]
     assert 2 * there["seconds"] == pytest.approx(sum(line["wall_s"] for line in lines if not line["warmup"]))
     assert 0 < there["round_trip_s"]["min"] <= there["round_trip_s"]["median"] <= there["round_trip_s"]["max"]
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 21])
+@pytest.mark.parametrize("place", [0, -1])
+def test_each_byte_that_differs_from_what_was_sent_is_counted(size: int, place: int) -> None:
+    sent = np.arange(size, dtype="uint8")
+    assert differing_bytes(np, sent.copy(), sent) == 0
+    received = sent.copy()
+    received[place] += 1
+    assert differing_bytes(np, received, sent) == 1
+    assert differing_bytes(np, sent[1:], sent) == size
 
 
 def test_quantiles_are_numpys() -> None:

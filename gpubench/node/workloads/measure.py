@@ -73,8 +73,8 @@ def measure(
 ) -> Result:
     """Run ``warmup`` marked and ``reps`` timed repetitions, as planned; each sample goes to ``emit`` when checked.
 
-    ``rounds`` part the timed repetitions (default: one round of all): ``between`` is called before each further round,
-    and a further marked repetition follows it, because other processes have had the machine meanwhile.
+    ``rounds`` part the timed repetitions (default: one round of all): ``between`` is called before each further round.
+    No marked repetition follows it: the first one of a further turn took as long as others (``benchmarks/README.md``).
 
     The first wrong answer ends the workload as ``failed``, with the figures as reason: what is wrong once isn't worth
     timing. Whatever a workload raises comes through, after its clean-up. ``slow`` is the share by which every
@@ -115,10 +115,10 @@ def measure(
 
 def _sequence(rounds: Sequence[int], warmup: int) -> Iterator[Optional[bool]]:
     """Whether each repetition is a warm-up; None before every round but the first."""
+    yield from itertools.repeat(True, warmup)
     for number, timed in enumerate(rounds):
         if number:
             yield None
-        yield from itertools.repeat(True, 1 if number else warmup)
         yield from itertools.repeat(False, timed)
 
 
