@@ -31,6 +31,7 @@ from gpubench.node.spec.plain import to_plain
 from gpubench.node.spec.records import RUN_RECORD, workload_record
 from gpubench.node.writer.run_dir import append_sample, attempt_of, claim, finish
 from gpubench.plan.block_design import plan_block
+from gpubench.plan.clusters import plan_clusters
 from gpubench.plan.make import make_plan
 from gpubench.plan.request import Request
 from gpubench.plan.scope import plan_scope
@@ -107,7 +108,9 @@ def _plan(campaigns: Campaigns, which: int, seed: int) -> Plan:
         machine_cores=2,
         machine_memory=2**33,
     )
-    plan = make_plan(request, plan_scope(request), campaign=f"calibration-{which}", created_at=_START.isoformat())
+    plan = make_plan(
+        request, plan_scope(*plan_clusters(request)), campaign=f"calibration-{which}", created_at=_START.isoformat()
+    )
     rng = random.Random(f"{seed}:{which}")
     first = dict(enumerate(campaigns.first[which].tolist(), start=1))
 

@@ -19,7 +19,7 @@ from gpubench.campaign.lock import directory_lock
 from gpubench.campaign.observer import Observe, unobserved
 from gpubench.campaign.options import CampaignOptions
 from gpubench.campaign.planning import plan_campaign, prepare_request
-from gpubench.campaign.requests import outputs_of, parse_request
+from gpubench.campaign.requests import parse_request
 from gpubench.errors import DataError, IncompleteError, InterruptedByUserError, UsageError
 from gpubench.files import write_atomically
 from gpubench.model.base import nearest
@@ -27,6 +27,7 @@ from gpubench.model.text import counted
 from gpubench.model.variant import parse_variants
 from gpubench.plan.request import Request
 from gpubench.render.environment import command_line
+from gpubench.resources.profiles import outputs_of
 from gpubench.results.judging import expected_of
 from gpubench.results.loading import load
 from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step, next_move
@@ -126,7 +127,9 @@ def begin_search(points: Sequence[str], workload: str | None, options: CampaignO
         fault = "has no workload" if workload not in names else "has several workloads"
         raise UsageError(f"suite {request.suite} {fault} '{workload}'{nearest(workload, names)}")
     now = dt.datetime.now(dt.UTC)
-    directory = create_campaign(outputs_of(options, request.site), f"{request.site.name}-bisect", request.suite, now)
+    directory = create_campaign(
+        outputs_of(request.site, options.outputs), f"{request.site.name}-bisect", request.suite, now
+    )
     search = Search(
         directory, tuple(points), workload or names[0], options, SearchSettings(margin=Margin(request.margin))
     )

@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.campaign.local_jobs import run_jobs
-from gpubench.campaign.option_values import chosen
+from gpubench.campaign.option_values import parsed
 from gpubench.campaign.options import CampaignOptions
 from gpubench.campaign.planning import Images, plan_campaign
 from gpubench.campaign.preflight import prepare
-from gpubench.campaign.requests import outputs_of
 from gpubench.errors import InterruptedByUserError
 from gpubench.model.cell_names import cell_names
 from gpubench.model.plan import numbers_of_blocks
@@ -21,6 +20,7 @@ from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.node.spec.plain import parse_lines
 from gpubench.node.spec.records import SAMPLES_FILE
+from gpubench.node.spec.turns import SEQUENTIAL
 from gpubench.plan.block_design import MOST_ROUNDS, interleaved
 from gpubench.plan.budget import (
     LEAST_BLOCKS,
@@ -32,8 +32,8 @@ from gpubench.plan.budget import (
     fill_budget,
 )
 from gpubench.plan.detectable import DEFAULT_POWER
-from gpubench.plan.feasibility import SEQUENTIAL
 from gpubench.plan.request import Request
+from gpubench.resources.profiles import outputs_of
 from gpubench.store.accounting import RunResult
 from gpubench.store.rundirs import record_seconds
 from gpubench.store.states import account_now
@@ -74,7 +74,7 @@ def with_repetitions(request: Request, options: CampaignOptions, images: Images)
         _fixed_s(request, rows, tried, seconds, together=together),
         tried,
     )
-    left_s, fixed_blocks = max(budget_s - seconds, 0.0), chosen(options, "blocks")
+    left_s, fixed_blocks = max(budget_s - seconds, 0.0), parsed("blocks", options.blocks)
     blocks, reps = fill_budget(
         first, budget_s=FILLED * left_s, blocks=fixed_blocks or MOST_BLOCKS, variants=len(request.variants)
     )
@@ -102,7 +102,7 @@ def _run(request: Request, options: CampaignOptions, images: Images) -> RunResul
         power=None,
         not_interleaved="",
     )
-    beside = dataclasses.replace(options, outputs=outputs_of(options, request.site) / FOLDER)
+    beside = dataclasses.replace(options, outputs=outputs_of(request.site, options.outputs) / FOLDER)
     campaign = plan_campaign(alone, beside, {baseline.ucx: images[baseline.ucx]})
     prepare(campaign)
     try:

@@ -11,13 +11,14 @@ from gpubench.campaign import lifecycle
 from gpubench.campaign.measure_options import MeasureOptions
 from gpubench.campaign.measured import of_campaign
 from gpubench.campaign.observer import Observe, unobserved
-from gpubench.campaign.option_values import chosen
+from gpubench.campaign.option_values import chosen_values
 from gpubench.campaign.options import CampaignOptions
 from gpubench.campaign.own_gpus import gpu_memories
 from gpubench.campaign.planning import plan_campaign, prepare_request
 from gpubench.campaign.preflight import prepare
-from gpubench.campaign.requests import build_request, memory_of_a_worker
+from gpubench.campaign.requests import build_request
 from gpubench.errors import IncompleteError, UsageError
+from gpubench.images.compatibility import with_waiting
 from gpubench.model.base import nearest
 from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.parameters import sizes_spelled
@@ -27,10 +28,10 @@ from gpubench.model.site import Site
 from gpubench.model.suite import Suite, SuiteEntry
 from gpubench.node.spec import WorkloadSpec
 from gpubench.node.workloads.catalogue import Shape, Workload
-from gpubench.plan.feasibility import SHARES, size_preset
+from gpubench.plan.feasibility import SHARES, size_preset, worker_memory
 from gpubench.plan.request import Request
 from gpubench.resources.own_workloads import find_own, workloads_named
-from gpubench.resources.profiles import default_variant, load_site, toml_or_text
+from gpubench.resources.profiles import default_variant, known_issues, load_site, toml_or_text
 from gpubench.store.campaign import Campaign
 
 _log = logging.getLogger(__name__)
@@ -64,20 +65,21 @@ def measure(options: MeasureOptions, observe: Observe = unobserved) -> dict[str,
         settings=settings,
         outputs=options.outputs,
     )
-    chosen(general, "date")
     planned = resolved(options, parameters, site, own)
     variants = [default_variant(site, options.ucx)]
     request = build_request(
-        general,
+        chosen_values(general),
         site,
         directory_word(planned.name),
         [planned],
         variants,
         nodes=[options.nodes],
         own=[own] if own else [],
+        known_issues=known_issues(site),
     )
+    with_waiting(site, request.protocol, {})  # refuses a profile that contradicts itself, before sizes are chosen
     shape = Shape(options.nodes, request.workers[0], site.layout.threads)
-    memory = memory_of_a_worker(request)
+    memory = worker_memory(request, max(request.workers))
     request = dataclasses.replace(
         request, workloads=[sized(options, workload, parameters, planned, shape=shape, memory=memory)]
     )

@@ -10,30 +10,19 @@ from gpubench.errors import UsageError
 from gpubench.model.bounds import MOST_BLOCKS
 from gpubench.model.quantities import parse_fraction, parse_seconds
 from gpubench.model.text import shortened
-from gpubench.model.variant import Variant, parse_variants, with_packages
 from gpubench.stats.settings import Summary
 
 
-def chosen_variants(options: CampaignOptions, default: list[str]) -> list[Variant]:
-    """The variants, from ``--variants``, ``--ucx`` or the profile, and ``--with``; raises UsageError."""
+def chosen_values(options: CampaignOptions) -> dict[str, Any]:
+    """The values of the options that were given, by name; raises UsageError."""
     if options.ucx is not None and options.variants is not None:
         raise UsageError("--ucx and --variants exclude each other", then="write the versions into --variants")
-    versions = default if options.ucx is None else _entries(options.ucx)
-    return with_packages(
-        parse_variants(versions if options.variants is None else options.variants.split()), options.packages or []
-    )
+    return {name: parsed(name, value) for name, value in vars(options).items() if value is not None}
 
 
-def chosen(options: CampaignOptions, name: str, default: Any = None) -> Any:
-    """What the option of that name says, ``default`` if it was not given; raises UsageError."""
-    return parsed(name, getattr(options, name), default)
-
-
-def parsed(name: str, value: Any, default: Any = None) -> Any:
-    """The value of an option's text, ``default`` for None; raises UsageError."""
-    if value is None:
-        return default
-    return PARSERS[name](f"--{name}", value) if name in PARSERS else value
+def parsed(name: str, value: Any) -> Any:
+    """The value of an option's text, None for None; raises UsageError."""
+    return PARSERS[name](f"--{name}", value) if name in PARSERS and value is not None else value
 
 
 def more_blocks(options: CampaignOptions) -> int:
@@ -63,12 +52,12 @@ def _blocks(option: str, text: str) -> int:
     return _count_of_blocks(option, text)
 
 
-def _entries(text: str) -> list[str]:
+def _entries(_option: str, text: str) -> list[str]:
     return text.replace(",", " ").split()
 
 
 def _counts(option: str, text: str) -> list[int]:
-    counts = _entries(text)
+    counts = _entries(option, text)
     if not counts or not all(_COUNT.fullmatch(count) for count in counts):
         raise UsageError(
             f"{option} '{shortened(text, 60)}' is no list of counts", then=f'write it like {option} "1 2 4"'
@@ -114,6 +103,8 @@ PARSERS: dict[str, Callable[[str, str], Any]] = {
     "margin": _fraction,
     "nodes": _counts,
     "summary": _summary,
+    "ucx": _entries,
+    "variants": lambda _option, text: text.split(),
     "workers": _counts,
 }
 """By option: what makes its value of the text; gets the option's name and the text, raises UsageError."""

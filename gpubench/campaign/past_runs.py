@@ -2,7 +2,7 @@
 
 import dataclasses
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +25,16 @@ def with_history(request: Request, outputs: Path) -> Request:
     history = _newest(outputs, request.site.name, _shape(request))
     if first := request.tried:
         reps = {item.params_id: item.reps for item in request.workloads}
-        earlier = _as_often(history.pilot if history else (), reps)
+        earlier = [item for item in (history.pilot if history else ()) if _as_often(item, reps)]
         history = History(first.campaign, first.run_s(reps), 1, earlier, source="what the first pass took")
     return dataclasses.replace(request, history=history)
 
 
-def _as_often(pilot: Sequence[ComparisonInput], reps: Mapping[str, int]) -> list[ComparisonInput]:
-    """The comparisons whose runs had about as many repetitions: runs with fewer repetitions scatter more."""
-    kept = []
-    for comparison in pilot:
-        planned = reps.get(str(comparison.key["params_id"]), 0)
-        counts = [len(run.wall_s) for run in comparison.runs if run.wall_s]
-        if planned and counts and 1 / ALIKE <= planned / statistics.median(counts) <= ALIKE:
-            kept.append(comparison)
-    return kept
+def _as_often(comparison: ComparisonInput, reps: Mapping[str, int]) -> bool:
+    """Whether its runs had about as many repetitions as are planned: runs with fewer repetitions scatter more."""
+    planned = reps.get(str(comparison.key["params_id"]), 0)
+    counts = [len(run.wall_s) for run in comparison.runs if run.wall_s]
+    return bool(planned and counts) and 1 / ALIKE <= planned / statistics.median(counts) <= ALIKE
 
 
 def _newest(outputs: Path, site: str, shape: dict[str, Any]) -> History | None:

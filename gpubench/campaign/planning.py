@@ -7,14 +7,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gpubench import resources
-from gpubench.campaign.option_values import chosen
+from gpubench.campaign.option_values import parsed
 from gpubench.campaign.options import CampaignOptions
 from gpubench.campaign.own_gpus import require_own_gpus
 from gpubench.campaign.past_runs import with_history
 from gpubench.campaign.preflight import can_submit, require_account, require_built
-from gpubench.campaign.requests import SEEDS, outputs_of, resolve_auto
+from gpubench.campaign.requests import SEEDS
 from gpubench.errors import UsageError
 from gpubench.files import write_atomically
+from gpubench.images.compatibility import with_waiting
 from gpubench.images.kinds.base import Found
 from gpubench.images.obtain import obtain_images
 from gpubench.images.variables import check_listed
@@ -22,12 +23,14 @@ from gpubench.model.image import Image
 from gpubench.model.own_workload import OwnWorkload, packed_together
 from gpubench.node.spec.plain import content_id
 from gpubench.plan.block_pods import check_packages
+from gpubench.plan.clusters import plan_clusters
 from gpubench.plan.make import make_plan
 from gpubench.plan.placement import check_graphs
 from gpubench.plan.request import Request
 from gpubench.plan.scope import plan_scope
 from gpubench.render.job import rendered
 from gpubench.render.node_half import NODE_HALF, pack
+from gpubench.resources.profiles import outputs_of
 from gpubench.schedulers import LOCAL
 from gpubench.store.campaign import PLAN_FILE, Campaign, create_campaign, require_place
 
@@ -57,39 +60,35 @@ def prepare_request(
     site = request.site
     if out is not None and (out / PLAN_FILE).exists():
         raise UsageError(f"{out} already holds a campaign", then="name another directory")
-    outputs = outputs_of(options, site)
+    outputs = outputs_of(site, options.outputs)
     require_place(out or outputs)
-    resolved = resolve_auto(request)
-    plan_scope(with_history(resolved, outputs) if by_history else resolved)
+    foreseen = dataclasses.replace(request, site=with_waiting(site, request.protocol, {}))
+    foreseen, clusters = plan_clusters(foreseen)
+    plan_scope(with_history(foreseen, outputs) if by_history else foreseen, clusters)
     if out is None:
         if can_submit(site):
             require_account(site)
         require_own_gpus(site, max(request.workers))
-    images = _images(request, options)
-    request = _resolved(request, options, images)
+    images = obtain_images(site, [item.ucx for item in request.variants], date=options.date, base=options.base)
+    request = _for_images(request, options, images)
     if out is None and can_submit(site):  # what the queue can't run leaves no campaign behind
         require_built(site, {item.label: item.ucx for item in request.variants if images[item.ucx] is None})
-    return request, images
+    return plan_clusters(request)[0], images
 
 
-def _images(request: Request, options: CampaignOptions, *, foreseen: bool = False) -> Images:
-    specs, date = [variant.ucx for variant in request.variants], chosen(options, "date", "")
-    return obtain_images(request.site, specs, date=date, base=options.base or "", look_only=foreseen, quiet=foreseen)
-
-
-def _resolved(request: Request, options: CampaignOptions, images: Images) -> Request:
-    """The request with ``auto`` resolved for these images; raises PlanRefusedError, UsageError."""
+def _for_images(request: Request, options: CampaignOptions, images: Images) -> Request:
+    """The request whose processes can wait as these images do; raises PlanRefusedError, UsageError."""
     manifests = {spec: entry[1] for spec, entry in images.items() if entry}
     check_packages(request.workloads, manifests)
-    request = resolve_auto(request, manifests)
+    request = dataclasses.replace(request, site=with_waiting(request.site, request.protocol, manifests))
     check_graphs(request.site, request.device, [item.name for item in request.workloads], manifests)
     if not options.allow_unknown_env:
         check_listed(request.variants, _only_images(images))
     return request
 
 
-def _only_images(images: Images) -> dict[str, Image | None]:
-    return {spec: entry[0] if entry else None for spec, entry in images.items()}
+def _only_images(images: Images) -> dict[str, Image]:
+    return {spec: entry[0] for spec, entry in images.items() if entry}
 
 
 def plan_campaign(request: Request, options: CampaignOptions, images: Images, *, out: Path | None = None) -> Campaign:
@@ -102,9 +101,10 @@ def plan_campaign(request: Request, options: CampaignOptions, images: Images, *,
     Raises:
         PlanRefusedError: the plan can't be run.
     """
-    now, outputs = dt.datetime.now(dt.UTC), outputs_of(options, request.site)
+    now, outputs = dt.datetime.now(dt.UTC), outputs_of(request.site, options.outputs)
+    request, clusters = plan_clusters(request)
     request = with_history(request, outputs)
-    scope = plan_scope(request)
+    scope = plan_scope(request, clusters)
     directory = out or create_campaign(outputs, request.site.name, request.suite, now)
     plan = make_plan(
         request,
@@ -123,16 +123,17 @@ def plan_campaign(request: Request, options: CampaignOptions, images: Images, *,
 
 def foreseen_campaign(request: Request, options: CampaignOptions) -> Campaign:
     """As ``plan_campaign`` would plan it now, with the images that are there; nothing is built or written."""
-    site, outputs = request.site, outputs_of(options, request.site)
-    images = _images(request, options, foreseen=True)
-    complete = with_history(_resolved(request, options, images), outputs)
+    site, outputs = request.site, outputs_of(request.site, options.outputs)
+    specs = [item.ucx for item in request.variants]
+    images = obtain_images(site, specs, date=options.date, base=options.base, look_only=True)
     if makes_first_pass(request):
         change = "bench begins with a first pass, which chooses other blocks and repetitions, to fill the budget"
-        complete = dataclasses.replace(complete, repetitions=[change])
+        request = dataclasses.replace(request, repetitions=[change])
+    request, clusters = plan_clusters(_for_images(request, options, images))
+    request = with_history(request, outputs)
+    scope = plan_scope(request, clusters)
     name, now = f"{site.name}-{request.suite}", dt.datetime.now(dt.UTC)
-    plan = make_plan(
-        complete, plan_scope(complete), campaign=name, created_at=now.isoformat(), images=_only_images(images)
-    )
+    plan = make_plan(request, scope, campaign=name, created_at=now.isoformat(), images=_only_images(images))
     return Campaign(outputs / name, plan)
 
 
@@ -156,16 +157,17 @@ def render_campaign(request: Request, options: CampaignOptions, directory: Path)
     Raises:
         UsageError: ``directory`` holds another plan.
     """
-    request, date = resolve_auto(request), chosen(options, "date", "")
     if options.seed is None:
         content = {key: value for key, value in dataclasses.asdict(options).items() if key != "outputs"}
-        content["blocks"] = chosen(options, "blocks")
+        content["blocks"] = parsed("blocks", options.blocks)
         request = dataclasses.replace(request, seed=int(content_id(content), 16) % SEEDS)
+    site = with_waiting(request.site, request.protocol, {})
+    request, clusters = plan_clusters(dataclasses.replace(request, site=site))
     plan = make_plan(
         request,
-        plan_scope(request),
-        campaign="-".join(filter(None, (request.site.name, request.suite, date))),
-        created_at=dt.datetime.strptime(date or EPOCH, "%Y%m%d").replace(tzinfo=dt.UTC).isoformat(),
+        plan_scope(request, clusters),
+        campaign="-".join(filter(None, (request.site.name, request.suite, options.date))),
+        created_at=dt.datetime.strptime(options.date or EPOCH, "%Y%m%d").replace(tzinfo=dt.UTC).isoformat(),
     )
     existing_campaign = Campaign.open(directory) if (directory / PLAN_FILE).exists() else None
     if existing_campaign is not None and existing_campaign.whole_plan != plan:

@@ -232,9 +232,9 @@ def _site(options: CampaignOptions) -> Site:
 
 
 def _date(options: CampaignOptions) -> str:
-    from gpubench.campaign.option_values import chosen
+    from gpubench.campaign.option_values import parsed
 
-    return str(chosen(options, "date", ""))
+    return str(parsed("date", options.date) or "")
 
 
 def _container_site(options: CampaignOptions) -> Site:

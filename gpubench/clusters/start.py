@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 from gpubench import __version__, resources
-from gpubench.campaign.option_values import chosen, chosen_settings, quantity
+from gpubench.campaign.option_values import chosen_settings, parsed, quantity
+from gpubench.campaign.own_machine import node_memory
 from gpubench.campaign.preflight import image_place, require_account, resolve, shared_paths
-from gpubench.campaign.requests import node_memory
 from gpubench.clusters.jobs import job_state, submit_job, sweep, wait_for
 from gpubench.clusters.keys import make_keys
 from gpubench.clusters.options import ClusterOptions
@@ -30,10 +30,12 @@ from gpubench.model.variant import Variant
 from gpubench.node.spec.cluster import READY, SCHEDULER_FILE, TOKEN_FILE
 from gpubench.node.spec.plain import content_id
 from gpubench.plan.adapter_combinations import check_combination
-from gpubench.plan.feasibility import check_bounds, check_gpu_transports, check_worker_memory
+from gpubench.plan.feasibility import check_bounds, check_worker_memory
 from gpubench.plan.known_issues import apply_issues, issue_lines
-from gpubench.plan.placement import check_placement, check_steps_of
+from gpubench.plan.placement import check_placement
+from gpubench.plan.resource_sets import steps_of_a_job
 from gpubench.plan.shared_paths import require_shared
+from gpubench.plan.transports import check_gpu_transports
 from gpubench.render.cluster import (
     CLIENT_FILE,
     check_shared,
@@ -45,7 +47,7 @@ from gpubench.render.cluster import (
 )
 from gpubench.render.environment import command_line
 from gpubench.render.node_half import NODE_HALF, pack
-from gpubench.resources.profiles import default_variant, expanded, known_issues, load_site, to_type
+from gpubench.resources.profiles import default_variant, known_issues, load_site, outputs_of, to_type
 from gpubench.schedulers import BATCH, LOCAL
 from gpubench.store.clusters import CLUSTERS, Cluster
 
@@ -64,7 +66,7 @@ def start_cluster(options: ClusterOptions) -> None:
     check_combination(site)
     check_bounds(site, [options.nodes], [site.layout.workers])
     check_placement(site, site.device)
-    check_steps_of(site, options.nodes, site.layout.workers)
+    steps_of_a_job(site, options.nodes, site.layout.workers)
     check_shared(site)
     require_account(site)
     deadline = time.monotonic() + seconds("--wait", options.wait)
@@ -142,7 +144,7 @@ def _record(options: ClusterOptions, site: Site) -> ClusterRecord:
     except ValueError as error:
         raise UsageError(f"--name '{name}': {error}") from None
     limit_s = site.limits.job if options.time is None else lifetime(options.time, site)
-    outputs = options.outputs or expanded(site.paths.outputs, "paths.outputs", site)
+    outputs = outputs_of(site, options.outputs)
     directory = (outputs / CLUSTERS).resolve() / name
     if in_pods(site):
         check_claimed(site, outputs.resolve(), os.getuid())
@@ -198,9 +200,9 @@ def _image(options: ClusterOptions, site: Site, variant: Variant, directory: Pat
 
     With the profile that its processes run under: how they can wait depends on the image.
     """
-    image_and_manifest = obtain_images(
-        site, [variant.ucx], date=chosen(options.as_campaign_options, "date", ""), base=options.base or ""
-    )[variant.ucx]
+    image_and_manifest = obtain_images(site, [variant.ucx], date=parsed("date", options.date), base=options.base)[
+        variant.ucx
+    ]
     if image_and_manifest is None:
         raise PlanRefusedError(
             f"no image yet for {variant.ucx}",

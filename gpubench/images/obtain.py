@@ -32,16 +32,15 @@ def obtain_images(
     site: Site,
     specs: Sequence[str],
     *,
-    date: str = "",
-    base: str = "",
+    date: str | None = None,
+    base: str | None = None,
     build: bool = True,
     look_only: bool = False,
-    quiet: bool = False,
 ) -> dict[str, Found | None]:
     """One image per spec: locked ones and, if this machine is the site and ``build`` is set, ones that can be built.
 
     None stands for an image that must be built first. ``date`` (``YYYYMMDD``) and ``base`` are as for an
-    ``ImageRequest``. ``look_only``: nothing is built, whatever its kind.
+    ``ImageRequest``. ``look_only``: nothing is built, whatever its kind, and nothing said.
 
     Raises:
         UsageError: a spec with packages or a stack of its own, where images are built by name; and as the kind says.
@@ -59,11 +58,11 @@ def obtain_images(
         site=site,
         root=images_root(site.paths.images),
         lock=read_lock(),
-        date=date,
-        base=base,
+        date=date or "",
+        base=base or "",
         build=build and not look_only and site.scheduler in LOCAL,
         look_only=look_only,
-        progress=(lambda _line: None) if quiet else _log.info,
+        progress=(lambda _line: None) if look_only else _log.info,
     )
     obtained = KINDS[kind].obtain(request)
     if kind in BUILT:  # what no stack can run is known before anybody builds it

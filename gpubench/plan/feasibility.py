@@ -1,9 +1,8 @@
-"""What a machine can run: bounds of counts, memory for a workload at a cluster's shape, clusters that live together.
+"""What a machine can run: bounds of counts, and memory for a workload at a cluster's shape.
 
 A request that doesn't fit is refused with the arithmetic before node-hours are spent. Pure.
 """
 
-import dataclasses
 import itertools
 import math
 import re
@@ -14,8 +13,6 @@ from gpubench.errors import PlanRefusedError
 from gpubench.model.quantities import format_bytes, spell_bytes
 from gpubench.model.site import Site
 from gpubench.model.text import counted, visible
-from gpubench.node.spec.run import needed_on
-from gpubench.node.spec.turns import INTERLEAVED
 from gpubench.node.workloads.catalogue import Shape, Workload
 from gpubench.plan.block_design import ClusterShape, interleaved
 from gpubench.plan.request import Request
@@ -67,47 +64,6 @@ def interface_fault(name: str) -> str:
     if len(name.encode()) > LONGEST_INTERFACE:
         return f"interface '{name}' has more than {LONGEST_INTERFACE} letters, which no device has"
     return ""
-
-
-def check_gpu_transports(device: str, protocol: str, env: Mapping[str, str], who: str) -> None:
-    """Raise PlanRefusedError where UCX is told to do without CUDA, and GPU workers would send GPU memory.
-
-    UCX has no transport for GPU memory then (``ucx_perftest -m cuda`` with ``UCX_TLS=tcp`` refuses it, 1.19.0).
-    """
-    transports = env.get("UCX_TLS", "all").lower().split(",")
-    named = any("cuda" in word for word in transports)
-    without = named if transports[0].startswith("^") else not named and "all" not in transports
-    if device == "gpu" and protocol == "ucx" and without:
-        raise PlanRefusedError(
-            f"{who}: UCX_TLS = {env['UCX_TLS']} leaves out CUDA, and device = gpu sends GPU memory",
-            then="add cuda_copy,cuda_ipc",
-        )
-
-
-_ALIASES = {"ib": ("rc", "dc", "ud"), "rc_x": ("rc_mlx5",), "dc_x": ("dc_mlx5",), "rc_v": ("rc_verbs",)}
-"""Words of ``UCX_TLS`` and how the transports begin that they stand for; any other word begins as its transports do."""
-
-
-def check_needed_transports(request: Request, env: Mapping[str, str], who: str) -> None:
-    """Raise PlanRefusedError where ``UCX_TLS`` leaves out all transports that the site needs between its workers."""
-    allowed = [word.strip().lower() for word in env.get("UCX_TLS", "all").split(",")]
-    if request.protocol != "ucx" or "all" in allowed:
-        return
-    is_left_out = allowed[0].startswith("^")
-    begins = tuple(prefix for word in allowed for prefix in _ALIASES.get(word.lstrip("^"), (word.lstrip("^"),)))
-    layout, needs = request.site.layout, request.site.need_transport
-    several = {
-        "same_node": max([*(request.workers or [layout.workers]), max(request.nodes) if layout.one_machine else 1]) > 1,
-        "between_nodes": max(request.nodes) > 1 and not layout.one_machine,
-    }
-    for key, transports in (("same_node", needs.same_node), ("between_nodes", needs.between_nodes)):
-        names = needed_on(request.device, transports)
-        if several[key] and names and all(name.startswith(begins) == is_left_out for name in names):
-            without = f"UCX_TLS = {env['UCX_TLS']} leaves out {' and '.join(names)}"
-            raise PlanRefusedError(
-                f"{who}: {without}, of need_transport.{key} of the site",
-                then=f"add {names[0]}, or --set 'need_transport.{key}=[]'",
-            )
 
 
 BEFORE_SPILLING = {"cpu": 0.6, "gpu": 0.8}
@@ -228,58 +184,6 @@ def _too_few(workload: Workload) -> str:
 
 def _shape_text(shape: Shape) -> str:
     return f"{counted(shape.nodes, 'node')} x {counted(shape.workers_per_node, 'worker')}"
-
-
-INTERLEAVING_LAUNCHER = "fork"
-"""The one that can have the supervisors of several runs on a node at the same time."""
-INTERLEAVING_RUNTIMES = ("conda", "docker", "modules", "venv")
-"""Those that can enter images several times at once on a node."""
-AUTO, SEQUENTIAL = "auto", "sequential"
-
-
-def resolve_arrangement(request: Request) -> tuple[Site, str]:
-    """The request's profile with an arrangement in place of ``auto``, and why it isn't interleaved, else empty.
-
-    With ``auto``, blocks are interleaved where clusters can take turns and their workers fit into the node's memory.
-    """
-    site = request.site
-    if site.layout.arrangement != AUTO:
-        return site, ""
-    sequential_site, interleaved_site = (
-        site.model_copy(update={"layout": site.layout.model_copy(update={"arrangement": word})})
-        for word in (SEQUENTIAL, INTERLEAVED)
-    )
-    if len(request.variants) < 2:
-        return sequential_site, ""
-    try:
-        check_arrangement(interleaved_site, [item.backend for item in request.workloads])
-        if request.device != "cpu":
-            raise PlanRefusedError("the memory pools of several clusters share a GPU only if that is asked for")
-        plan_cluster_shapes(dataclasses.replace(request, site=interleaved_site))
-    except PlanRefusedError as error:
-        return sequential_site, error.what
-    return interleaved_site, ""
-
-
-def check_arrangement(site: Site, backends: Sequence[str]) -> None:
-    """Raise PlanRefusedError where clusters can't take turns."""
-    if not interleaved(site):
-        return
-    if site.launcher != INTERLEAVING_LAUNCHER:
-        fault = (
-            f"site {site.name}: launcher {site.launcher} starts one run at a time on a node; "
-            f"an interleaved block has all of its runs there (launcher {INTERLEAVING_LAUNCHER} can)"
-        )
-    elif site.runtime not in INTERLEAVING_RUNTIMES:
-        fault = (
-            f"site {site.name}: runtime {site.runtime} isn't known to have several runs on a node at the same time "
-            f"(runtimes that can: {', '.join(INTERLEAVING_RUNTIMES)})"
-        )
-    elif "parsl" in backends:
-        fault = "Parsl's executors live outside of a cluster's processes and can't be stopped"
-    else:
-        return
-    raise PlanRefusedError(fault, then="take --arrangement sequential")
 
 
 SHARES = {"small": 0.01, "medium": 0.1, "large": 0.5}

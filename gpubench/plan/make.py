@@ -50,10 +50,10 @@ def make_plan(
         nodes=request.nodes,
         today=created_at[:10],
     )
-    comparisons = _comparisons(request, scope.shapes)
+    comparisons = _comparisons(request, scope.clusters.shapes)
     pilot = request.history.pilot if request.history else ()
     foreseen, assumed = predict_for_plan(request, comparisons, scope.blocks, pilot)
-    layouts = len({shape.place[1] for shape in scope.shapes})
+    layouts = len({shape.place[1] for shape in scope.clusters.shapes})
     skipped = len({(issue.nodes, issue.variant) for issue in applied if issue.action == "skip"})
     total_s = round(scope.blocks * (scope.all_places_block_s - skipped * layouts * scope.time.run_s), 1)
     notes = [*_notes(request, scope), *_notes_on_variants(request, variants)]
@@ -72,19 +72,19 @@ def make_plan(
         comparisons=comparisons,
         foreseen=foreseen,
         time=scope.time.model_copy(update={"total_s": total_s}),
-        notes=[*notes, *assumed, *dict.fromkeys(scope.steps), *scope.left_out, *about_issues],
+        notes=[*notes, *assumed, *dict.fromkeys(scope.clusters.steps), *scope.clusters.left_out, *about_issues],
         first_pass=request.tried.campaign if request.tried else "",
     )
 
 
 def _jobs(request: Request, scope: Scope, campaign: str) -> list[PlannedJob]:
     """One place after the other."""
-    labels, places = [variant.label for variant in request.variants], [shape.place for shape in scope.shapes]
+    labels, places = [variant.label for variant in request.variants], [shape.place for shape in scope.clusters.shapes]
     reps = {item.params_id: item.reps for item in request.workloads} if interleaved(request.site) else None
     rng = random.Random(request.seed)  # noqa: S311 - a shuffle that anybody can repeat
     numbers, timeouts = itertools.count(1), [item.timeout_s for item in request.workloads]
     jobs: list[PlannedJob] = []
-    for shape in scope.shapes:
+    for shape in scope.clusters.shapes:
         orders = campaign_orders(request.seed, shape.place, len(labels), scope.blocks)
         for start in range(0, scope.blocks, scope.per_job):
             blocks = [
@@ -130,7 +130,7 @@ def _comparisons(request: Request, shapes: Sequence[ClusterShape]) -> list[Compa
 
 
 def _notes(request: Request, scope: Scope) -> list[str]:
-    shapes, blocks = scope.shapes, scope.blocks
+    shapes, blocks = scope.clusters.shapes, scope.blocks
     notes = [*request.repetitions]
     if blocks < request.blocks:
         instead = "" if request.blocks == MOST_BLOCKS else f" instead of {request.blocks}"

@@ -1,15 +1,12 @@
 """Where scheduler and client of a run are, and which launcher can do this. Pure."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gpubench.errors import PlanRefusedError
 from gpubench.model.site import Site
 from gpubench.node.workloads.catalogue import CATALOGUE, Workload
-from gpubench.plan.resource_sets import check_resource_sets
 
-CHECKS: dict[str, Callable[[Site, int, int], list[str]]] = {"jsrun": check_resource_sets}
-"""Launchers whose steps are computed from the shape of a node, with the function that checks them."""
 APART = {"jsrun"}
 """Launchers whose script runs on a launch node, and that can start a step beside that of the supervisors."""
 OPTIONS = {"jsrun"}
@@ -43,12 +40,6 @@ def check_placement(site: Site, device: str) -> None:
             f"site {site.name}: launch.options = {site.launch.options}: launcher {site.launcher} takes none",
             then="leave them out",
         )
-
-
-def check_steps_of(site: Site, nodes: int, workers: int) -> list[str]:
-    """The arithmetic of a job's steps in lines, if any; raises PlanRefusedError where a node can't give it."""
-    check = CHECKS.get(site.launcher)
-    return check(site, nodes, workers) if check else []
 
 
 UNPICKLES = (2023, 4)

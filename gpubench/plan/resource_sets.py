@@ -46,8 +46,14 @@ def _set(cores: int, gpus: int, **more: str) -> Settings:
     }
 
 
-def check_resource_sets(site: Site, nodes: int, workers: int) -> list[str]:
-    """The arithmetic of a job on ``nodes`` nodes with ``workers`` on each; raises PlanRefusedError."""
+def steps_of_a_job(site: Site, nodes: int, workers: int) -> list[str]:
+    """The arithmetic of a job's steps in lines, none for other launchers; raises PlanRefusedError.
+
+    Args:
+        workers: on each of the ``nodes`` nodes.
+    """
+    if site.launcher != "jsrun":
+        return []
     if not site.node.cores:
         raise PlanRefusedError(
             f"site {site.name}: {site.launcher} makes resource sets of a node's cores, and node.cores isn't set",

@@ -9,8 +9,9 @@ from gpubench.model.site import Site
 from gpubench.plan.adapter_combinations import BRINGS_FILES, check_combination
 from gpubench.plan.check_result import CheckResult
 from gpubench.plan.feasibility import check_counts, interface_fault
-from gpubench.plan.placement import check_placement, check_steps_of
+from gpubench.plan.placement import check_placement
 from gpubench.plan.request import PROTOCOLS
+from gpubench.plan.resource_sets import steps_of_a_job
 
 _GROUPS = frozenset(
     ("all", "sm", "shm", "mm", "ib", *("rc", "rc_v", "rc_x", "ud", "ud_v", "ud_x", "dc", "dc_x"), "cuda", "rocm")
@@ -87,7 +88,7 @@ def _shape(site: Site) -> Iterator[CheckResult]:
 def _placement(site: Site) -> Iterator[CheckResult]:
     try:
         check_placement(site, site.device)
-        lines = check_steps_of(site, site.defaults.nodes[-1], site.layout.workers)
+        lines = steps_of_a_job(site, site.defaults.nodes[-1], site.layout.workers)
     except PlanRefusedError as error:
         yield CheckResult(False, str(error))
         return

@@ -148,6 +148,11 @@ def expanded(text: str, key: str, site: Site) -> Path:
     return Path(put_in).expanduser()
 
 
+def outputs_of(site: Site, typed: Path | None) -> Path:
+    """Where campaigns, clusters and small jobs live: as ``typed``, else as the profile says; raises as ``expanded``."""
+    return typed or expanded(site.paths.outputs, "paths.outputs", site)
+
+
 def _inherited(name: str, folder: Path, above: tuple[str, ...]) -> Profile:
     """The profile laid over what it inherits; a path is relative to the folder of the file that names it."""
     text, source = _find("sites", str(folder / name) if name.endswith(".toml") else name)

@@ -36,7 +36,7 @@ from gpubench.polling import poll_until
 from gpubench.render.check import FACTS, INSIDE, JOB, LEFT, render_check, render_clean
 from gpubench.render.job import OBJECTS, job_file
 from gpubench.render.node_half import pack
-from gpubench.resources.profiles import expanded, load_site
+from gpubench.resources.profiles import load_site, outputs_of
 from gpubench.schedulers import BATCH, JobState
 from gpubench.schedulers.batch import BatchScheduler, inherited
 
@@ -82,8 +82,7 @@ def job_files(site: Site, what: str, files: Mapping[str, bytes], outputs: Path |
     They are removed with those of earlier jobs that have ended. Where the block fails they stay, since the job's log,
     which may say why, is among them.
     """
-    above = outputs or expanded(site.paths.outputs, "paths.outputs", site)
-    directory = above / what / f"{site.name}-{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S-%f}"
+    directory = outputs_of(site, outputs) / what / f"{site.name}-{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S-%f}"
     require_shared(f"the directory of {what}", resolve(str(directory)), shared_paths(site))
     with writing(directory):
         (directory / FACTS).mkdir(parents=True)

@@ -12,6 +12,7 @@ from gpubench.model.site import Site
 from gpubench.model.variant import Variant, parse_variants
 from gpubench.node.spec import WorkloadSpec
 from gpubench.node.spec.plain import content_id
+from gpubench.plan.clusters import plan_clusters
 from gpubench.plan.make import make_plan
 from gpubench.plan.request import Request
 from gpubench.plan.scope import plan_scope
@@ -99,4 +100,5 @@ def plan(
     made = request(words, **changes)
     if images is None:
         images = {variant.ucx: image(variant.ucx) for variant in variants(words)}
-    return make_plan(made, plan_scope(made), campaign=campaign, created_at=created_at, images=images)
+    made, clusters = plan_clusters(made)
+    return make_plan(made, plan_scope(made, clusters), campaign=campaign, created_at=created_at, images=images)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpubench.model.site import Layout, Node
-from gpubench.plan.feasibility import resolve_arrangement
+from gpubench.plan.arrangement import resolve_arrangement
 from tests.plan.requests_by_hand import GIB, request, site, workload
 from tests.workloads.running import complete
 
@@ -19,8 +19,8 @@ def settled(
     words: str = "old=1.17.0 new=1.19.0", changes: dict[str, Any] | None = None, **more: Any
 ) -> tuple[str, str]:
     layout = Layout(workers=2, one_machine=True, arrangement="auto")
-    found, why = resolve_arrangement(request(words, site=site(**{"layout": layout, **(changes or {})}), **more))
-    return found.layout.arrangement, why
+    resolved = resolve_arrangement(request(words, site=site(**{"layout": layout, **(changes or {})}), **more))
+    return resolved.site.layout.arrangement, resolved.not_interleaved
 
 
 def test_clusters_that_can_take_turns_do() -> None:
@@ -29,14 +29,14 @@ def test_clusters_that_can_take_turns_do() -> None:
 
 def test_what_the_profile_names_stays() -> None:
     named = site(layout=Layout(workers=2, arrangement="sequential"))
-    assert resolve_arrangement(request(site=named)) == (named, "")
+    assert resolve_arrangement(request(site=named)) == request(site=named)
 
 
 def test_one_variant_has_nobody_to_take_turns_with() -> None:
     made = request()
     alone = site(layout=Layout(workers=2, arrangement="auto"))
-    found, why = resolve_arrangement(type(made)(**{**made.__dict__, "site": alone, "variants": made.variants[:1]}))
-    assert (found.layout.arrangement, why) == ("sequential", "")
+    resolved = resolve_arrangement(type(made)(**{**made.__dict__, "site": alone, "variants": made.variants[:1]}))
+    assert (resolved.site.layout.arrangement, resolved.not_interleaved) == ("sequential", "")
 
 
 @pytest.mark.parametrize(

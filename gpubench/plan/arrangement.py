@@ -1,0 +1,68 @@
+"""How a block runs its variants: whether their clusters can take turns. Pure."""
+
+import dataclasses
+
+from gpubench.errors import PlanRefusedError
+from gpubench.node.spec.turns import INTERLEAVED, SEQUENTIAL
+from gpubench.plan.block_design import interleaved
+from gpubench.plan.feasibility import plan_cluster_shapes
+from gpubench.plan.request import Request
+
+INTERLEAVING_LAUNCHER = "fork"
+"""The one that can have the supervisors of several runs on a node at the same time."""
+INTERLEAVING_RUNTIMES = ("conda", "docker", "modules", "venv")
+"""Those that can enter images several times at once on a node."""
+AUTO = "auto"
+
+
+def resolve_arrangement(request: Request) -> Request:
+    """The request with an arrangement in place of ``auto``, and why blocks aren't interleaved then.
+
+    With ``auto``, blocks are interleaved where clusters can take turns and their workers fit into the node's memory.
+
+    Raises:
+        PlanRefusedError: the profile wants interleaved blocks, and clusters can't take turns.
+    """
+    if request.site.layout.arrangement != AUTO:
+        _check_turns(request)
+        return request
+    interleaved_request = _arranged(request, INTERLEAVED)
+    why = ""
+    if len(request.variants) > 1:
+        try:
+            _check_turns(interleaved_request)
+            if request.device != "cpu":
+                raise PlanRefusedError("the memory pools of several clusters share a GPU only if that is asked for")
+            plan_cluster_shapes(interleaved_request)
+        except PlanRefusedError as error:
+            why = error.what
+        else:
+            return interleaved_request
+    return dataclasses.replace(_arranged(request, SEQUENTIAL), not_interleaved=why)
+
+
+def _arranged(request: Request, arrangement: str) -> Request:
+    layout = request.site.layout.model_copy(update={"arrangement": arrangement})
+    return dataclasses.replace(request, site=request.site.model_copy(update={"layout": layout}))
+
+
+def _check_turns(request: Request) -> None:
+    """Raise PlanRefusedError where blocks are interleaved, and clusters can't take turns."""
+    site = request.site
+    if not interleaved(site):
+        return
+    if site.launcher != INTERLEAVING_LAUNCHER:
+        fault = (
+            f"site {site.name}: launcher {site.launcher} starts one run at a time on a node; "
+            f"an interleaved block has all of its runs there (launcher {INTERLEAVING_LAUNCHER} can)"
+        )
+    elif site.runtime not in INTERLEAVING_RUNTIMES:
+        fault = (
+            f"site {site.name}: runtime {site.runtime} isn't known to have several runs on a node at the same time "
+            f"(runtimes that can: {', '.join(INTERLEAVING_RUNTIMES)})"
+        )
+    elif any(item.backend == "parsl" for item in request.workloads):
+        fault = "Parsl's executors live outside of a cluster's processes and can't be stopped"
+    else:
+        return
+    raise PlanRefusedError(fault, then="take --arrangement sequential")

@@ -1,0 +1,57 @@
+"""The clusters that a request comes to, or why no plan can be made: every check that needs no image. Pure."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from gpubench.errors import PlanRefusedError
+from gpubench.plan.adapter_combinations import check_combination
+from gpubench.plan.arrangement import resolve_arrangement
+from gpubench.plan.block_design import ClusterShape
+from gpubench.plan.block_pods import check_block_pods
+from gpubench.plan.feasibility import check_bounds, plan_cluster_shapes
+from gpubench.plan.placement import check_placement
+from gpubench.plan.request import PROTOCOLS, Request
+from gpubench.plan.resource_sets import steps_of_a_job
+from gpubench.plan.transports import check_gpu_transports, check_needed_transports
+
+
+@dataclasses.dataclass(frozen=True)
+class Clusters:
+    """The clusters of a campaign: their ``shapes`` in the order of the jobs.
+
+    ``steps`` and ``left_out`` are lines about the steps of jobs, and about workloads that aren't measured everywhere.
+    """
+
+    shapes: Sequence[ClusterShape]
+    steps: Sequence[str]
+    left_out: Sequence[str]
+
+
+def plan_clusters(request: Request) -> tuple[Request, Clusters]:
+    """The request with its arrangement resolved, and its clusters, whatever a run takes.
+
+    Raises:
+        PlanRefusedError: adapters that don't go together, numbers that no machine has, an unknown protocol, a workload
+            that wants pods where there are none, another device, or more memory.
+    """
+    site = request.site
+    check_combination(site)
+    if request.protocol not in PROTOCOLS:
+        raise PlanRefusedError(f"no protocol '{request.protocol}'", then=f"there is: {', '.join(PROTOCOLS)}")
+    check_bounds(site, request.nodes, request.workers or [site.layout.workers])
+    check_placement(site, request.device)
+    for item in request.workloads:
+        devices = request.describe(item).devices
+        if request.device not in (*devices, "auto"):  # auto: each node decides
+            raise PlanRefusedError(
+                f"{item.name} doesn't run on {request.device}", then=f"take a site with device = {devices[0]}"
+            )
+    for variant in request.variants:
+        env = {**site.env, **variant.env}
+        check_gpu_transports(request.device, request.protocol, env, f"variant {variant.label}")
+        check_needed_transports(request, env, f"variant {variant.label}")
+    request = resolve_arrangement(request)
+    check_block_pods(site, request.workloads)
+    shapes, left_out = plan_cluster_shapes(request)
+    steps = [line for shape in shapes for line in steps_of_a_job(site, *shape.place)]
+    return request, Clusters(shapes, steps, left_out)
