@@ -62,8 +62,8 @@ def prepare_request(
         raise UsageError(f"{out} already holds a campaign", then="name another directory")
     outputs = outputs_of(site, options.outputs)
     require_place(out or outputs)
-    foreseen = dataclasses.replace(request, site=with_waiting(site, request.protocol, {}))
-    foreseen, clusters = plan_clusters(foreseen)
+    waiting = with_waiting(site, request.protocol, {})
+    foreseen, clusters = plan_clusters(dataclasses.replace(request, site=waiting))
     plan_scope(with_history(foreseen, outputs) if by_history else foreseen, clusters)
     if out is None:
         if can_submit(site):

@@ -1,9 +1,11 @@
 """How a block runs its variants: whether their clusters can take turns. Pure."""
 
 import dataclasses
+from collections.abc import Sequence
 
 from gpubench.errors import PlanRefusedError
 from gpubench.node.spec.turns import INTERLEAVED, SEQUENTIAL
+from gpubench.node.workloads.catalogue import Workload
 from gpubench.plan.block_design import interleaved
 from gpubench.plan.feasibility import plan_cluster_shapes
 from gpubench.plan.request import Request
@@ -15,10 +17,13 @@ INTERLEAVING_RUNTIMES = ("conda", "docker", "modules", "venv")
 AUTO = "auto"
 
 
-def resolve_arrangement(request: Request) -> Request:
+def resolve_arrangement(request: Request, described: Sequence[Workload]) -> Request:
     """The request with an arrangement in place of ``auto``, and why blocks aren't interleaved then.
 
     With ``auto``, blocks are interleaved where clusters can take turns and their workers fit into the node's memory.
+
+    Args:
+        described: what is known of each of the request's workloads.
 
     Raises:
         PlanRefusedError: the profile wants interleaved blocks, and clusters can't take turns.
@@ -26,19 +31,17 @@ def resolve_arrangement(request: Request) -> Request:
     if request.site.layout.arrangement != AUTO:
         _check_turns(request)
         return request
-    interleaved_request = _arranged(request, INTERLEAVED)
-    why = ""
-    if len(request.variants) > 1:
-        try:
-            _check_turns(interleaved_request)
-            if request.device != "cpu":
-                raise PlanRefusedError("the memory pools of several clusters share a GPU only if that is asked for")
-            plan_cluster_shapes(interleaved_request)
-        except PlanRefusedError as error:
-            why = error.what
-        else:
-            return interleaved_request
-    return dataclasses.replace(_arranged(request, SEQUENTIAL), not_interleaved=why)
+    sequential_request, interleaved_request = (_arranged(request, word) for word in (SEQUENTIAL, INTERLEAVED))
+    if len(request.variants) < 2:
+        return sequential_request
+    try:
+        _check_turns(interleaved_request)
+        if request.device != "cpu":
+            raise PlanRefusedError("the memory pools of several clusters share a GPU only if that is asked for")
+        plan_cluster_shapes(interleaved_request, described)
+    except PlanRefusedError as error:
+        return dataclasses.replace(sequential_request, not_interleaved=error.what)
+    return interleaved_request
 
 
 def _arranged(request: Request, arrangement: str) -> Request:

@@ -40,18 +40,19 @@ def plan_clusters(request: Request) -> tuple[Request, Clusters]:
         raise PlanRefusedError(f"no protocol '{request.protocol}'", then=f"there is: {', '.join(PROTOCOLS)}")
     check_bounds(site, request.nodes, request.workers or [site.layout.workers])
     check_placement(site, request.device)
-    for item in request.workloads:
-        devices = request.describe(item).devices
-        if request.device not in (*devices, "auto"):  # auto: each node decides
+    described = [request.describe(item) for item in request.workloads]
+    for workload in described:
+        if request.device not in (*workload.devices, "auto"):  # auto: each node decides
             raise PlanRefusedError(
-                f"{item.name} doesn't run on {request.device}", then=f"take a site with device = {devices[0]}"
+                f"{workload.name} doesn't run on {request.device}",
+                then=f"take a site with device = {workload.devices[0]}",
             )
     for variant in request.variants:
         env = {**site.env, **variant.env}
         check_gpu_transports(request.device, request.protocol, env, f"variant {variant.label}")
         check_needed_transports(request, env, f"variant {variant.label}")
-    request = resolve_arrangement(request)
+    request = resolve_arrangement(request, described)
     check_block_pods(site, request.workloads)
-    shapes, left_out = plan_cluster_shapes(request)
+    shapes, left_out = plan_cluster_shapes(request, described)
     steps = [line for shape in shapes for line in steps_of_a_job(site, *shape.place)]
     return request, Clusters(shapes, steps, left_out)

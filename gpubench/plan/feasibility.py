@@ -74,11 +74,14 @@ CONTEXTS_BYTES = 2 * 10**9
 used without any, and each takes about as much."""
 
 
-def plan_cluster_shapes(request: Request) -> tuple[list[ClusterShape], list[str]]:
+def plan_cluster_shapes(request: Request, described: Sequence[Workload]) -> tuple[list[ClusterShape], list[str]]:
     """Every place of the campaign in the order of its jobs, and what is left out at some of them and why.
 
     GPU memory comes from the profile (``node.gpu_memory``) and isn't checked if the profile lacks it. Nor is a node's
     memory if it is unknown.
+
+    Args:
+        described: what is known of each of the request's workloads.
 
     Raises:
         PlanRefusedError: a workload doesn't fit, or nothing is left to measure at a place.
@@ -93,8 +96,7 @@ def plan_cluster_shapes(request: Request) -> tuple[list[ClusterShape], list[str]
         if request.machine_memory or layout.memory is not None:
             check_worker_memory(limit, workers)
         enough = []
-        for item in request.workloads:
-            workload = request.describe(item)
+        for item, workload in zip(request.workloads, described, strict=True):
             if shape.workers >= workload.least_workers:
                 check_memory(workload, item.params, shape, worker_memory(request, workers), request.device)
                 _check_pool_holds(workload, item.params, shape, layout.rmm_pool)
@@ -103,7 +105,7 @@ def plan_cluster_shapes(request: Request) -> tuple[list[ClusterShape], list[str]
                 notes.setdefault(_too_few(workload), []).append(_shape_text(shape))
         if not enough:
             raise PlanRefusedError(
-                f"nothing can be measured on {_shape_text(shape)}: {_too_few(request.describe(request.workloads[0]))}",
+                f"nothing can be measured on {_shape_text(shape)}: {_too_few(described[0])}",
                 then="more --workers or --nodes, or another suite",
             )
         shapes.append(ClusterShape((nodes, workers), limit, enough))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 
 from gpubench.model.site import Layout, Node
 from gpubench.plan.arrangement import resolve_arrangement
+from gpubench.plan.request import Request
 from tests.plan.requests_by_hand import GIB, request, site, workload
 from tests.workloads.running import complete
 
@@ -15,12 +17,16 @@ LARGE = workload("merge", **complete("merge", {"rows_per_worker": 40_000_000}))
 """Held with 60 % of a quarter of the memory, not of an eighth."""
 
 
+def resolved(wanted: Request) -> Request:
+    return resolve_arrangement(wanted, [wanted.describe(item) for item in wanted.workloads])
+
+
 def settled(
     words: str = "old=1.17.0 new=1.19.0", changes: dict[str, Any] | None = None, **more: Any
 ) -> tuple[str, str]:
     layout = Layout(workers=2, one_machine=True, arrangement="auto")
-    resolved = resolve_arrangement(request(words, site=site(**{"layout": layout, **(changes or {})}), **more))
-    return resolved.site.layout.arrangement, resolved.not_interleaved
+    made = resolved(request(words, site=site(**{"layout": layout, **(changes or {})}), **more))
+    return made.site.layout.arrangement, made.not_interleaved
 
 
 def test_clusters_that_can_take_turns_do() -> None:
@@ -29,14 +35,14 @@ def test_clusters_that_can_take_turns_do() -> None:
 
 def test_what_the_profile_names_stays() -> None:
     named = site(layout=Layout(workers=2, arrangement="sequential"))
-    assert resolve_arrangement(request(site=named)) == request(site=named)
+    assert resolved(request(site=named)) == request(site=named)
 
 
 def test_one_variant_has_nobody_to_take_turns_with() -> None:
     made = request()
     alone = site(layout=Layout(workers=2, arrangement="auto"))
-    resolved = resolve_arrangement(type(made)(**{**made.__dict__, "site": alone, "variants": made.variants[:1]}))
-    assert (resolved.site.layout.arrangement, resolved.not_interleaved) == ("sequential", "")
+    made = resolved(dataclasses.replace(made, site=alone, variants=made.variants[:1]))
+    assert (made.site.layout.arrangement, made.not_interleaved) == ("sequential", "")
 
 
 @pytest.mark.parametrize(
