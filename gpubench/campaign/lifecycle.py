@@ -31,10 +31,11 @@ from gpubench.store.states import account_now, job_states, require_no_doubt
 _log = logging.getLogger(__name__)
 
 
-def plan(options: CampaignOptions, *, fill_budget: bool = False) -> Campaign:
+def plan(options: CampaignOptions, *, out: Path | None = None, fill_budget: bool = False) -> Campaign:
     """A new campaign on disk: its images found or built, its plan and scripts written; nothing is run of it.
 
     Args:
+        out: as for ``plan_campaign``.
         fill_budget: where the campaign has a budget and its suite allows it, a first pass of the baseline is run, to
             choose the repetitions and blocks that fill the budget.
 
@@ -44,10 +45,10 @@ def plan(options: CampaignOptions, *, fill_budget: bool = False) -> Campaign:
     request = parse_request(options)
     first_pass = fill_budget and makes_first_pass(request)
     # An image that can't be had ends it here, before a run is spent.
-    request, images = prepare_request(request, options, by_history=not first_pass)
+    request, images = prepare_request(request, options, out=out, by_history=not first_pass)
     if first_pass:
         request = with_repetitions(request, options, images)
-    return plan_campaign(request, options, images)
+    return plan_campaign(request, options, images, out=out)
 
 
 def budget_limit(options: CampaignOptions, campaign: Campaign) -> Budget | None:

@@ -12,7 +12,7 @@ from gpubench.campaign.options import CampaignOptions
 from gpubench.campaign.own_gpus import require_own_gpus
 from gpubench.campaign.past_runs import with_history
 from gpubench.campaign.preflight import can_submit, require_account, require_built
-from gpubench.campaign.requests import SEEDS
+from gpubench.campaign.requests import SEEDS, parse_request
 from gpubench.errors import UsageError
 from gpubench.files import write_atomically
 from gpubench.images.compatibility import with_waiting
@@ -28,7 +28,7 @@ from gpubench.plan.make import make_plan
 from gpubench.plan.placement import check_graphs
 from gpubench.plan.request import Request
 from gpubench.plan.scope import plan_scope
-from gpubench.render.job import rendered
+from gpubench.render.job import job_file, rendered
 from gpubench.render.node_half import NODE_HALF, pack
 from gpubench.resources.profiles import outputs_of
 from gpubench.schedulers import LOCAL
@@ -121,8 +121,9 @@ def plan_campaign(request: Request, options: CampaignOptions, images: Images, *,
     return campaign
 
 
-def foreseen_campaign(request: Request, options: CampaignOptions) -> Campaign:
+def foreseen_campaign(options: CampaignOptions) -> Campaign:
     """As ``plan_campaign`` would plan it now, with the images that are there; nothing is built or written."""
+    request = parse_request(options)
     site, outputs = request.site, outputs_of(request.site, options.outputs)
     specs = [item.ucx for item in request.variants]
     images = obtain_images(site, specs, date=options.date, base=options.base, look_only=True)
@@ -147,8 +148,10 @@ def makes_first_pass(request: Request) -> bool:
     return request.chooses_repetitions and request.site.scheduler in LOCAL and has_budget and one_place
 
 
-def render_campaign(request: Request, options: CampaignOptions, directory: Path) -> Campaign:
+def render_campaign(options: CampaignOptions, directory: Path) -> Campaign:
     """Plan and render into ``directory`` with every image unresolved; the same words give the same bytes.
+
+    Without any option, the scripts of the plan in ``directory`` are written again, where it has one.
 
     So the name, the time and the seed come from the words: ``<site>-<suite>[-<date>]``, the date's midnight UTC (the
     epoch without one), a hash. No history is looked at, and nothing outside this process is asked; where the site's
@@ -157,6 +160,11 @@ def render_campaign(request: Request, options: CampaignOptions, directory: Path)
     Raises:
         UsageError: ``directory`` holds another plan.
     """
+    if options == CampaignOptions() and (directory.is_file() or (directory / PLAN_FILE).exists()):
+        campaign = Campaign.open(directory)
+        write_scripts(campaign)
+        return campaign
+    request = parse_request(options)
     if options.seed is None:
         content = {key: value for key, value in dataclasses.asdict(options).items() if key != "outputs"}
         content["blocks"] = parsed("blocks", options.blocks)
@@ -193,3 +201,9 @@ def write_scripts(campaign: Campaign) -> None:
             path = campaign.directory / name
             if not path.exists() or path.read_bytes() != data:
                 write_atomically(path, data)
+
+
+def script_files(campaign: Campaign) -> list[Path]:
+    """What starts each job: its script, or the object of a cluster."""
+    name = job_file(campaign.plan.site.scheduler, resources.job_templates())
+    return [campaign.job_dir(job.job) / name for job in campaign.jobs]

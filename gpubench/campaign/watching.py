@@ -4,10 +4,10 @@ import time
 
 from gpubench.campaign.interrupts import interrupts
 from gpubench.campaign.observer import Observe, unobserved
-from gpubench.errors import InterruptedByUserError, SchedulerError
+from gpubench.errors import InterruptedByUserError, SchedulerError, UsageError
 from gpubench.schedulers import JobState
 from gpubench.store.campaign import Campaign
-from gpubench.store.states import job_states, poll
+from gpubench.store.states import poll, polled_states
 
 ASK_S = 5.0
 """Seconds between two queries of a scheduler that others use, too."""
@@ -21,10 +21,13 @@ def watch_jobs(campaign: Campaign, observe: Observe = unobserved) -> dict[str, J
     Ctrl-C ends the watching, not the jobs. A scheduler that fails to answer is asked again.
 
     Raises:
+        UsageError: the campaign is a pack.
         InterruptedByUserError: Ctrl-C or a signal.
         MissingToolError: the scheduler isn't on this machine.
         SchedulerError: it failed to answer ``MOST_FAILURES`` times in a row.
     """
+    if campaign.pack is not None:
+        raise UsageError(f"--watch: {campaign.place} is a pack, nothing in it changes", then="leave --watch out")
     with interrupts() as interrupted, observe(campaign, joining=True) as observer:
         standings: dict[str, str] = {}
         asked_at, failures = 0.0, 0
@@ -37,8 +40,7 @@ def watch_jobs(campaign: Campaign, observe: Observe = unobserved) -> dict[str, J
                 )
             if time.monotonic() - asked_at > ASK_S:
                 try:
-                    poll(campaign)
-                    states = job_states(campaign)
+                    states = polled_states(campaign)
                     doubts = [f"job {job}: {state.doubt}" for job, state in states.items() if state.doubt]
                     ended = not any(state.alive for state in states.values())
                     if ended and doubts and failures + 1 < MOST_FAILURES:
@@ -53,10 +55,10 @@ def watch_jobs(campaign: Campaign, observe: Observe = unobserved) -> dict[str, J
                         observer.log(f"{error.what}; trying again every {ASK_S:g} s")
                 else:
                     failures = 0
-                    for job, state in states.items():
-                        if standings.get(job) != state.standing:
-                            standings[job] = state.standing
-                            observer.log(f"job {job} ({state.job_id}): {state.standing}")
+                    changed = {job: state for job, state in states.items() if standings.get(job) != state.standing}
+                    for job, state in changed.items():
+                        standings[job] = state.standing
+                        observer.log(f"job {job} ({state.job_id}): {state.standing}")
                     if ended:
                         observer.look()
                         return states

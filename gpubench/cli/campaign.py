@@ -117,41 +117,36 @@ def plan(
     and the same command gives the same bytes, on any day and wherever DIR is. Such scripts are for reading: submit
     refuses them. With --images too, the images are found or built, and `gpubench submit DIR` runs the campaign.
     """
-    from gpubench import resources
-    from gpubench.campaign.planning import plan_campaign, prepare_request, render_campaign, write_scripts
-    from gpubench.campaign.requests import parse_request
-    from gpubench.render.job import job_file
-    from gpubench.store.campaign import PLAN_FILE, Campaign
+    from gpubench.store.campaign import PLAN_FILE
 
     _only_one(campaign, options)
+    if out is None and images:
+        raise UsageError("--images needs a directory for the campaign", then="add --out DIR")
     if out is None:
-        if images:
-            raise UsageError("--images needs a directory for the campaign", then="add --out DIR")
         _show_plan(campaign, options, as_json=as_json)
         return
     if campaign is not None:
         raise UsageError(f"{campaign} is planned already", then=f"its scripts again: gpubench plan --out {campaign}")
     if as_json:
         raise UsageError(f"--json prints a plan, and --out writes it: {out / PLAN_FILE}", then="leave --json out")
-    if images:
-        request, built = prepare_request(parse_request(options), options, out=out)
-        opened = plan_campaign(request, options, built, out=out)
-    elif options == CampaignOptions() and (out.is_file() or (out / PLAN_FILE).exists()):
-        opened = Campaign.open(out)
-        write_scripts(opened)
-    else:
-        opened = render_campaign(parse_request(options), options, out)
-    for job in opened.jobs:
-        say(str(opened.job_dir(job.job) / job_file(opened.plan.site.scheduler, resources.job_templates())))
+    _write_plan(options, out, images=images)
+
+
+def _write_plan(options: CampaignOptions, out: Path, *, images: bool) -> None:
+    from gpubench.campaign import lifecycle
+    from gpubench.campaign.planning import render_campaign, script_files
+
+    written = lifecycle.plan(options, out=out) if images else render_campaign(options, out)
+    for path in script_files(written):
+        say(str(path))
 
 
 def _show_plan(campaign: Path | None, options: CampaignOptions, *, as_json: bool = False) -> None:
     from gpubench.campaign.plan_lines import plan_lines
     from gpubench.campaign.planning import foreseen_campaign
-    from gpubench.campaign.requests import parse_request
     from gpubench.results.targets import chosen_campaign
 
-    opened = chosen_campaign(campaign, None) if campaign else foreseen_campaign(parse_request(options), options)
+    opened = chosen_campaign(campaign, None) if campaign else foreseen_campaign(options)
     if as_json:
         say_text(opened.plan.dump())
         return
@@ -214,25 +209,19 @@ def status(
     """Status of every job and run, with reasons. Ok, failed, skipped, lost or pending; exit 4 if incomplete."""
     from gpubench.campaign.completeness import require_complete
     from gpubench.campaign.status_lines import job_lines, status_lines
+    from gpubench.campaign.watching import watch_jobs
     from gpubench.results.targets import chosen_campaign
-    from gpubench.store.states import account_now, job_states, poll
+    from gpubench.store.states import account_now, polled_states
 
     opened = chosen_campaign(campaign, outputs)
-    if watch and opened.pack is not None:
-        raise UsageError(f"--watch: {campaign} is a pack, nothing in it changes", then="leave --watch out")
     if watch:
-        # Late: its bars take a fifth of the time of a status.
-        from gpubench.campaign.watching import watch_jobs
-        from gpubench.cli.progress import progress_for
+        from gpubench.cli.progress import progress_for  # late: its bars take a fifth of the time of a status
 
         states = watch_jobs(opened, progress_for)
     else:
-        poll(opened)
-        states = job_states(opened)
+        states = polled_states(opened)
     accounting = account_now(opened)
-    for line in job_lines(opened, states, accounting):
-        say(line)
-    for line in status_lines(opened, accounting):
+    for line in (*job_lines(opened, states, accounting), *status_lines(opened, accounting)):
         say(line)
     require_complete(opened, accounting, states)
 

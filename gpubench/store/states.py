@@ -40,6 +40,12 @@ def poll(campaign: Campaign, *, submit_next: bool = True) -> None:
         scheduler.poll([campaign.job_dir(job.job) for job in campaign.jobs], submit_next=submit_next)
 
 
+def polled_states(campaign: Campaign) -> dict[str, JobState]:
+    """As ``job_states``, after ``poll``."""
+    poll(campaign)
+    return job_states(campaign)
+
+
 def account_now(campaign: Campaign, records: Records | None = None) -> Accounting:
     """The outcome of every planned run; a run that may still come is pending, and a lost run says how its job ended.
 
