@@ -49,7 +49,7 @@ def measure(options: MeasureOptions, observe: Observe = unobserved) -> dict[str,
         PlanRefusedError: it doesn't fit the site.
     """
     own = find_own(options.workload)
-    workload = workload_of(options, own)
+    workload = own.described if own else workloads_named(options.workload)[0]
     parameters, settings = parted(options, workload)
     site = _site(options, settings)
     workers = _workers(options)
@@ -121,11 +121,6 @@ def parted(options: MeasureOptions, workload: Workload) -> tuple[dict[str, Any],
             raise UsageError(f"--set {setting}: no value", then=f"write it like --set {key}=...")
         parameters[key] = text if param and param.kind in AS_TYPED else toml_or_text(text)
     return parameters, settings
-
-
-def workload_of(options: MeasureOptions, own: OwnWorkload | None) -> Workload:
-    """The workload; raises UsageError."""
-    return own.described if own else workloads_named(options.workload)[0]
 
 
 def directory_word(name: str) -> str:

@@ -106,13 +106,8 @@ def plan_campaign(request: Request, options: CampaignOptions, images: Images, *,
     request = with_history(request, outputs)
     scope = plan_scope(request, clusters)
     directory = out or create_campaign(outputs, request.site.name, request.suite, now)
-    plan = make_plan(
-        request,
-        scope,
-        campaign=directory.resolve().name,
-        created_at=now.isoformat(),
-        images=_only_images(images),
-    )
+    name = directory.resolve().name
+    plan = make_plan(request, scope, campaign=name, created_at=now.isoformat(), images=_only_images(images))
     write_node_half(directory, request.own)
     for image, manifest in filter(None, images.values()):
         Campaign(directory, plan).write_manifest(image.manifest, manifest)
@@ -177,12 +172,11 @@ def render_campaign(options: CampaignOptions, directory: Path) -> Campaign:
         campaign="-".join(filter(None, (request.site.name, request.suite, options.date))),
         created_at=dt.datetime.strptime(options.date or EPOCH, "%Y%m%d").replace(tzinfo=dt.UTC).isoformat(),
     )
-    existing_campaign = Campaign.open(directory) if (directory / PLAN_FILE).exists() else None
-    if existing_campaign is not None and existing_campaign.whole_plan != plan:
-        raise UsageError(f"{directory} already holds another campaign", then="name another directory")
-    if existing_campaign is None:
+    if not (directory / PLAN_FILE).exists():
         write_node_half(directory, request.own)
-    campaign = existing_campaign or Campaign.begin(directory, plan)
+        campaign = Campaign.begin(directory, plan)
+    elif (campaign := Campaign.open(directory)).whole_plan != plan:
+        raise UsageError(f"{directory} already holds another campaign", then="name another directory")
     write_scripts(campaign)
     return campaign
 

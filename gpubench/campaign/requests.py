@@ -8,7 +8,7 @@ from typing import Any
 from gpubench import __version__
 from gpubench.campaign.option_values import chosen_settings, chosen_values
 from gpubench.campaign.options import CampaignOptions
-from gpubench.campaign.own_machine import node_cores, node_memory
+from gpubench.campaign.own_machine import cores_and_memory
 from gpubench.images.variables import check_variables
 from gpubench.model.own_workload import packed_together
 from gpubench.model.site import Site
@@ -78,6 +78,7 @@ def build_request(
         **defaults,
         **{name: values[name] for name in DECIDED & values.keys()},
     }
+    cores, memory = cores_and_memory(site)
     return Request(
         **decided,
         gpubench=__version__,
@@ -85,8 +86,8 @@ def build_request(
         suite=suite,
         workloads=workloads,
         variants=variants,
-        machine_cores=node_cores(site),
-        machine_memory=node_memory(site),
+        machine_cores=cores,
+        machine_memory=memory,
         budget_s=values.get("budget", None if "blocks" in values else site.defaults.budget),
         budget_firm="budget" in values,
     )

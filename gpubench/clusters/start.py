@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpubench import __version__, resources
 from gpubench.campaign.option_values import chosen_settings, parsed, quantity
-from gpubench.campaign.own_machine import node_memory
+from gpubench.campaign.own_machine import cores_and_memory
 from gpubench.campaign.preflight import image_place, require_account, resolve, shared_paths
 from gpubench.clusters.jobs import job_state, submit_job, sweep, wait_for
 from gpubench.clusters.keys import make_keys
@@ -200,9 +200,8 @@ def _image(options: ClusterOptions, site: Site, variant: Variant, directory: Pat
 
     With the profile that its processes run under: how they can wait depends on the image.
     """
-    image_and_manifest = obtain_images(site, [variant.ucx], date=parsed("date", options.date), base=options.base)[
-        variant.ucx
-    ]
+    date = parsed("date", options.date)
+    image_and_manifest = obtain_images(site, [variant.ucx], date=date, base=options.base)[variant.ucx]
     if image_and_manifest is None:
         raise PlanRefusedError(
             f"no image yet for {variant.ucx}",
@@ -226,7 +225,8 @@ def _memory_limit(site: Site, nodes: int) -> int:
     layout = site.layout
     memory = layout.memory
     if memory is None:
-        if not (of_node := node_memory(site)):
+        _, of_node = cores_and_memory(site)
+        if not of_node:
             return 0
         memory = of_node // 2 // (nodes if layout.one_machine else 1)
     check_worker_memory(memory // layout.workers, layout.workers)

@@ -3,9 +3,7 @@
 import logging
 from collections.abc import Iterable, Sequence
 
-from gpubench.errors import (
-    UsageError,
-)
+from gpubench.errors import UsageError
 from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.base import Found, ImageRequest, images_root
 from gpubench.images.lock import add_rows, read_lock

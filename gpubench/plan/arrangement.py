@@ -14,21 +14,18 @@ INTERLEAVING_LAUNCHER = "fork"
 """The one that can have the supervisors of several runs on a node at the same time."""
 INTERLEAVING_RUNTIMES = ("conda", "docker", "modules", "venv")
 """Those that can enter images several times at once on a node."""
-AUTO = "auto"
 
 
 def resolve_arrangement(request: Request, described: Sequence[Workload]) -> Request:
     """The request with an arrangement in place of ``auto``, and why blocks aren't interleaved then.
 
-    With ``auto``, blocks are interleaved where clusters can take turns and their workers fit into the node's memory.
-
-    Args:
-        described: what is known of each of the request's workloads.
+    With ``auto``, blocks are interleaved where clusters can take turns and their workers fit into the node's memory;
+    ``described`` is what is known of each workload.
 
     Raises:
         PlanRefusedError: the profile wants interleaved blocks, and clusters can't take turns.
     """
-    if request.site.layout.arrangement != AUTO:
+    if request.site.layout.arrangement != "auto":
         _check_turns(request)
         return request
     sequential_request, interleaved_request = (_arranged(request, word) for word in (SEQUENTIAL, INTERLEAVED))

@@ -17,14 +17,10 @@ from gpubench.plan.transports import check_gpu_transports, check_needed_transpor
 
 @dataclasses.dataclass(frozen=True)
 class Clusters:
-    """The clusters of a campaign: their ``shapes`` in the order of the jobs.
-
-    ``steps`` and ``left_out`` are lines about the steps of jobs, and about workloads that aren't measured everywhere.
-    """
+    """``shapes`` in the order of the jobs; ``notes`` on the steps of jobs, and on workloads not measured everywhere."""
 
     shapes: Sequence[ClusterShape]
-    steps: Sequence[str]
-    left_out: Sequence[str]
+    notes: Sequence[str]
 
 
 def plan_clusters(request: Request) -> tuple[Request, Clusters]:
@@ -55,4 +51,4 @@ def plan_clusters(request: Request) -> tuple[Request, Clusters]:
     check_block_pods(site, request.workloads)
     shapes, left_out = plan_cluster_shapes(request, described)
     steps = [line for shape in shapes for line in steps_of_a_job(site, *shape.place)]
-    return request, Clusters(shapes, steps, left_out)
+    return request, Clusters(shapes, [*dict.fromkeys(steps), *left_out])

@@ -78,10 +78,7 @@ def plan_cluster_shapes(request: Request, described: Sequence[Workload]) -> tupl
     """Every place of the campaign in the order of its jobs, and what is left out at some of them and why.
 
     GPU memory comes from the profile (``node.gpu_memory``) and isn't checked if the profile lacks it. Nor is a node's
-    memory if it is unknown.
-
-    Args:
-        described: what is known of each of the request's workloads.
+    memory if it is unknown. ``described`` is what is known of each workload.
 
     Raises:
         PlanRefusedError: a workload doesn't fit, or nothing is left to measure at a place.

@@ -50,12 +50,13 @@ def make_plan(
         nodes=request.nodes,
         today=created_at[:10],
     )
-    comparisons = _comparisons(request, scope.clusters.shapes)
+    shapes = scope.clusters.shapes
+    comparisons = _comparisons(request, shapes)
     pilot = request.history.pilot if request.history else ()
     foreseen, assumed = predict_for_plan(request, comparisons, scope.blocks, pilot)
-    layouts = len({shape.place[1] for shape in scope.clusters.shapes})
+    layouts = len({shape.place[1] for shape in shapes})
     skipped = len({(issue.nodes, issue.variant) for issue in applied if issue.action == "skip"})
-    total_s = round(scope.blocks * (scope.all_places_block_s - skipped * layouts * scope.time.run_s), 1)
+    total_s = round(scope.blocks * (scope.time.block_s * len(shapes) - skipped * layouts * scope.time.run_s), 1)
     notes = [*_notes(request, scope), *_notes_on_variants(request, variants)]
     recorded = {name: getattr(request, name) for name in RECORDED} | {
         "variants": variants,
@@ -72,7 +73,7 @@ def make_plan(
         comparisons=comparisons,
         foreseen=foreseen,
         time=scope.time.model_copy(update={"total_s": total_s}),
-        notes=[*notes, *assumed, *dict.fromkeys(scope.clusters.steps), *scope.clusters.left_out, *about_issues],
+        notes=[*notes, *assumed, *scope.clusters.notes, *about_issues],
         first_pass=request.tried.campaign if request.tried else "",
     )
 

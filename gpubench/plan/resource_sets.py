@@ -47,11 +47,7 @@ def _set(cores: int, gpus: int, **more: str) -> Settings:
 
 
 def steps_of_a_job(site: Site, nodes: int, workers: int) -> list[str]:
-    """The arithmetic of a job's steps in lines, none for other launchers; raises PlanRefusedError.
-
-    Args:
-        workers: on each of the ``nodes`` nodes.
-    """
+    """The arithmetic of a job's steps, ``workers`` on each node; none of other launchers. Raises PlanRefusedError."""
     if site.launcher != "jsrun":
         return []
     if not site.node.cores:

@@ -23,11 +23,6 @@ class Scope:
     blocks: int
     per_job: int
 
-    @property
-    def all_places_block_s(self) -> float:
-        """Seconds of one block at every place together."""
-        return self.time.block_s * len(self.clusters.shapes)
-
 
 def plan_scope(request: Request, clusters: Clusters) -> Scope:
     """The scope of a request with these clusters.
