@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gpubench.errors import UsageError
-from gpubench.images.specs import releases, resolve, version_key
+from gpubench.images.wheels import releases, resolve, version_key
 from gpubench.model.variant import ImageSpec, parse_variants
 
 

@@ -70,7 +70,7 @@ def measure(options: MeasureOptions, observe: Observe = unobserved) -> dict[str,
     request = build_request(
         chosen_values(general),
         site,
-        directory_word(planned.name),
+        re.sub(r"[^\w.+-]+", "-", planned.name),  # a part of the directory's name
         [planned],
         variants,
         nodes=[options.nodes],
@@ -121,11 +121,6 @@ def parted(options: MeasureOptions, workload: Workload) -> tuple[dict[str, Any],
             raise UsageError(f"--set {setting}: no value", then=f"write it like --set {key}=...")
         parameters[key] = text if param and param.kind in AS_TYPED else toml_or_text(text)
     return parameters, settings
-
-
-def directory_word(name: str) -> str:
-    """A workload's name as a part of a directory's name."""
-    return re.sub(r"[^\w.+-]+", "-", name)
 
 
 def resolved(

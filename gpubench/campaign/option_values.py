@@ -1,6 +1,7 @@
 """What the options of a campaign say: values of their texts."""
 
 import datetime as dt
+import functools
 import re
 from collections.abc import Callable
 from typing import Any, get_args
@@ -88,19 +89,11 @@ def _summary(option: str, word: str) -> str:
     return word
 
 
-def _seconds(option: str, text: str) -> float:
-    return quantity(option, text, parse_seconds)
-
-
-def _fraction(option: str, text: str) -> float:
-    return quantity(option, text, parse_fraction)
-
-
 PARSERS: dict[str, Callable[[str, str], Any]] = {
     "blocks": _blocks,
-    "budget": _seconds,
+    "budget": functools.partial(quantity, parse=parse_seconds),
     "date": _date,
-    "margin": _fraction,
+    "margin": functools.partial(quantity, parse=parse_fraction),
     "nodes": _counts,
     "summary": _summary,
     "ucx": _entries,

@@ -91,7 +91,7 @@ def summaries(_ctx: typer.Context) -> Iterable[str]:
 def versions(_ctx: typer.Context) -> Iterable[str]:
     """UCX versions: every release that exists as a wheel, and what is locked here."""
     from gpubench.images.lock import read_lock
-    from gpubench.images.specs import releases
+    from gpubench.images.wheels import releases
 
     return {*releases(), *(row.spec for row in read_lock().image)}
 

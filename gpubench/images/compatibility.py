@@ -9,7 +9,8 @@ from typing import Any, Literal
 import pydantic
 
 from gpubench.errors import PlanRefusedError, UsageError
-from gpubench.images.specs import RequestedUcx, Wheel, releases, version_key
+from gpubench.images.specs import RequestedUcx
+from gpubench.images.wheels import Wheel, releases, version_key
 from gpubench.model.base import Settings
 from gpubench.model.site import Site
 from gpubench.resources import docker_file

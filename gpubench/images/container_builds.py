@@ -1,4 +1,4 @@
-"""Container images from recipes: contexts, builds, pushes, and the rows that they add to ``images.lock.toml``."""
+"""Container images, built from their recipes."""
 
 import dataclasses
 import datetime as dt

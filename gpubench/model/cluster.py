@@ -1,4 +1,4 @@
-"""A standing cluster as it was asked for, and the jobs that it has been given since."""
+"""The records of a standing cluster."""
 
 import pydantic
 

@@ -7,7 +7,7 @@ import pytest
 
 from gpubench.errors import PlanRefusedError
 from gpubench.images.compatibility import Range, Stack, choose, stacks
-from gpubench.images.specs import releases, resolve, wheels
+from gpubench.images.wheels import releases, resolve, wheels
 from gpubench.resources import docker_file
 
 ROWS = {stack.name: stack for stack in stacks()}

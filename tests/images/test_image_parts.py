@@ -8,7 +8,7 @@ from gpubench.errors import DataError, MissingToolError
 from gpubench.images.compatibility import stacks
 from gpubench.images.kinds import venvs
 from gpubench.images.kinds.venvs import ask_ucx
-from gpubench.images.specs import resolve
+from gpubench.images.wheels import resolve
 
 
 def test_the_tool_s_own_python_is_taken_where_the_stack_supports_it(monkeypatch: pytest.MonkeyPatch) -> None:

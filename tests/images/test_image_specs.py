@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.errors import PlanRefusedError, UsageError
-from gpubench.images.specs import releases, resolve, wheels
+from gpubench.images.wheels import releases, resolve, wheels
 
 PREFIXES = ["", "v", "ucx-", "ucx-v", "V", "UCX-"]
 

@@ -9,7 +9,7 @@ import pytest
 from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.images.compatibility import base_python, newest_cuda
 from gpubench.images.recipes import recipes, unresolved
-from gpubench.images.specs import resolve
+from gpubench.images.wheels import resolve
 from gpubench.model.recipe import Recipe
 from gpubench.model.site import Site
 from gpubench.resources.profiles import load_site

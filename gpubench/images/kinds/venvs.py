@@ -36,7 +36,7 @@ from gpubench.images.folders import Folder, Progress
 from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, Obtained
 from gpubench.images.manifests import MANIFEST, manifest_id
 from gpubench.images.process import WHEELS_ONLY, environment, program, run_uv
-from gpubench.images.specs import Wheel, resolve
+from gpubench.images.wheels import Wheel, resolve
 from gpubench.model.base import nearest
 from gpubench.model.image import Image
 from gpubench.model.quantities import format_seconds
