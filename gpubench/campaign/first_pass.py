@@ -90,10 +90,10 @@ def with_repetitions(request: Request, options: CampaignOptions, images: Images)
 
 def _run(request: Request, options: CampaignOptions, images: Images) -> RunResult:
     """One run of the first variant, in a campaign that is kept below the outputs."""
-    layout, baseline = request.site.layout.model_copy(update={"arrangement": SEQUENTIAL}), request.variants[0]
+    baseline = request.variants[0]
     alone = dataclasses.replace(
         request,
-        site=request.site.model_copy(update={"layout": layout}),
+        site=request.site.with_layout(arrangement=SEQUENTIAL),
         workloads=[dataclasses.replace(item, reps=REPS) for item in request.workloads],
         variants=[baseline],
         blocks=1,

@@ -28,8 +28,9 @@ from gpubench.model.site import Site
 from gpubench.model.suite import Suite, SuiteEntry
 from gpubench.node.spec import WorkloadSpec
 from gpubench.node.workloads.catalogue import Shape, Workload
-from gpubench.plan.feasibility import SHARES, size_preset, worker_memory
 from gpubench.plan.request import Request
+from gpubench.plan.size_presets import SHARES, size_preset
+from gpubench.plan.worker_memory import worker_memory
 from gpubench.resources.own_workloads import find_own, workloads_named
 from gpubench.resources.profiles import default_variant, known_issues, load_site, toml_or_text
 from gpubench.store.campaign import Campaign

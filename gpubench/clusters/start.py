@@ -30,12 +30,13 @@ from gpubench.model.variant import Variant
 from gpubench.node.spec.cluster import READY, SCHEDULER_FILE, TOKEN_FILE
 from gpubench.node.spec.plain import content_id
 from gpubench.plan.adapter_combinations import check_combination
-from gpubench.plan.feasibility import check_bounds, check_worker_memory
+from gpubench.plan.feasibility import check_bounds
 from gpubench.plan.known_issues import apply_issues, issue_lines
 from gpubench.plan.placement import check_placement
 from gpubench.plan.resource_sets import steps_of_a_job
 from gpubench.plan.shared_paths import require_shared
 from gpubench.plan.transports import check_gpu_transports
+from gpubench.plan.worker_memory import check_worker_memory
 from gpubench.render.cluster import (
     CLIENT_FILE,
     check_shared,

@@ -296,7 +296,7 @@ def with_waiting(site: Site, protocol: str, manifests: Mapping[str, Mapping[str,
     polling = next((spec for spec, manifest in manifests.items() if not _can_sleep(manifest)), None)
     other = next((name for name, value in env.items() if site.env.get(name, value) != value), None)
     if waiting == AUTO and (protocol != "ucx" or polling or other):
-        return _waits(site, DEFAULT, {})
+        return site.with_layout(waiting=DEFAULT)
     if other:
         raise UsageError(
             f"site {site.name}: layout.waiting = event sets {other}={env[other]}, and env says {site.env[other]}",
@@ -309,7 +309,7 @@ def with_waiting(site: Site, protocol: str, manifests: Mapping[str, Mapping[str,
             f"{binding['name']} {binding['version']} isn't known to wait by events",
             then='take layout.waiting = "default"',
         )
-    return _waits(site, EVENT, env)
+    return site.with_layout(waiting=EVENT).model_copy(update={"env": {**site.env, **env}})
 
 
 def event_environment() -> dict[str, str]:
@@ -321,8 +321,3 @@ def _can_sleep(manifest: Mapping[str, Any]) -> bool:
     binding = manifest["binding"]
     sleeping = {(row.binding, row.binding_version) for row in stacks() if row.event}
     return (binding["name"], binding["version"]) in sleeping
-
-
-def _waits(site: Site, waiting: str, env: Mapping[str, str]) -> Site:
-    layout = site.layout.model_copy(update={"waiting": waiting})
-    return site.model_copy(update={"layout": layout, "env": {**site.env, **env}})

@@ -382,6 +382,10 @@ class Site(Settings):
         """Whether images for this site hold what GPU workers load."""
         return self.device == "gpu" or (self.device == "auto" and bool(self.node.gpus or self.image.cuda))
 
+    def with_layout(self, **changes: str) -> Self:
+        """This profile with these values in its layout."""
+        return self.model_copy(update={"layout": self.layout.model_copy(update=changes)})
+
     @classmethod
     def of(cls, plain: Mapping[str, Any], source: str, at: Callable[[str], str] | None = None) -> Self:
         """As every ``Settings``; also for a NUL byte, which no command line and no variable holds."""

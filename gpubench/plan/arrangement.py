@@ -7,8 +7,8 @@ from gpubench.errors import PlanRefusedError
 from gpubench.node.spec.turns import INTERLEAVED, SEQUENTIAL
 from gpubench.node.workloads.catalogue import Workload
 from gpubench.plan.block_design import interleaved
-from gpubench.plan.feasibility import plan_cluster_shapes
 from gpubench.plan.request import Request
+from gpubench.plan.worker_memory import plan_cluster_shapes
 
 INTERLEAVING_LAUNCHER = "fork"
 """The one that can have the supervisors of several runs on a node at the same time."""
@@ -28,7 +28,10 @@ def resolve_arrangement(request: Request, described: Sequence[Workload]) -> Requ
     if request.site.layout.arrangement != "auto":
         _check_turns(request)
         return request
-    sequential_request, interleaved_request = (_arranged(request, word) for word in (SEQUENTIAL, INTERLEAVED))
+    sequential_request, interleaved_request = (
+        dataclasses.replace(request, site=request.site.with_layout(arrangement=word))
+        for word in (SEQUENTIAL, INTERLEAVED)
+    )
     if len(request.variants) < 2:
         return sequential_request
     try:
@@ -39,11 +42,6 @@ def resolve_arrangement(request: Request, described: Sequence[Workload]) -> Requ
     except PlanRefusedError as error:
         return dataclasses.replace(sequential_request, not_interleaved=error.what)
     return interleaved_request
-
-
-def _arranged(request: Request, arrangement: str) -> Request:
-    layout = request.site.layout.model_copy(update={"arrangement": arrangement})
-    return dataclasses.replace(request, site=request.site.model_copy(update={"layout": layout}))
 
 
 def _check_turns(request: Request) -> None:

@@ -8,11 +8,12 @@ from gpubench.plan.adapter_combinations import check_combination
 from gpubench.plan.arrangement import resolve_arrangement
 from gpubench.plan.block_design import ClusterShape
 from gpubench.plan.block_pods import check_block_pods
-from gpubench.plan.feasibility import check_bounds, plan_cluster_shapes
+from gpubench.plan.feasibility import check_bounds
 from gpubench.plan.placement import check_placement
 from gpubench.plan.request import PROTOCOLS, Request
 from gpubench.plan.resource_sets import steps_of_a_job
 from gpubench.plan.transports import check_gpu_transports, check_needed_transports
+from gpubench.plan.worker_memory import plan_cluster_shapes
 
 
 @dataclasses.dataclass(frozen=True)

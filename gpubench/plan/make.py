@@ -14,11 +14,11 @@ from gpubench.node.spec.waiting import crowded, polls
 from gpubench.plan.block_design import ClusterShape, campaign_orders, interleaved, new_job, plan_block
 from gpubench.plan.budget import MOST_BLOCKS
 from gpubench.plan.detectable import DEFAULT_POWER, predict_for_plan
-from gpubench.plan.feasibility import clusters_at_once
 from gpubench.plan.job_limits import job_limit
 from gpubench.plan.known_issues import apply_issues
 from gpubench.plan.request import Request
 from gpubench.plan.scope import Scope
+from gpubench.plan.worker_memory import clusters_at_once
 
 RECORDED = {field.name for field in dataclasses.fields(Request)} & Plan.model_fields.keys()
 """What the plan keeps of the request as it is, or as ``make_plan`` has worked it out."""

@@ -86,7 +86,7 @@ def _script(
     **changes: Any,
 ) -> bytes:
     # No run, no scheduler: nothing stands apart from the nodes.
-    site = site.model_copy(update={"layout": site.layout.model_copy(update={"scheduler": "rank0", "client": "rank0"})})
+    site = site.with_layout(scheduler="rank0", client="rank0")
     # The profile's own warning may be longer than this job.
     batch = site.batch.model_copy(update={"warning": WARNING_S})
     script = shell.get_template(f"{site.scheduler}/job.sh.j2").render(

@@ -96,10 +96,7 @@ def claimed(record: ClusterRecord) -> str:
 
 def _site(record: ClusterRecord, job: ClusterJob) -> Site:
     """As the job sees it: a further one has no scheduler, and leaves it no room."""
-    site = record.site
-    if job.leads:
-        return site
-    return site.model_copy(update={"layout": site.layout.model_copy(update={"scheduler": "rank0"})})
+    return record.site if job.leads else record.site.with_layout(scheduler="rank0")
 
 
 def in_pods(site: Site) -> bool:

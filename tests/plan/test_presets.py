@@ -8,7 +8,7 @@ import pytest
 
 from gpubench.errors import PlanRefusedError
 from gpubench.node.workloads.catalogue import CATALOGUE, Shape
-from gpubench.plan.feasibility import FACTORS, SHARES, size_preset
+from gpubench.plan.size_presets import FACTORS, SHARES, size_preset
 
 GIB = 1024**3
 SHAPE = Shape(nodes=1, workers_per_node=2, threads_per_worker=1)
