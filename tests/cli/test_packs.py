@@ -152,6 +152,11 @@ def test_a_pack_of_an_unfinished_campaign_says_what_is_missing(campaign: Path) -
     assert "in the campaign that was packed" in str(of_pack.exception)
 
 
+def test_a_pack_is_not_watched(packed: Path) -> None:
+    error = refusal("status", PACK, "--watch")
+    assert (error.exit_code, error.what) == (2, f"--watch: {packed.name} is a pack, nothing in it changes")
+
+
 def test_a_campaign_that_runs_is_not_packed_nor_links_nor_over_other_files(campaign: Path, tmp_path: Path) -> None:
     (tmp_path / PACK).write_text("my thesis")
     assert "is no pack" in str(refusal("results", "pack", campaign))
