@@ -11,7 +11,7 @@ from gpubench.campaign import options as campaign_options
 from gpubench.campaign.options import CampaignOptions
 from gpubench.cli import completion
 from gpubench.cli.options import DeclaredEnded, FailOn, MaybeCampaign, Planned, with_options
-from gpubench.cli.say import say, say_text
+from gpubench.cli.say import say, say_lines, say_text
 from gpubench.errors import UsageError
 
 
@@ -76,8 +76,7 @@ def _bench(options: CampaignOptions, fail_on: FailOn, *, over_budget: bool) -> N
 
     began = time.monotonic()
     opened = lifecycle.plan(options, fill_budget=True)
-    for line in plan_lines(opened):
-        say(line)
+    say_lines(plan_lines(opened))
     steps = "images, first pass and plan" if opened.plan.first_pass else "images and plan"
     say(f"{steps} took {format_seconds(time.monotonic() - began)}")
     say("")
@@ -137,8 +136,7 @@ def _write_plan(options: CampaignOptions, out: Path, *, images: bool) -> None:
     from gpubench.campaign.planning import render_campaign, script_files
 
     written = lifecycle.plan(options, out=out) if images else render_campaign(options, out)
-    for path in script_files(written):
-        say(str(path))
+    say_lines(map(str, script_files(written)))
 
 
 def _show_plan(campaign: Path | None, options: CampaignOptions, *, as_json: bool = False) -> None:
@@ -150,8 +148,7 @@ def _show_plan(campaign: Path | None, options: CampaignOptions, *, as_json: bool
     if as_json:
         say_text(opened.plan.dump())
         return
-    for line in plan_lines(opened):
-        say(line)
+    say_lines(plan_lines(opened))
 
 
 def submit(
@@ -193,8 +190,7 @@ def submit(
         lifecycle.submit(planned, here=here, observe=progress_for)
     else:
         new = lifecycle.plan(options)
-        for line in plan_lines(new):
-            say(line)
+        say_lines(plan_lines(new))
         budget = lifecycle.budget_limit(options, new)
         lifecycle.submit(new, budget, new=True, here=here, observe=progress_for)
 
@@ -221,8 +217,7 @@ def status(
     else:
         states = polled_states(opened)
     accounting = account_now(opened)
-    for line in (*job_lines(opened, states, accounting), *status_lines(opened, accounting)):
-        say(line)
+    say_lines((*job_lines(opened, states, accounting), *status_lines(opened, accounting)))
     require_complete(opened, accounting, states)
 
 
@@ -254,5 +249,4 @@ def logs(
     from gpubench.campaign.logs import log_lines
     from gpubench.results.targets import chosen_campaign
 
-    for line in log_lines(chosen_campaign(campaign, outputs), run):
-        say(line)
+    say_lines(log_lines(chosen_campaign(campaign, outputs), run))

@@ -12,7 +12,7 @@ import typer
 
 from gpubench.campaign.completeness import require_complete
 from gpubench.campaign.status_lines import counts
-from gpubench.cli.say import say, say_text
+from gpubench.cli.say import say, say_lines, say_text
 from gpubench.store.accounting import Accounting
 from gpubench.store.campaign import Campaign
 
@@ -43,8 +43,7 @@ def show_verdicts(
     from gpubench.report.verdicts import verdict_lines
 
     if not (sys.stdout.isatty() and _show_table(verdicts, seconds)):
-        for line in verdict_lines(verdicts, seconds):
-            say(line)
+        say_lines(verdict_lines(verdicts, seconds))
     if accounting is not None:
         say(f"runs: {counts(accounting)}")
 
@@ -135,8 +134,7 @@ def finish_report(page: Page, options: ReportOptions) -> None:
         import rich.console
 
         width = rich.console.Console().width if sys.stdout.isatty() else PIPED_WIDTH
-        for line in (line for plot in page.plots(width) if (lines := list(plot)) for line in ("", *lines)):
-            say(line)
+        say_lines(line for plot in page.plots(width) if (lines := list(plot)) for line in ("", *lines))
     show_next_steps(page.steps)
 
 
@@ -167,8 +165,7 @@ def show_section(section: Section, form: Form) -> None:
     from gpubench.report.sections import json_text, markdown_text, text_lines
 
     if form == "lines":
-        for line in text_lines(section):
-            say(line)
+        say_lines(text_lines(section))
     else:
         say_text(json_text(section) if form == "json" else markdown_text(section))
 

@@ -13,7 +13,7 @@ from gpubench.campaign import options as campaign_options
 from gpubench.campaign.options import CampaignOptions
 from gpubench.cli import completion
 from gpubench.cli.options import command_group
-from gpubench.cli.say import say, say_text
+from gpubench.cli.say import say, say_lines, say_text
 from gpubench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -153,8 +153,7 @@ def list_(
         if as_json:
             raise UsageError("--json lists images", then="leave SPEC or --json out")
         options = CampaignOptions(site=site or "local", date=date, settings=settings)
-        for line in image_lines(_site(options), spec, _date(options)):
-            say(line)
+        say_lines(image_lines(_site(options), spec, _date(options)))
     elif date or settings:
         raise UsageError("--date and --set are for one image", then="name its version")
     else:

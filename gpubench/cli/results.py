@@ -10,7 +10,7 @@ import typer
 from gpubench.campaign import options as campaign_options
 from gpubench.cli import options
 from gpubench.cli.results_options import AsJson, Directories, File, MaybeKept
-from gpubench.cli.say import say, say_text, warn
+from gpubench.cli.say import say, say_lines, say_text, warn
 from gpubench.errors import DataError, UsageError
 
 EXPORTS = ("csv", "parquet", "mlflow")
@@ -64,8 +64,7 @@ def import_results(
     if date is not None and given_day is None:
         raise UsageError(f"--date '{date}' is no date", then="write it like 20261107")
     imported = import_files(form, FORMATS[form], paths, out, Given(variant, given_day, site, columns))
-    for line in import_lines(imported):
-        say(line)
+    say_lines(import_lines(imported))
     for line in refused_lines(imported.note["refused"]):
         warn(line)
 

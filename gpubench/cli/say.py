@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from collections.abc import Iterable
 
 import typer
 
@@ -13,6 +14,12 @@ def say(line: str) -> None:
     """A line of progress or result on standard output, at once."""
     typer.echo(visible(line))
     sys.stdout.flush()
+
+
+def say_lines(lines: Iterable[str]) -> None:
+    """Lines of progress or result, each at once."""
+    for line in lines:
+        say(line)
 
 
 def say_text(text: str) -> None:

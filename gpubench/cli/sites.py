@@ -7,7 +7,7 @@ import typer
 
 from gpubench.campaign import options as campaign_options
 from gpubench.cli import completion, options
-from gpubench.cli.say import say
+from gpubench.cli.say import say, say_lines
 from gpubench.errors import UsageError
 
 MaybeName = Annotated[
@@ -46,8 +46,7 @@ def list_(
 
     if name is None and settings:
         raise UsageError("--set changes one profile", then="name it")
-    for line in table_lines(site_table()) if name is None else profile_lines(name, settings or []):
-        say(line)
+    say_lines(table_lines(site_table()) if name is None else profile_lines(name, settings or []))
 
 
 def new(

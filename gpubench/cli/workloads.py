@@ -10,7 +10,7 @@ import typer
 from gpubench.campaign.measure_options import MeasureOptions
 from gpubench.cli import completion
 from gpubench.cli.options import command_group, with_options
-from gpubench.cli.say import say, say_text
+from gpubench.cli.say import say_lines, say_text
 from gpubench.errors import UsageError
 
 
@@ -43,8 +43,7 @@ def list_(
     if as_json:
         say_text(json.dumps(catalogue.document(workloads_named(name)), indent=1, ensure_ascii=False))
         return
-    for line in catalogue.markdown_lines(workloads_named(name)) if as_markdown else catalogue.listed(name):
-        say(line)
+    say_lines(catalogue.markdown_lines(workloads_named(name)) if as_markdown else catalogue.listed(name))
 
 
 def measure(options: MeasureOptions) -> None:
@@ -62,6 +61,5 @@ def measure(options: MeasureOptions) -> None:
     if options.as_json:
         say_text(json.dumps(result, indent=1, ensure_ascii=False))
     else:
-        for line in result_lines(result):
-            say(line)
+        say_lines(result_lines(result))
     measure.require_ok(result)

@@ -28,10 +28,8 @@ def resolve_arrangement(request: Request, described: Sequence[Workload]) -> Requ
     if request.site.layout.arrangement != "auto":
         _check_turns(request)
         return request
-    sequential_request, interleaved_request = (
-        dataclasses.replace(request, site=request.site.with_layout(arrangement=word))
-        for word in (SEQUENTIAL, INTERLEAVED)
-    )
+    sequential_request = dataclasses.replace(request, site=request.site.with_layout(arrangement=SEQUENTIAL))
+    interleaved_request = dataclasses.replace(request, site=request.site.with_layout(arrangement=INTERLEAVED))
     if len(request.variants) < 2:
         return sequential_request
     try:
