@@ -1,4 +1,4 @@
-"""A search among points on disk: ``bisect.json``, and below it one ordinary campaign per step.
+"""A search on disk: ``bisect.json``, and below it one ordinary campaign per step.
 
 The next step is a function of that file and of the finished steps (``gpubench.stats.bisection``), so a search that was
 killed goes on as if it had not been.
@@ -15,6 +15,8 @@ from typing import Any
 
 from gpubench import __version__
 from gpubench.campaign import lifecycle
+from gpubench.campaign.bisection_points import PointList, versions_between
+from gpubench.campaign.bisection_settings import SettingSpace, differences_of, read_differences, setting_ends
 from gpubench.campaign.lock import directory_lock
 from gpubench.campaign.observer import Observe, unobserved
 from gpubench.campaign.options import CampaignOptions
@@ -24,14 +26,14 @@ from gpubench.errors import DataError, IncompleteError, InterruptedByUserError, 
 from gpubench.files import write_atomically
 from gpubench.model.base import nearest
 from gpubench.model.text import counted
-from gpubench.model.variant import parse_variants
 from gpubench.plan.request import Request
 from gpubench.render.environment import command_line
 from gpubench.resources.profiles import outputs_of
 from gpubench.results.judging import expected_of
 from gpubench.results.loading import load
-from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step, next_move
+from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step
 from gpubench.stats.data import SUMMARIES
+from gpubench.stats.setting_search import SettingAnswer
 from gpubench.stats.settings import Margin
 from gpubench.store.campaign import PLAN_FILE, Campaign, create_campaign
 
@@ -41,6 +43,8 @@ SCHEMA = "gpubench/bisect/1"
 FILE = "bisect.json"
 NOT_CHOSEN = ("ucx", "variants", "blocks", "budget", "power")
 """Options of a campaign that a search decides itself."""
+SETTINGS = "settings"
+Space = PointList | SettingSpace
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,22 +53,17 @@ class Search:
 
     Args:
         directory: with ``bisect.json``.
-        points: variants as typed, in their order; the first and the last are the ends.
+        space: what its points are.
         workload: the name of the one that is measured.
         options: of every step's campaign.
         settings: of the decisions.
     """
 
     directory: Path
-    points: tuple[str, ...]
+    space: Space
     workload: str
     options: CampaignOptions
     settings: SearchSettings
-
-    @property
-    def labels(self) -> list[str]:
-        """What the points are called."""
-        return [variant.label for variant in parse_variants(list(self.points))]
 
     def step_directory(self, number: int) -> Path:
         """Where the campaign of a step is, from 0."""
@@ -74,19 +73,21 @@ class Search:
         """The steps so far, of which the last may be unfinished; raises DataError for a step of another search."""
         steps: list[Step] = []
         while (self.step_directory(len(steps)) / PLAN_FILE).exists():
-            begin = next_move(len(self.points), steps, self.settings)
+            begin = self.space.next_move(steps, self.settings)
             campaign = Campaign.open(self.step_directory(len(steps)))
             labels = [variant.label for variant in campaign.plan.variants]
-            if not isinstance(begin, Begin) or labels != [self.labels[point] for point in begin.points]:
+            if not isinstance(begin, Begin) or labels != list(map(self.space.label, begin.points)):
                 raise DataError(f"{campaign.directory} is no step of {self.directory / FILE}", then="restore both")
-            steps.append(Step(begin.kind, begin.points, self._blocks(campaign), len(_planned_blocks(campaign))))
+            blocks = self._blocks(campaign, begin.points)
+            steps.append(Step(begin.kind, begin.points, blocks, len(_planned_blocks(campaign))))
         return steps
 
-    def _blocks(self, campaign: Campaign) -> tuple[Mapping[int, float], ...]:
+    def _blocks(self, campaign: Campaign, of_step: Sequence[int]) -> tuple[Mapping[int, float], ...]:
         """The finished blocks of a step: the log of each point's figure where its run is ok."""
         results = load(campaign.directory)
         summary = SUMMARIES[campaign.plan.summary]
-        points = {label: point for point, label in enumerate(self.labels)}
+        points = {self.space.label(point): point for point in of_step}
+        uncounted = self.space.uncounted(campaign)
         blocks: dict[int, dict[int, float]] = {}
         ended: dict[int, int] = {}
         nodes = campaign.jobs[0].nodes
@@ -96,17 +97,45 @@ class Search:
                 continue
             ended[run.block] = ended.get(run.block, 0) + 1
             logs = blocks.setdefault(run.block, {})
-            if run.times:
+            if run.times and run.run not in uncounted:
                 logs[points[run.variant]] = math.log(summary(run.times))
         complete = len(campaign.plan.variants)
         return tuple(blocks[block] for block in _planned_blocks(campaign) if ended.get(block) == complete)
 
 
-def begin_search(points: Sequence[str], workload: str | None, options: CampaignOptions) -> Search:
+def chosen_search(
+    directory: Path | None, points: str | None, over: str | None, workload: str | None, options: CampaignOptions
+) -> Search:
+    """The search that a user names: one on disk, or a new one.
+
+    Args:
+        points: variants, separated by blanks.
+        over: ``versions`` or ``settings``, between the two of ``options.variants``.
+
+    Raises:
+        UsageError: neither or both, and as ``begin_search`` and ``open_search``.
+    """
+    if over is not None:
+        if points is not None or directory is not None:
+            raise UsageError("--over makes the points of a new search", then="leave --points and the directory out")
+        ends = (options.variants or (options.ucx or "").replace(",", " ")).split()
+        space = setting_ends(ends) if over == SETTINGS else PointList(tuple(versions_between(ends)))
+        return begin_search(space, workload, dataclasses.replace(options, variants=None, ucx=None))
+    if directory is not None and points is None:
+        if workload is not None or options != CampaignOptions():
+            raise UsageError(f"{directory} has its options already", then="leave them out")
+        return open_search(directory)
+    if directory is not None or points is None:
+        way = '--points "a=... b=... c=...", or --variants "A B" --over versions'
+        raise UsageError("name the points of a new search, or the directory of one", then=way)
+    return begin_search(PointList(tuple(points.split())), workload, options)
+
+
+def begin_search(space: Space, workload: str | None, options: CampaignOptions) -> Search:
     """A new search below the outputs; nothing is measured yet.
 
     Args:
-        points: variants in the order of the list that is searched, at least two.
+        space: what is searched.
         workload: name of a workload of the suite; None where the suite has one alone.
 
     Raises:
@@ -115,9 +144,9 @@ def begin_search(points: Sequence[str], workload: str | None, options: CampaignO
     given = [name for name in NOT_CHOSEN if getattr(options, name) is not None]
     if given:
         raise UsageError(f"--{given[0]}: a search chooses points and blocks itself", then="leave it out")
-    if len(points) < 2:
+    if len(space.points) < 2:
         raise UsageError("a search needs two points at least", then='for example --points "a=1.17.0 b=1.18.1 c=1.19.0"')
-    request = parse_request(dataclasses.replace(options, variants=" ".join(points)))
+    request = parse_request(dataclasses.replace(options, variants=" ".join(space.points)))
     if len(request.nodes) * len(request.workers) != 1:
         raise UsageError("a search has one number of nodes and of workers", then="name one of each")
     names = [item.name for item in request.workloads]
@@ -127,23 +156,25 @@ def begin_search(points: Sequence[str], workload: str | None, options: CampaignO
         fault = "has no workload" if workload not in names else "has several workloads"
         raise UsageError(f"suite {request.suite} {fault} '{workload}'{nearest(workload, names)}")
     now = dt.datetime.now(dt.UTC)
-    directory = create_campaign(
-        outputs_of(request.site, options.outputs), f"{request.site.name}-bisect", request.suite, now
-    )
-    search = Search(
-        directory, tuple(points), workload or names[0], options, SearchSettings(margin=Margin(request.margin))
-    )
+    outputs = outputs_of(request.site, options.outputs)
+    directory = create_campaign(outputs, f"{request.site.name}-bisect", request.suite, now)
+    search = Search(directory, space, workload or names[0], options, SearchSettings(margin=Margin(request.margin)))
     document = {
         "schema": SCHEMA,
         "gpubench": __version__,
         "created_at": now.isoformat(),
-        "points": list(points),
+        **({"over": SETTINGS} if isinstance(space, SettingSpace) else {}),
+        "points": list(space.points),
         "workload": search.workload,
         "options": _plain(options),
         "settings": dataclasses.asdict(search.settings),
     }
-    write_atomically(directory / FILE, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    _write(directory, document)
     return search
+
+
+def _write(directory: Path, document: Mapping[str, Any]) -> None:
+    write_atomically(directory / FILE, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
 def open_search(directory: Path) -> Search:
@@ -155,7 +186,7 @@ def open_search(directory: Path) -> Search:
         outputs = Path(options["outputs"]) if options["outputs"] else None
         return Search(
             directory,
-            tuple(document["points"]),
+            _space(document),
             document["workload"],
             CampaignOptions(**{**options, "outputs": outputs}),
             SearchSettings(**{**settings, "margin": Margin(settings["margin"])}),
@@ -166,8 +197,28 @@ def open_search(directory: Path) -> Search:
         raise DataError(f"{path} is damaged: {error}", then="restore it from a copy") from None
 
 
-def run_search(search: Search, observe: Observe = unobserved) -> tuple[list[Step], SearchAnswer]:
-    """Measure until the search has an answer; its steps, and the answer.
+def _space(document: Mapping[str, Any]) -> Space:
+    points = tuple(document["points"])
+    if document.get("over") != SETTINGS:
+        return PointList(points)
+    return SettingSpace(points, read_differences(document["differences"]) if "differences" in document else None)
+
+
+def _prepared(search: Search, steps: Sequence[Step]) -> Search:
+    """With the settings in which its ends differ, found once and kept in the file, when they are first needed."""
+    space = search.space
+    if not isinstance(space, SettingSpace) or not space.lacks_differences(steps, search.settings):
+        return search
+    differences = differences_of(Campaign.open(search.step_directory(0)), steps[0])
+    document = json.loads((search.directory / FILE).read_text(encoding="utf-8"))
+    _write(search.directory, {**document, "differences": dataclasses.asdict(differences)})
+    return dataclasses.replace(search, space=SettingSpace(space.points, differences))
+
+
+def run_search(
+    search: Search, observe: Observe = unobserved
+) -> tuple[Search, list[Step], SearchAnswer | SettingAnswer]:
+    """Measure until the search has an answer; the search with all that was found out for it, its steps, the answer.
 
     Raises:
         UsageError: another process is at work on it.
@@ -179,9 +230,10 @@ def run_search(search: Search, observe: Observe = unobserved) -> tuple[list[Step
         finished = -1
         while True:
             steps = search.steps()
-            move = next_move(len(search.points), steps, search.settings)
-            if isinstance(move, SearchAnswer):
-                return steps, move
+            search = _prepared(search, steps)
+            move = search.space.next_move(steps, search.settings)
+            if not isinstance(move, Begin | Extend):
+                return search, steps, move
             blocks = sum(len(step.blocks) for step in steps)
             if blocks == finished:
                 raise IncompleteError(
@@ -202,9 +254,10 @@ def binding_notes(search: Search, answer: SearchAnswer) -> list[str]:
     if answer.word != "named" or not steps:
         return []
     by_binding = expected_of(Campaign.open(steps[-1])).by_binding
-    low, high = (by_binding.get(search.labels[point], {}) for point in (answer.low, answer.high))
+    label = search.space.label
+    low, high = (by_binding.get(label(point), {}) for point in (answer.low, answer.high))
     return [
-        f"{search.labels[point]} alone has {name}={value}, set by the binding: that may be the cause, not the version"
+        f"{label(point)} alone has {name}={value}, set by the binding: that may be the cause, not the version"
         for point, own, other in ((answer.low, low, high), (answer.high, high, low))
         for name, value in own.items()
         if other.get(name) != value
@@ -217,10 +270,10 @@ def _measure(search: Search, steps: Sequence[Step], move: Begin | Extend, observ
         missing = len(step.blocks) < step.planned
         lifecycle.resume(search.step_directory(len(steps) - 1), 0 if missing else move.blocks, observe)
         return
-    labels = ", ".join(search.labels[point] for point in move.points)
+    labels = ", ".join(map(search.space.label, move.points))
     _log.info(f"step {len(steps)}: {counted(move.blocks, 'block')} of {labels}")
     seed = None if search.options.seed is None else search.options.seed + len(steps)
-    variants = " ".join(search.points[point] for point in move.points)
+    variants = " ".join(map(search.space.variant, move.points))
     options = dataclasses.replace(search.options, variants=variants, blocks=str(move.blocks), seed=seed)
     request, images = prepare_request(_of_workload(parse_request(options), search.workload), options, by_history=False)
     lifecycle.run(plan_campaign(request, options, images, out=search.step_directory(len(steps))), observe=observe)

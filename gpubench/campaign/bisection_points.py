@@ -1,10 +1,41 @@
-"""Lists of points that a search makes itself."""
+"""Lists of points: those that a user types, and those that a search makes itself."""
 
+import dataclasses
 from collections.abc import Sequence
 
 from gpubench.errors import UsageError
 from gpubench.images.wheels import releases, resolve, version_key
 from gpubench.model.variant import ImageSpec, parse_variants
+from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step, next_move
+from gpubench.store.campaign import Campaign
+
+
+@dataclasses.dataclass(frozen=True)
+class PointList:
+    """The points of a search in their order: variants as typed, of which the first and the last are the ends."""
+
+    points: tuple[str, ...]
+
+    @property
+    def labels(self) -> list[str]:
+        """What the points are called."""
+        return [variant.label for variant in parse_variants(list(self.points))]
+
+    def label(self, point: int) -> str:
+        """Of a position."""
+        return self.labels[point]
+
+    def variant(self, point: int) -> str:
+        """As typed."""
+        return self.points[point]
+
+    def next_move(self, steps: Sequence[Step], settings: SearchSettings) -> Begin | Extend | SearchAnswer:
+        """What to do after these steps."""
+        return next_move(len(self.points), steps, settings)
+
+    def uncounted(self, _campaign: Campaign) -> frozenset[str]:
+        """Runs of a step that tell nothing: none."""
+        return frozenset()
 
 
 def versions_between(ends: Sequence[str]) -> list[str]:

@@ -3,14 +3,13 @@
 import difflib
 import functools
 import re
-import subprocess
 import tomllib
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 import pydantic
 
 from gpubench.errors import UsageError
+from gpubench.images.ucx_configuration import ask_configuration
 from gpubench.model.base import Settings
 from gpubench.model.image import Image
 from gpubench.model.site import Site
@@ -24,7 +23,6 @@ _IN_EVERY_UCX = {
     *("WARN_UNUSED_ENV_VARS", "ZCOPY_THRESH"),
 }
 """Who sets only these needn't wait for an answer."""
-_ANSWER_S = 20.0
 
 
 class _Library(Settings):
@@ -109,20 +107,4 @@ def _core(name: str) -> bool:
 
 def _listed(image: Image) -> frozenset[str]:
     """What ``ucx_info`` of the image lists; empty where it can't be asked on this machine."""
-    libraries = image.env.get("LD_LIBRARY_PATH", "").partition(":")[0]
-    program = Path(libraries).parent / "bin" / "ucx_info"
-    if image.kind != "venv" or not program.is_file():
-        return frozenset()
-    try:
-        done = subprocess.run(
-            [program, "-ca"],
-            env={"LD_LIBRARY_PATH": libraries},
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_ANSWER_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return frozenset()
-    return frozenset(re.findall(r"^(UCX_[A-Z0-9_]+)=", done.stdout, re.MULTILINE))
+    return frozenset(re.findall(r"^(UCX_[A-Z0-9_]+)=", ask_configuration(image, "-ca"), re.MULTILINE))

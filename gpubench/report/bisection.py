@@ -1,14 +1,19 @@
 """What a search among points has found: a sentence, a table, and the same as plain values."""
 
 import dataclasses
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from gpubench.campaign.bisection import Search, binding_notes
+from gpubench.campaign.bisection_points import PointList
+from gpubench.campaign.bisection_settings import SettingSpace
 from gpubench.model.text import counted
 from gpubench.report import labels
+from gpubench.report.bisection_settings import SettingResult
+from gpubench.report.estimates import bounds, figures, ratio, with_interval
 from gpubench.report.sections import TextTable, table_lines
 from gpubench.stats.bisection import NAMED_LEVEL, Estimate, SearchAnswer, SearchSettings, Step, difference
+from gpubench.stats.setting_search import SettingAnswer
 
 SCHEMA = "gpubench/bisection/1"
 COLUMNS = ("point", "class", "against the first", "interval", "blocks")
@@ -40,6 +45,27 @@ class SearchResult:
         ends = {0: "first end", len(self.labels) - 1: "last end"}
         return ends.get(point) or str(self.answer.classes.get(point, "not measured"))
 
+    def lines(self) -> Iterator[str]:
+        """As ``answer_lines``."""
+        return answer_lines(self)
+
+    def plain(self) -> dict[str, Any]:
+        """As ``plain``."""
+        return plain(self)
+
+
+def result_of(
+    search: Search, steps: Sequence[Step], answer: SearchAnswer | SettingAnswer
+) -> "SearchResult | SettingResult":
+    """Of a search that has ended."""
+    match search.space, answer:
+        case PointList(), SearchAnswer():
+            notes = binding_notes(search, answer)
+            return SearchResult(search.workload, search.space.labels, steps, answer, search.settings, notes)
+        case SettingSpace(), SettingAnswer():
+            return SettingResult(search, search.space, steps, answer)
+    raise TypeError(f"{search.directory}: an answer of another search")
+
 
 def answer_lines(result: SearchResult) -> Iterator[str]:
     """The sentence, what it rests on, and a row for each point that was measured."""
@@ -64,7 +90,7 @@ def sentence(result: SearchResult) -> str:
     answer, last = result.answer, result.labels[-1]
     low, high = result.labels[answer.low], result.labels[answer.high]
     between = f"{result.workload}, {low} to {high}"
-    effect = f"{labels.percent(ratio(answer.effect.mean))} {labels.between(*_bounds(answer.effect))}"
+    effect = with_interval(answer.effect)
     blocks = counted(answer.effect.blocks, "block")
     if answer.word == "named":
         word = "slower" if answer.effect.mean > 0 else "faster"
@@ -87,13 +113,13 @@ def plain(result: SearchResult) -> dict[str, Any]:
         "answer": answer.word,
         "low": result.labels[answer.low],
         "high": result.labels[answer.high],
-        "effect": _figures(answer.effect),
+        "effect": figures(answer.effect),
         "skipped": [result.labels[point] for point in answer.skipped],
         "not_searched": [[result.labels[low], result.labels[high]] for low, high in answer.others],
         "notes": list(result.notes),
         "margin": float(result.settings.margin),
         "points": [
-            {"label": label, "class": result.class_of(point), "against_first": _figures(result.against_first(point))}
+            {"label": label, "class": result.class_of(point), "against_first": figures(result.against_first(point))}
             for point, label in enumerate(result.labels)
         ],
         "steps": len(result.steps),
@@ -101,29 +127,12 @@ def plain(result: SearchResult) -> dict[str, Any]:
     }
 
 
-def ratio(log: float) -> float:
-    """A difference of logs as a ratio minus one."""
-    return math.expm1(log)
-
-
-def _bounds(estimate: Estimate) -> tuple[float | None, float | None]:
-    finite = math.isfinite(estimate.low) and math.isfinite(estimate.high)
-    return (ratio(estimate.low), ratio(estimate.high)) if finite else (None, None)
-
-
-def _figures(estimate: Estimate | None) -> Mapping[str, float | int | None] | None:
-    if estimate is None:
-        return None
-    low, high = _bounds(estimate)
-    return {"ratio": ratio(estimate.mean), "low": low, "high": high, "blocks": estimate.blocks}
-
-
 def _rows(result: SearchResult) -> Iterator[tuple[str, ...]]:
     measured = {point for step in result.steps for point in step.points}
     for point, label in enumerate(result.labels):
         estimate = result.against_first(point) if point else None
         if point in measured and estimate:
-            effect, interval = labels.percent(ratio(estimate.mean)), labels.between(*_bounds(estimate))
+            effect, interval = labels.percent(ratio(estimate.mean)), labels.between(*bounds(estimate))
             yield label, result.class_of(point), effect, interval, str(estimate.blocks)
         elif point in measured:
             yield label, result.class_of(point), "", "", ""

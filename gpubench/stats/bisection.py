@@ -157,16 +157,67 @@ def classify(count: int, step: Step, sign: int, settings: SearchSettings) -> dic
 
 def difference(blocks: Iterable[Mapping[int, float]], low: int, high: int, level: float) -> Estimate | None:
     """Of the points ``high`` and ``low`` over the blocks that have both; None where there are fewer than two."""
-    return _estimate([block[high] - block[low] for block in blocks if low in block and high in block], level)
+    return estimate([block[high] - block[low] for block in blocks if low in block and high in block], level)
+
+
+def look_at_ends(count: int, step: Step, settings: SearchSettings) -> Extend | SearchAnswer | None:
+    """What to do after a step of both ends alone; None where they differ by more than the margin, to be searched."""
+    effect, margin = _ends(count, step, NAMED_LEVEL), settings.margin.log
+    if effect.low > margin or effect.high < -margin:
+        return None
+    if are_equal(step, 0, count - 1, settings):
+        return SearchAnswer("no effect", 0, count - 1, effect, {})
+    return more_blocks(step, settings) or SearchAnswer("undecided", 0, count - 1, effect, {})
+
+
+def are_equal(step: Step, low: int, high: int, settings: SearchSettings) -> bool:
+    """Whether two points of a step differ by less than the margin (two one-sided tests)."""
+    effect, margin = difference(step.blocks, low, high, SAME_LEVEL), settings.margin.log
+    return effect is not None and -margin < effect.low and effect.high < margin
+
+
+def more_blocks(step: Step, settings: SearchSettings) -> Extend | None:
+    """Blocks until the next look at a step; None where it has as many as it may have."""
+    return Extend(min(settings.more, settings.most - step.planned)) if step.planned < settings.most else None
+
+
+def blocks_to_show(effect: float, variance: float, settings: SearchSettings) -> int:
+    """Blocks of a last step with which the interval of ``effect`` lies beyond the margin with ``POWER``.
+
+    Args:
+        effect: difference of logs.
+        variance: of one block's difference.
+    """
+    for blocks in range(settings.least_in_last, settings.most_in_last):
+        quantiles = [special.stdtrit(blocks - 1, share) for share in ((1 + NAMED_LEVEL) / 2, POWER)]
+        if (abs(effect) - settings.margin.log) * math.sqrt(blocks) >= sum(quantiles) * math.sqrt(variance):
+            return blocks
+    return settings.most_in_last
+
+
+def pooled_variance(groups: Iterable[Sequence[float]]) -> float:
+    """Within groups of which one at least has two values."""
+    several = [values for values in groups if len(values) > 1]
+    squares = sum((len(values) - 1) * float(np.var(values, ddof=1)) for values in several)
+    return squares / sum(len(values) - 1 for values in several)
+
+
+def estimate(values: Sequence[float], level: float) -> Estimate | None:
+    """Mean and Student's two-sided interval; None for fewer than two values."""
+    if len(values) < 2:
+        return None
+    mean, error = float(np.mean(values)), float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    half = float(special.stdtrit(len(values) - 1, (1 + level) / 2)) * error
+    return Estimate(mean, mean - half, mean + half, len(values))
 
 
 def _class(last: int, step: Step, point: int, sign: int, settings: SearchSettings) -> PointClass:
     if step.blocks and not any(point in block for block in step.blocks):
         return PointClass.FAILED
     complete = [block for block in step.blocks if {0, point, last} <= block.keys()]
-    contrast = _estimate([sign * (2 * block[point] - block[0] - block[last]) for block in complete], CLASS_LEVEL)
-    above_fast = _estimate([sign * (block[point] - block[0]) for block in complete], CLASS_LEVEL)
-    below_slow = _estimate([sign * (block[last] - block[point]) for block in complete], CLASS_LEVEL)
+    contrast = estimate([sign * (2 * block[point] - block[0] - block[last]) for block in complete], CLASS_LEVEL)
+    above_fast = estimate([sign * (block[point] - block[0]) for block in complete], CLASS_LEVEL)
+    below_slow = estimate([sign * (block[last] - block[point]) for block in complete], CLASS_LEVEL)
     if contrast is None or above_fast is None or below_slow is None:
         return PointClass.UNDECIDED
     margin = settings.margin.log
@@ -180,25 +231,16 @@ def _class(last: int, step: Step, point: int, sign: int, settings: SearchSetting
 
 
 def _after_ends(count: int, steps: Sequence[Step], settings: SearchSettings) -> Begin | Extend | SearchAnswer:
-    step = steps[-1]
-    effect, margin = _ends(count, step, NAMED_LEVEL), settings.margin.log
-    if effect.low > margin or effect.high < -margin:
-        return _next_step(count, steps, settings)
-    if _ends_are_equal(count, step, settings):
-        return SearchAnswer("no effect", 0, count - 1, effect, {})
-    if step.planned < settings.most:
-        return Extend(min(settings.more, settings.most - step.planned))
-    return SearchAnswer("undecided", 0, count - 1, effect, {})
+    return look_at_ends(count, steps[-1], settings) or _next_step(count, steps, settings)
 
 
 def _after_search(count: int, steps: Sequence[Step], settings: SearchSettings) -> Begin | Extend | SearchAnswer:
     step = steps[-1]
     classes = classify(count, step, _sign(count, steps), settings)
-    if _ends_are_equal(count, step, settings):
+    if are_equal(step, 0, count - 1, settings):
         return SearchAnswer("gone", 0, count - 1, _ends(count, step, SAME_LEVEL), _classes(count, steps, settings))
-    if PointClass.UNDECIDED in classes.values() and step.planned < settings.most:
-        return Extend(min(settings.more, settings.most - step.planned))
-    return _next_step(count, steps, settings)
+    more = more_blocks(step, settings) if PointClass.UNDECIDED in classes.values() else None
+    return more or _next_step(count, steps, settings)
 
 
 def _next_step(count: int, steps: Sequence[Step], settings: SearchSettings) -> Begin:
@@ -249,15 +291,9 @@ def _changes(count: int, classes: Mapping[int, PointClass]) -> list[tuple[int, i
 
 def _blocks_of_last(count: int, steps: Sequence[Step], neighbours: tuple[int, int], settings: SearchSettings) -> int:
     """Blocks with which the interval lies beyond the margin with ``POWER``, by what the steps before showed."""
-    ends = [_ends_of(count, step) for step in steps]
-    freedom = sum(len(values) - 1 for values in ends if len(values) > 1)
-    variance = sum((len(values) - 1) * float(np.var(values, ddof=1)) for values in ends if len(values) > 1) / freedom
-    effect = abs(_rise(count, steps, neighbours, _classes(count, steps, settings))) - settings.margin.log
-    for blocks in range(settings.least_in_last, settings.most_in_last):
-        quantiles = [special.stdtrit(blocks - 1, share) for share in ((1 + NAMED_LEVEL) / 2, POWER)]
-        if effect * math.sqrt(blocks) >= sum(quantiles) * math.sqrt(variance):
-            return blocks
-    return settings.most_in_last
+    variance = pooled_variance(_ends_of(count, step) for step in steps)
+    rise = _rise(count, steps, neighbours, _classes(count, steps, settings))
+    return blocks_to_show(rise, variance, settings)
 
 
 def _rise(count: int, steps: Sequence[Step], neighbours: tuple[int, int], classes: Mapping[int, PointClass]) -> float:
@@ -278,22 +314,8 @@ def _sign(count: int, steps: Sequence[Step]) -> int:
 
 
 def _ends(count: int, step: Step, level: float) -> Estimate:
-    return _estimate(_ends_of(count, step), level) or Estimate(0.0, -math.inf, math.inf, 0)
-
-
-def _ends_are_equal(count: int, step: Step, settings: SearchSettings) -> bool:
-    effect, margin = _ends(count, step, SAME_LEVEL), settings.margin.log
-    return -margin < effect.low and effect.high < margin
+    return estimate(_ends_of(count, step), level) or Estimate(0.0, -math.inf, math.inf, 0)
 
 
 def _ends_of(count: int, step: Step) -> list[float]:
     return [block[count - 1] - block[0] for block in step.blocks if {0, count - 1} <= block.keys()]
-
-
-def _estimate(values: Sequence[float], level: float) -> Estimate | None:
-    """Mean and Student's two-sided interval."""
-    if len(values) < 2:
-        return None
-    mean, error = float(np.mean(values)), float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    half = float(special.stdtrit(len(values) - 1, (1 + level) / 2)) * error
-    return Estimate(mean, mean - half, mean + half, len(values))

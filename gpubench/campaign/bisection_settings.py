@@ -1,0 +1,272 @@
+"""The settings in which two ends differ, and variants of either end with some of them as the other end has them.
+
+What the ends differ in is taken from the step that measured both alone: what was typed, what the binding set in the
+processes, and the defaults that the two versions' own ``ucx_info -c -a -f`` print. ``ucx_info`` runs where the search
+runs, with the libraries of the image as its runs load them, not inside a run; images of another kind than venv can't be
+asked there, and their defaults aren't searched.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from gpubench.errors import UsageError
+from gpubench.images.ucx_configuration import UcxVariable, accepts, configuration
+from gpubench.model.variant import parse_variant, parse_variants
+from gpubench.results.judging import expected_of
+from gpubench.stats.bisection import Begin, Extend, SearchSettings, Step, look_at_ends
+from gpubench.stats.setting_search import (
+    FIRST,
+    LAST,
+    SettingAnswer,
+    end_of,
+    next_setting_move,
+    settings_of,
+    slow_end,
+)
+from gpubench.store.accounting import RunResult
+from gpubench.store.campaign import Campaign
+from gpubench.store.states import account_now
+
+Origin = Literal["typed", "binding", "default", "new"]
+OFF = "n"
+"""What a switch of UCX is turned off by."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """A variable in which the ends differ.
+
+    Args:
+        values: of the first and of the last end, as the other end would be given it; None: it isn't set there.
+        origin: who set it: the user, the binding, or UCX; ``new``: a switch that the fast end's UCX doesn't know.
+        applicable: whether the fast end can be given the value of the slow one.
+    """
+
+    name: str
+    values: tuple[str | None, str | None]
+    origin: Origin
+    applicable: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Differences:
+    """What is searched, the likeliest first, and what isn't: names with reasons."""
+
+    searched: tuple[Setting, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class SettingSpace:
+    """The points of a search among settings: numbers as in ``gpubench.stats.setting_search``.
+
+    Args:
+        points: variants as typed, the first and the last end.
+        differences: None until both ends were measured.
+    """
+
+    points: tuple[str, ...]
+    differences: Differences | None = None
+
+    @property
+    def labels(self) -> list[str]:
+        """What the ends are called."""
+        return [variant.label for variant in parse_variants(list(self.points))]
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """What is searched."""
+        return self.differences.searched if self.differences else ()
+
+    def label(self, point: int) -> str:
+        """``1.19.0``; with settings 1 to 7 and 9 as the other end has them ``1.19.0:1-7+9``."""
+        groups: list[list[int]] = []
+        for number in sorted(setting + 1 for setting in settings_of(point)):
+            if groups and number == groups[-1][-1] + 1:
+                groups[-1] = [groups[-1][0], number]
+            else:
+                groups.append([number])
+        numbers = "+".join("-".join(map(str, group)) for group in groups)
+        return ":".join(filter(None, (self.labels[end_of(point)], numbers)))
+
+    def variant(self, point: int) -> str:
+        """As a user types it."""
+        end = end_of(point)
+        if not settings_of(point):
+            return self.points[end]
+        variant = parse_variant(self.points[end])
+        changed = {self.settings[at].name: self.settings[at].values[FIRST + LAST - end] for at in settings_of(point)}
+        env = {name: value for name, value in {**variant.env, **changed}.items() if value is not None}
+        return ",".join([f"{self.label(point)}={variant.ucx}", *(f"{name}={value}" for name, value in env.items())])
+
+    def next_move(self, steps: Sequence[Step], settings: SearchSettings) -> Begin | Extend | SettingAnswer:
+        """What to do after these steps."""
+        return next_setting_move([setting.applicable for setting in self.settings], steps, settings)
+
+    def lacks_differences(self, steps: Sequence[Step], settings: SearchSettings) -> bool:
+        """Whether both ends were measured and differ, and nobody has found out in which settings."""
+        if self.differences is not None or not steps or len(steps[0].blocks) < steps[0].planned:
+            return False
+        return look_at_ends(len(self.points), steps[0], settings) is None
+
+    def uncounted(self, campaign: Campaign) -> frozenset[str]:
+        """Runs of a step that tell nothing: UCX didn't read what was set, or another transport carried the data."""
+        results = [run for run in account_now(campaign).outcomes if run.record is not None]
+        usual = {
+            tuple(sorted(run.record.transport)) for run in results if run.record and run.run.variant in self.labels
+        }
+        return frozenset(
+            run.run.run
+            for run in results
+            if run.record and run.run.variant not in self.labels and run.status == "ok"
+            if (usual and tuple(sorted(run.record.transport)) not in usual)
+            or any(warning.startswith("UCX reads no variable") for warning in run.record.warnings)
+        )
+
+
+def setting_ends(ends: Sequence[str]) -> SettingSpace:
+    """A search among settings between two variants as typed.
+
+    Raises:
+        UsageError: not two, or ends that are the same.
+    """
+    variants = parse_variants(list(ends))
+    if len(variants) != 2:
+        raise UsageError(f"--over settings needs two ends, and --variants has {len(variants)}", then="name two")
+    if (variants[0].ucx, variants[0].env) == (variants[1].ucx, variants[1].env):
+        raise UsageError("both ends are the same", then="name two variants that differ in version or settings")
+    return SettingSpace(tuple(ends))
+
+
+def differences_of(campaign: Campaign, step: Step) -> Differences:
+    """In which settings the ends differ, by the campaign that measured both.
+
+    Args:
+        step: what it measured: which end is the slow one.
+    """
+    found = _Ends(campaign, step)
+    settings: list[tuple[int, Setting]] = []
+    left_out: dict[str, str] = {}
+    for name in found.names():
+        setting = found.setting(name)
+        if isinstance(setting, Setting):
+            settings.append((found.rank(setting), setting))
+        else:
+            left_out[name] = setting
+    settings.sort(key=lambda ranked: ranked[0])
+    for label in found.unasked():
+        left_out[f"defaults of {label}"] = "its ucx_info can't be asked on this machine"
+    return Differences(tuple(setting for _, setting in settings), tuple(sorted(left_out.items())))
+
+
+def read_differences(document: Mapping[str, Any]) -> Differences:
+    """Of plain values; raises ValueError, KeyError, TypeError."""
+    settings = (Setting(**{**setting, "values": tuple(setting["values"])}) for setting in document["searched"])
+    return Differences(tuple(settings), tuple((name, reason) for name, reason in document["left_out"]))
+
+
+class _Ends:
+    """The environments of both ends, and what their UCX lists."""
+
+    def __init__(self, campaign: Campaign, step: Step) -> None:
+        self._variants = campaign.plan.variants
+        by_binding = expected_of(campaign).by_binding
+        runs = [run for run in account_now(campaign).outcomes if run.status == "ok"]
+        self._transports = {name for run in runs if run.record for name in run.record.transport}
+        self._slow = slow_end(step)
+        self._fast = FIRST + LAST - self._slow
+        self._listed: list[dict[str, UcxVariable]] = []
+        self._derived: set[str] = set()
+        self._set: list[dict[str, str]] = []
+        for variant in self._variants:
+            first, second = [configuration(variant.image) if variant.image else {} for _ in range(2)]
+            self._listed.append(first)
+            self._derived |= {name for name in first if second.get(name) != first[name]}
+            self._set.append({**by_binding.get(variant.label, {}), **_in_force(runs, variant.label), **variant.env})
+
+    def names(self) -> list[str]:
+        """Of variables that differ."""
+        names = {name for listed in self._listed for name in listed} | {name for side in self._set for name in side}
+        return sorted(name for name in names if self._value(FIRST, name) != self._value(LAST, name))
+
+    def unasked(self) -> Iterator[str]:
+        """Labels of ends whose UCX lists nothing."""
+        yield from (variant.label for variant, listed in zip(self._variants, self._listed, strict=True) if not listed)
+
+    def rank(self, setting: Setting) -> int:
+        """What somebody set comes first; variables of transports that carried no data come last."""
+        transport = next((side[setting.name].transport for side in self._listed if setting.name in side), "")
+        if setting.origin in ("typed", "binding"):
+            return 0
+        if transport and not any(name.startswith(transport) for name in self._transports):
+            return 3
+        return 1 if setting.origin == "default" else 2
+
+    def setting(self, name: str) -> Setting | str:
+        """As it can be tried, or why it can't."""
+        fast, slow = self._value(self._fast, name), self._value(self._slow, name)
+        objection = next(self._objections(name, fast, slow), "")
+        if objection:
+            return objection
+        if self._is_new(name, fast):
+            return self._on_both(name, OFF, slow, "new", applicable=False)
+        origin: Origin = "binding" if any(name in side for side in self._set) else "default"
+        if any(self._is_typed(end, name) for end in (FIRST, LAST)):
+            origin = "typed"
+        applicable = slow is None or self._takes(self._fast, name, slow)
+        values = (self._given(self._slow, name, fast), self._given(self._fast, name, slow))
+        return self._on_both(name, *values, origin, applicable=applicable)
+
+    def _objections(self, name: str, fast: str | None, slow: str | None) -> Iterator[str]:
+        fast_label, slow_label = (self._variants[end].label for end in (self._fast, self._slow))
+        is_set = any(name in side for side in self._set)
+        listed = self._listed[self._slow].get(name)
+        if not is_set and name in self._derived:
+            yield "derived from the machine: two calls of one version print different values"
+        if alias := next((side[name].alias_of for side in self._listed if name in side and side[name].alias_of), ""):
+            yield f"another name of {alias}"
+        if not is_set and listed is None:
+            yield f"{slow_label} has no such variable"
+        elif self._is_new(name, fast):
+            if not listed or not listed.is_switch or slow == OFF:
+                yield f"new in {slow_label}, where it is {slow or 'empty'}"
+        elif fast is None and not self._is_typed(self._slow, name):
+            yield f"its value in {fast_label} isn't known"
+        if any(" " in value for value in (fast, slow) if value is not None):
+            yield "a value with a blank can't be written in a variant"
+        if fast is not None and not self._takes(self._slow, name, fast):
+            yield f"{slow_label} doesn't take the value of {fast_label} as it is, {fast or 'empty'}"
+
+    def _is_new(self, name: str, fast: str | None) -> bool:
+        return fast is None and not any(name in side for side in self._set)
+
+    def _on_both(self, name: str, fast: str | None, slow: str | None, origin: Origin, *, applicable: bool) -> Setting:
+        return Setting(name, (fast, slow) if self._fast == FIRST else (slow, fast), origin, applicable)
+
+    def _value(self, end: int, name: str) -> str | None:
+        listed = self._listed[end].get(name)
+        return self._set[end].get(name, listed.value if listed else None)
+
+    def _given(self, end: int, name: str, value: str | None) -> str | None:
+        """None where the end has the value as soon as what was typed there is left out."""
+        listed = self._listed[end].get(name)
+        return None if self._is_typed(end, name) and listed and listed.value == value else value
+
+    def _is_typed(self, end: int, name: str) -> bool:
+        return name in self._variants[end].env
+
+    def _takes(self, end: int, name: str, value: str) -> bool:
+        """Whether the end's UCX takes it; what it doesn't list, and what can't be asked, is for its run to show."""
+        image, listed = self._variants[end].image, self._listed[end]
+        if image is None or not listed or not name.startswith("UCX_"):
+            return True
+        return name in listed and accepts(image, name, value)
+
+
+def _in_force(runs: Sequence[RunResult], label: str) -> dict[str, str]:
+    """The ``UCX_*`` of the processes of a variant's first run, with what the binding added."""
+    run = next((run for run in runs if run.run.variant == label), None)
+    provenance = run.provenance if run else {}
+    environments = [process.get("ucx", {}).get("env", {}) for process in provenance.get("processes", [])]
+    return {name: str(value) for environment in environments for name, value in environment.items()}

@@ -1,0 +1,199 @@
+"""What a search among settings has found: a sentence, a table, and the same as plain values."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from gpubench.campaign.bisection import Search
+from gpubench.campaign.bisection_settings import Setting, SettingSpace
+from gpubench.campaign.options import CampaignOptions
+from gpubench.model.text import counted
+from gpubench.render.environment import command_line
+from gpubench.report import labels
+from gpubench.report.estimates import bounds, figures, ratio, with_interval
+from gpubench.report.sections import TextTable, table_lines
+from gpubench.stats.bisection import NAMED_LEVEL, Estimate, Step, difference
+from gpubench.stats.setting_search import FIRST, LAST, SettingAnswer, end_of, point_of, settings_of
+
+SCHEMA = "gpubench/bisection/1"
+PROMISE = "Searches like this one name a setting that doesn't matter in at most 5 of 100."
+_OPTIONS = {"settings": "--set", "packages": "--with"}
+
+
+@dataclasses.dataclass(frozen=True)
+class SettingResult:
+    """A search among settings that has ended."""
+
+    search: Search
+    space: SettingSpace
+    steps: Sequence[Step]
+    answer: SettingAnswer
+
+    @property
+    def slow(self) -> str:
+        """What the slow end is called."""
+        return self.space.label(self.answer.slow)
+
+    @property
+    def fast(self) -> str:
+        """What the fast end is called."""
+        return self.space.label(FIRST + LAST - self.answer.slow)
+
+    @property
+    def runs(self) -> int:
+        """How many runs were measured."""
+        return sum(len(step.points) * len(step.blocks) for step in self.steps)
+
+    def lines(self) -> Iterator[str]:
+        """The sentence, a row for each setting, what was not searched, and how to measure the answer again."""
+        answer = self.answer
+        yield self._sentence()
+        if answer.word == "named":
+            if answer.share is not None and answer.share.low is not None and answer.share.high is not None:
+                low, high = (100 * bound for bound in (answer.share.low, answer.share.high))
+                yield f"That is {100 * answer.share.value:.0f} % [{low:.0f}, {high:.0f}] of the difference."
+            yield PROMISE
+        if self.space.settings:
+            yield ""
+            columns = (
+                "",
+                "setting",
+                self.fast,
+                self.slow,
+                "class",
+                "reverted",
+                f"against {self.slow}",
+                "interval",
+                "blocks",
+            )
+            yield from table_lines(TextTable(columns, list(self._rows())))
+        if self._left_out():
+            yield ""
+            yield "Not searched:"
+            yield from (f"  {name}: {reason}" for name, reason in self._left_out())
+        cost = f"{counted(len(self.steps), 'step')}, {counted(self.runs, 'run')}"
+        yield f"{cost}; margin ±{self.search.settings.margin.percent}"
+        if answer.chosen:
+            yield f"To measure this again: {self.command()}"
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON: effects are ratios minus one, the share is a ratio of logs."""
+        answer = self.answer
+        return {
+            "schema": SCHEMA,
+            "over": "settings",
+            "workload": self.search.workload,
+            "answer": answer.word,
+            "fast": self.fast,
+            "slow": self.slow,
+            "named": [self.space.settings[at].name for at in answer.chosen] if answer.word == "named" else [],
+            "effect": figures(answer.effect),
+            "gain": figures(answer.gain),
+            "rest": figures(answer.rest),
+            "applied": figures(answer.applied),
+            "share": dataclasses.asdict(answer.share) if answer.share else None,
+            "margin": float(self.search.settings.margin),
+            "settings": [
+                {
+                    "name": setting.name,
+                    "fast": self._value(setting, fast=True),
+                    "slow": self._value(setting, fast=False),
+                    "origin": setting.origin,
+                    "class": self._class(at),
+                }
+                for at, setting in enumerate(self.space.settings)
+            ],
+            "not_searched": [{"name": name, "reason": reason} for name, reason in self._left_out()],
+            "steps": len(self.steps),
+            "runs": self.runs,
+            "command": self.command() if answer.chosen else None,
+        }
+
+    def command(self) -> str:
+        """That measures the ends, and each with what was found as on the other side."""
+        answer = self.answer
+        points = next(step.points for step in reversed(self.steps) if {FIRST, LAST} <= {*step.points})
+        if {settings_of(point) for point in points} != {frozenset(), frozenset(answer.chosen)}:
+            points = (FIRST, LAST, point_of(answer.slow, answer.chosen))
+        words = ["gpubench", "bench"]
+        for field in dataclasses.fields(CampaignOptions):
+            value = getattr(self.search.options, field.name)
+            if value != field.default and field.name not in ("seed", "outputs"):
+                option = _OPTIONS.get(field.name, f"--{field.name.replace('_', '-')}")
+                for each in value if isinstance(value, list) else [value]:
+                    words += [option] if each is True else [option, str(each)]
+        return command_line([*words, "--variants", " ".join(map(self.space.variant, points))])
+
+    def _sentence(self) -> str:
+        answer = self.answer
+        start = f"{self.search.workload} is {with_interval(answer.effect)} slower in {self.slow} than in {self.fast}."
+        if answer.word == "named":
+            with_fast, with_slow = (self._words(answer.chosen, fast=side) for side in (True, False))
+            rest = with_interval(answer.rest) if answer.rest else "an unknown time"
+            it = "the setting" if len(answer.chosen) == 1 else "the settings together"
+            code = f"it is {it} with the code of {self.slow}"
+            applied = f"on {self.fast}, {with_slow} takes {with_interval(answer.applied)}" if answer.applied else ""
+            if not applied:
+                end = f"on {self.fast} that can't be set: {code}"
+            elif answer.makes_no_difference:
+                end = f"on {self.fast}, {with_slow} makes no difference: {code}"
+            elif answer.applied and answer.applied.low > self.search.settings.margin.log:
+                end = f"{applied}: it is {it}"
+            else:
+                end = f"{applied}: {code}; more blocks would show whether the code matters"
+            return f"{start} With {with_fast}, {self.slow} takes {rest}; {end}."
+        count = counted(len(self.space.settings), "difference")
+        blocks = counted(answer.effect.blocks, "block")
+        between = f"{self.search.workload}, {self.fast} to {self.slow}"
+        effect, chosen = with_interval(answer.effect), self._words(answer.chosen, fast=True)
+        no_setting = f"It is not a setting: with all {count} reverted {self.slow} is as slow."
+        return {
+            "not a setting": f"{start} {no_setting if self.space.settings else 'They differ in no setting to revert.'}",
+            "several": f"{start} More than three settings restore it together: {chosen}.",
+            "not confirmed": f"{start} Not confirmed in {blocks} of its own: {chosen}; no setting is named.",
+            "no effect": f"{between}: no effect beyond the margin: {effect} in {blocks}; there is nothing to search.",
+            "gone": f"{between}: the effect is gone: {effect} in {blocks} of the last step with both ends.",
+            "undecided": f"{between}: undecided: {effect} in {blocks}; more blocks would be needed.",
+        }[answer.word]
+
+    def _words(self, chosen: Sequence[int], *, fast: bool) -> str:
+        settings = [self.space.settings[at] for at in chosen]
+        values = [(setting.name, self._value(setting, fast=fast)) for setting in settings]
+        return labels.listed(f"{name}={value}" if value is not None else f"{name} unset" for name, value in values)
+
+    def _value(self, setting: Setting, *, fast: bool) -> str | None:
+        return setting.values[FIRST + LAST - self.answer.slow if fast else self.answer.slow]
+
+    def _class(self, at: int) -> str:
+        answer = self.answer
+        if at in answer.excluded and answer.word != "no effect":
+            return "unknown: doesn't start"
+        if at in answer.chosen:
+            return answer.word if answer.word in ("named", "not confirmed") else "restores, with others"
+        return "restores nothing" if answer.word == "not a setting" else "not needed" if answer.chosen else "undecided"
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        for at, setting in enumerate(self.space.settings):
+            values = (self._value(setting, fast=True), self._value(setting, fast=False))
+            point, estimate = self._smallest(at)
+            measured: tuple[str, ...] = (self.space.label(point).partition(":")[2] if point else "",)
+            if estimate is not None:
+                measured += (
+                    labels.percent(ratio(estimate.mean)),
+                    labels.between(*bounds(estimate)),
+                    str(estimate.blocks),
+                )
+            cells = ("unset" if value is None else value or "empty" for value in values)
+            yield (str(at + 1), setting.name, *cells, self._class(at), *measured, *[""] * (4 - len(measured)))
+
+    def _smallest(self, at: int) -> tuple[int, Estimate | None]:
+        """The smallest subset with this setting that was measured on the slow side, and what reverting it did."""
+        points = {point for step in self.steps for point in step.points if end_of(point) == self.answer.slow}
+        blocks = [block for step in self.steps for block in step.blocks]
+        estimates = {point: difference(blocks, self.answer.slow, point, NAMED_LEVEL) for point in points}
+        with_it = [point for point in points if at in settings_of(point)]
+        point = min(with_it, key=lambda each: (estimates[each] is None, len(settings_of(each)), each), default=0)
+        return point, estimates.get(point) if point else None
+
+    def _left_out(self) -> Sequence[tuple[str, str]]:
+        return self.space.differences.left_out if self.space.differences else ()

@@ -1,0 +1,275 @@
+"""Which settings made a figure slower, of those in which two ends differ: the next step, from the steps before it.
+
+A point is an end with some settings as the other end has them. A first step measures both ends; a second one the slow
+end with all settings *reverted*, that is as on the fast side. Where that is as slow, it is no setting. Otherwise
+``ddmin`` looks for a smallest subset that restores as much as all together. Whether a subset does is judged by one
+contrast per block with the slow end and all reverted, so that drift between steps can't move it: at most a quarter of
+what all together restore may be missing. What fails to start, or stays undecided, is unresolved.
+
+What bounds the error is the last step alone, in fresh blocks, whose number is fixed before the first of them. A name is
+*wrong* if one of its settings, where the others are reverted, doesn't change the slow end's figure by more than the
+margin. A single setting is named if the 95 % interval of slow end − slow end with it reverted lies beyond the margin;
+of two or three, each has to show that in a second fresh step, where it alone isn't reverted. A wrong name needs the
+interval of a setting that doesn't matter beyond the margin, which happens in at most 2.5 % of searches, whichever way
+the search came to it. That there is no other such set, and that nothing outside of it matters, is not claimed; what is
+missing to the whole effect is printed with its interval.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from gpubench.stats.bisection import (
+    CLASS_LEVEL,
+    NAMED_LEVEL,
+    SAME_LEVEL,
+    Begin,
+    Estimate,
+    Extend,
+    SearchSettings,
+    Step,
+    are_equal,
+    blocks_to_show,
+    difference,
+    estimate,
+    look_at_ends,
+    more_blocks,
+    pooled_variance,
+)
+from gpubench.stats.delta_debugging import Subset, Untested, ddmin
+from gpubench.stats.ratio import Ratio, ratio_of_means
+
+FIRST, LAST = 0, 1
+MISSING = 0.25
+"""The share of what all settings together restore that a subset may leave out."""
+MOST_NAMED = 3
+
+
+def point_of(end: int, settings: Iterable[int] = ()) -> int:
+    """The number of an end with these settings as the other end has them."""
+    return end + 2 * sum(1 << setting for setting in settings)
+
+
+def end_of(point: int) -> int:
+    """FIRST or LAST."""
+    return point & 1
+
+
+def settings_of(point: int) -> Subset:
+    """The settings that are as on the other side."""
+    return frozenset(setting for setting in range((point >> 1).bit_length()) if point >> 1 + setting & 1)
+
+
+Word = Literal["named", "not a setting", "several", "not confirmed", "no effect", "gone", "undecided", "gradual"]
+
+
+@dataclasses.dataclass(frozen=True)
+class SettingAnswer:
+    """What a search among settings found.
+
+    Args:
+        word: ``named``; ``not a setting``: with all reverted the slow end is as slow; ``several``: the smallest subset
+            that restores as much as all has more than three; ``not confirmed``: fresh blocks didn't show it;
+            ``no effect``, ``gone`` and ``undecided`` as in a search among points.
+        slow: FIRST or LAST.
+        effect: slow − fast end, in the last step that has both.
+        chosen: the settings of the smallest subset, if the search came so far.
+        gain: slow end − slow end with those reverted (with all, for ``not a setting``).
+        rest: slow end with those reverted − fast end.
+        applied: fast end with those as on the slow side − fast end; None where that can't be set or wasn't measured.
+        makes_no_difference: ``applied`` is equivalent to 0.
+        share: of the gain in the effect.
+        excluded: settings that were left out, because the slow end doesn't start with them.
+        outcomes: of the subsets that were tested: whether they restore as much as all; None: unresolved.
+    """
+
+    word: Word
+    slow: int
+    effect: Estimate
+    chosen: tuple[int, ...] = ()
+    gain: Estimate | None = None
+    rest: Estimate | None = None
+    applied: Estimate | None = None
+    makes_no_difference: bool = False
+    share: Ratio | None = None
+    excluded: tuple[int, ...] = ()
+    outcomes: Mapping[Subset, bool | None] = dataclasses.field(default_factory=dict)
+
+
+def slow_end(step: Step) -> int:
+    """The slower end by a step of both."""
+    effect = difference(step.blocks, FIRST, LAST, NAMED_LEVEL)
+    return FIRST if effect is not None and effect.mean < 0 else LAST
+
+
+def next_setting_move(
+    applicable: Sequence[bool], steps: Sequence[Step], settings: SearchSettings
+) -> Begin | Extend | SettingAnswer:
+    """What to do after these steps; the same steps give the same move.
+
+    Args:
+        applicable: of each setting, the likeliest first: whether the fast end can have it as the slow end does.
+    """
+    if not steps:
+        return Begin("ends", (FIRST, LAST), settings.least)
+    step = steps[-1]
+    if len(step.blocks) < step.planned:
+        return Extend(step.planned - len(step.blocks))
+    search = _Search(applicable, steps, settings)
+    if step.kind == "ends":
+        look = look_at_ends(2, step, settings)
+        if look is not None:
+            return look if isinstance(look, Extend) else search.answer(look.word)
+    if step.kind == "search" and (move := search.look(step)):
+        return move
+    return search.next_tests() if step.kind != "last" else search.confirm()
+
+
+class _Search:
+    def __init__(self, applicable: Sequence[bool], steps: Sequence[Step], settings: SearchSettings) -> None:
+        self._applicable, self._steps, self._settings = applicable, steps, settings
+        self._slow = slow_end(steps[0])
+        self._fast = FIRST + LAST - self._slow
+        self._left, self._unstarted = self._startable()
+        self._whole = point_of(self._slow, self._left)
+        self._outcomes = dict(self._tested())
+
+    def look(self, step: Step) -> Extend | SettingAnswer | None:
+        """After a step of the search: the ends are alike now, or all reverted restore nothing; None to go on."""
+        if {FIRST, LAST} <= {*step.points} and are_equal(step, FIRST, LAST, self._settings):
+            return self.answer("gone")
+        if self._unstarted or not self._left or self._whole not in step.points:
+            return None
+        gains = [difference(step.blocks, self._whole, self._slow, level) for level in (NAMED_LEVEL, SAME_LEVEL)]
+        if self._fast not in step.points:
+            return self.answer("gone") if are_equal(step, self._whole, self._slow, self._settings) else None
+        if gains[1] is not None and gains[1].high < self._settings.margin.log:
+            return self.answer("not a setting")
+        if gains[0] is None or gains[0].low <= self._settings.margin.log:
+            return more_blocks(step, self._settings) or self.answer("undecided")
+        return None
+
+    def next_tests(self) -> Begin | Extend | SettingAnswer:
+        """The next subsets, or the last step."""
+        if not self._left:
+            return self.answer("undecided" if self._applicable else "not a setting")
+        if self._unstarted:
+            return self._begin([self._slow, *self._unstarted])
+        if not any(self._whole in step.points for step in self._steps):
+            return self._begin([self._fast, self._slow, self._whole])
+        chosen = self._chosen()
+        if isinstance(chosen, Untested):
+            points = [point_of(self._slow, subset) for subset in chosen.subsets[:2]]
+            more = more_blocks(self._steps[-1], self._settings) if points[0] in self._steps[-1].points else None
+            return more or self._begin([self._slow, self._whole, *points])
+        if len(chosen) > MOST_NAMED:
+            return self.answer("several")
+        ends = [self._fast, *([point_of(self._fast, chosen)] if self._can_apply(chosen) else []), self._slow]
+        return self._begin_last([*ends, point_of(self._slow, chosen)], [(point_of(self._slow, chosen), self._slow)])
+
+    def confirm(self) -> Begin | SettingAnswer:
+        """After a last step: each of several settings in a step of its own, then the answer."""
+        chosen = self._chosen()
+        if isinstance(chosen, Untested):  # no step that was measured by these moves comes here
+            return self.answer("undecided")
+        whole = point_of(self._slow, chosen)
+        pairs = [(whole, point_of(self._slow, chosen - {setting})) for setting in sorted(chosen)]
+        lasts = [step for step in self._steps if step.kind == "last"]
+        is_shown = self._is_beyond(lasts[0], whole, self._slow)
+        if is_shown and len(chosen) > 1 and len(lasts) == 1:
+            return self._begin_last([whole, *(point for _, point in pairs)], pairs)
+        is_shown = is_shown and all(self._is_beyond(lasts[-1], low, high) for low, high in pairs)
+        return self.answer("named" if is_shown else "not confirmed")
+
+    def answer(self, word: Word) -> SettingAnswer:
+        """With the figures of the last step that has both ends."""
+        step = next(step for step in reversed(self._steps) if {FIRST, LAST} <= {*step.points})
+        chosen = self._chosen() if self._steps[-1].kind != "ends" and word not in ("not a setting", "gone") else None
+        subset = chosen if isinstance(chosen, frozenset) else frozenset(self._left)
+        slow, reverted, applied = self._slow, point_of(self._slow, subset), point_of(self._fast, subset)
+        blocks = [block for block in step.blocks if {FIRST, LAST, reverted} <= block.keys()] if subset else []
+        gains, effects = ([block[slow] - block[low] for block in blocks] for low in (reverted, self._fast))
+        nothing = Estimate(0.0, -math.inf, math.inf, 0)
+        return SettingAnswer(
+            word=word,
+            slow=slow,
+            effect=difference(step.blocks, self._fast, slow, NAMED_LEVEL) or nothing,
+            chosen=tuple(sorted(chosen)) if isinstance(chosen, frozenset) else (),
+            gain=estimate(gains, NAMED_LEVEL),
+            rest=difference(blocks, self._fast, reverted, NAMED_LEVEL),
+            applied=difference(step.blocks, self._fast, applied, NAMED_LEVEL),
+            makes_no_difference=are_equal(step, self._fast, applied, self._settings),
+            share=ratio_of_means(gains, effects, NAMED_LEVEL),
+            excluded=tuple(sorted({*range(len(self._applicable))} - {*self._left})),
+            outcomes=self._outcomes,
+        )
+
+    def _chosen(self) -> Subset | Untested:
+        return ddmin(self._left, self._outcomes)
+
+    def _can_apply(self, chosen: Subset) -> bool:
+        return all(self._applicable[setting] for setting in chosen)
+
+    def _startable(self) -> tuple[list[int], list[int]]:
+        """The settings with which the slow end may start, and points that have to be tried to tell.
+
+        What keeps it from starting is a smallest subset too: ``ddmin`` finds it, and it is left out.
+        """
+        left = list(range(len(self._applicable)))
+        fails = {
+            settings_of(point): not any(point in block for block in step.blocks)
+            for step in self._steps
+            for point in step.points
+            if end_of(point) == self._slow and len(step.blocks) == step.planned
+        }
+        while left and fails.get(frozenset(left)):
+            culprit = ddmin(left, fails)
+            if isinstance(culprit, Untested):
+                return left, [point_of(self._slow, subset) for subset in culprit.subsets[:2]]
+            left = [setting for setting in left if setting not in culprit]
+        return left, []
+
+    def _tested(self) -> Iterable[tuple[Subset, bool | None]]:
+        """What is decided of the subsets that were measured beside the slow end and all reverted."""
+        for step in self._steps:
+            for point in step.points if step.kind == "search" and self._whole in step.points else ():
+                if end_of(point) != self._slow or point in (self._slow, self._whole):
+                    continue
+                complete = [block for block in step.blocks if {self._slow, self._whole, point} <= block.keys()]
+                contrast = estimate(
+                    [
+                        block[point] - (1 - MISSING) * block[self._whole] - MISSING * block[self._slow]
+                        for block in complete
+                    ],
+                    CLASS_LEVEL,
+                )
+                if contrast is not None and not contrast.low <= 0 <= contrast.high:
+                    yield settings_of(point), contrast.high < 0
+                elif not complete or more_blocks(step, self._settings) is None:
+                    yield settings_of(point), None
+
+    def _is_beyond(self, step: Step, low: int, high: int) -> bool:
+        effect = difference(step.blocks, low, high, NAMED_LEVEL)
+        return effect is not None and effect.low > self._settings.margin.log
+
+    def _begin(self, points: Sequence[int]) -> Begin:
+        return Begin("search", tuple(points), self._settings.least)
+
+    def _begin_last(self, points: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Begin:
+        """With blocks for the smallest difference of ``pairs``, as the steps of the search showed them."""
+        effects, noise = [], []
+        for low, high in pairs:
+            is_measured = any({low, high} <= {*step.points} for step in self._steps)
+            values = [self._differences(step, low if is_measured else self._whole, high) for step in self._steps]
+            effects += [float(np.mean([value for group in values for value in group] or [0.0]))]
+            noise += values
+        noise += [self._differences(step, self._whole, self._slow) for step in self._steps]
+        blocks = blocks_to_show(min(effects, key=abs), pooled_variance(noise), self._settings)
+        return Begin("last", tuple(points), blocks)
+
+    @staticmethod
+    def _differences(step: Step, low: int, high: int) -> list[float]:
+        return [block[high] - block[low] for block in step.blocks if {low, high} <= block.keys()]

@@ -1,0 +1,227 @@
+"""``gpubench bisect --over settings``: whole searches, whose runs are written instead of run."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpubench.campaign import lifecycle
+from gpubench.campaign.bisection import open_search
+from gpubench.campaign.bisection_settings import SettingSpace, setting_ends
+from gpubench.errors import EXIT_INCONCLUSIVE, InterruptedByUserError, UsageError
+from gpubench.store.campaign import Campaign
+from tests.cli.campaigns import write_suite
+from tests.conftest import Run
+from tests.store.campaign_builder import Writer
+
+Env = Mapping[str, str]
+CAUSE, OTHER, BROKEN = "UCX_TCP_KEEPIDLE", "UCX_TCP_KEEPINTVL", "UCX_MAX_RNDV_RAILS"
+SETTINGS = {
+    "DASK_DISTRIBUTED__ADMIN__TICK__LIMIT": "20s",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
+    "UCX_MAX_EAGER_RAILS": "2",
+    BROKEN: "3",
+    "UCX_RNDV_THRESH": "64k",
+    CAUSE: "20s",
+    OTHER: "3s",
+    "UCX_ZCOPY_THRESH": "64k",
+}
+TYPED = "".join(f",{name}={value}" for name, value in SETTINGS.items())
+
+
+class Runs:
+    """Writes runs where ``lifecycle`` would have them run.
+
+    Args:
+        factor: how many times longer a run takes, by its variant's settings (and its version, as ``version``).
+        fails: whether a run with these settings fails.
+        stop_after: so many blocks are written, then the search is interrupted, once.
+        overrides: of the record of a run with these settings.
+    """
+
+    def __init__(
+        self,
+        factor: Callable[[Env], float],
+        fails: Callable[[Env], bool] = lambda _env: False,
+        stop_after: int = 10**6,
+        overrides: Callable[[Env], Mapping[str, Any]] = lambda _env: {},
+    ) -> None:
+        self.factor, self.fails, self.left, self.overrides = factor, fails, stop_after, overrides
+        self.steps: list[list[str]] = []
+
+    def __call__(self, campaign: Campaign, blocks: Mapping[str, Sequence[int]], *_more: Any, **_options: Any) -> None:
+        env = {variant.label: {**variant.env, "version": variant.ucx} for variant in campaign.plan.variants}
+        self.steps.append(list(env))
+        seconds = {item.params_id: 0.2 for item in campaign.plan.workloads}
+        writer = Writer(campaign, lambda label, _workload: self.factor(env[label]), seconds)
+        for job, block, run in campaign.rows():
+            if block.block not in blocks.get(job.job, ()) or any(campaign.runs_dir.glob(f"{run.run}-*")):
+                continue
+            if run is block.runs[0]:
+                self.left -= 1
+            if self.left < 0:
+                self.left = 10**6
+                raise InterruptedByUserError("interrupted by SIGINT")
+            failed = self.fails(env[run.variant])
+            reason, more = "crash" if failed else "", self.overrides(env[run.variant])
+            writer.write(job, block, run, status="failed" if failed else "ok", reason=reason, **more)
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def use(*arguments: Any, **options: Any) -> Runs:
+        made = Runs(*arguments, **options)
+        monkeypatch.setattr(lifecycle, "run_blocks", made)
+        return made
+
+    return use
+
+
+@pytest.fixture
+def bisect(gpubench: Run, tmp_path: Path) -> Any:
+    suite = ("--suite", write_suite(tmp_path), "--protocol", "ucx", "--workers", "1", "--seed", "1", "--margin", "10%")
+
+    def run(*words: str | Path, ends: str = f"fast=1.22.0 slow=1.22.0{TYPED}") -> Any:
+        return gpubench("bisect", "--variants", ends, "--over", "settings", *suite, *words)
+
+    return run
+
+
+def with_cause(env: Env) -> float:
+    return 1.5 if CAUSE in env else 1.0
+
+
+def search_of(tmp_path: Path) -> Path:
+    (found,) = (tmp_path / "outputs").iterdir()
+    return found
+
+
+@pytest.mark.integration
+def test_one_setting_among_harmless_ones_is_named(runs: Any, bisect: Any) -> None:
+    written = runs(with_cause)
+    done = bisect()
+    assert done.returncode == 0, done.stdout + done.stderr
+    sentence = done.stdout.split("\n\n")[1] if done.stdout.startswith("search") else done.stdout
+    assert f"on fast, {CAUSE}=20s takes +" in sentence
+    assert ": it is the setting." in sentence
+    assert "% [" in sentence.splitlines()[1]
+    assert "in at most 5 of 100" in sentence
+    assert written.steps[:2] == [["fast", "slow"], ["fast", "slow", "slow:1-8"]]
+    assert all(len(step) <= 4 for step in written.steps)
+    row = next(line for line in done.stdout.splitlines() if CAUSE in line and "named" in line)
+    assert "unset" in row
+    assert sum("not needed" in line for line in done.stdout.splitlines()) == 7
+    command = shlex.split(done.stdout.rpartition("To measure this again: ")[2])
+    assert command[:2] == ["gpubench", "bench"]
+    assert len(command[command.index("--variants") + 1].split()) == 4
+
+
+@pytest.mark.integration
+def test_two_settings_that_are_needed_together_are_both_named(runs: Any, bisect: Any) -> None:
+    written = runs(lambda env: 1.5 if CAUSE in env or OTHER in env else 1.0)
+    answer = json.loads(bisect("--json").stdout)
+    assert (answer["answer"], sorted(answer["named"])) == ("named", [CAUSE, OTHER])
+    assert answer["applied"]["low"] > 0.3
+    assert len(written.steps[-1]) == 3  # both reverted, and each alone not
+
+
+@pytest.mark.integration
+def test_settings_that_restore_a_part_are_named_with_their_share(runs: Any, bisect: Any) -> None:
+    runs(lambda env: (1.3 if env["version"] == "1.19.0" else 1.0) * with_cause(env))
+    answer = json.loads(bisect("--json", ends=f"fast=1.18.1 slow=1.19.0{TYPED}").stdout)
+    assert (answer["answer"], answer["named"]) == ("named", [CAUSE])
+    assert answer["share"]["low"] < 0.607 < answer["share"]["high"]  # log 1.5 / log 1.95
+    assert answer["rest"]["ratio"] == pytest.approx(0.3, abs=0.05)
+    assert answer["rest"]["low"] < 0.3 < answer["rest"]["high"]
+
+
+@pytest.mark.integration
+def test_a_slow_version_is_not_a_setting(runs: Any, bisect: Any) -> None:
+    runs(lambda env: 1.5 if env["version"] == "1.19.0" else 1.0)
+    done = bisect(ends="1.17.0 1.19.0")
+    assert done.returncode == EXIT_INCONCLUSIVE
+    assert "It is not a setting: with all " in done.stdout
+    assert "UCX_RNDV_FRAG_MEM_TYPE: another name of UCX_RNDV_FRAG_MEM_TYPES" in done.stdout
+    assert "UCX_DYNAMIC_TL_PROGRESS_FACTOR: derived from the machine" in done.stdout
+    assert "UCX_POSIX_RECV_OVERHEAD: 1.19.0 doesn't take the value of 1.17.0 as it is" in done.stdout
+    assert "UCX_MAX_PRIORITY_EPS: new in 1.19.0, where it is 20" in done.stdout
+
+
+@pytest.mark.integration
+def test_what_the_binding_sets_at_one_end_alone_is_searched_and_can_be_the_cause_with_the_code_of_one_version(
+    runs: Any, bisect: Any, tmp_path: Path
+) -> None:
+    def factor(env: Env) -> float:
+        return 1.5 if env["version"] == "1.19.0" and env.get("UCX_PROTO_ENABLE") != "n" else 1.0
+
+    runs(factor)
+    done = bisect(ends="1.17.0 1.19.0")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "With UCX_PROTO_ENABLE=n, 1.19.0 takes " in done.stdout
+    assert (
+        "on 1.17.0, UCX_PROTO_ENABLE=y makes no difference: it is the setting with the code of 1.19.0." in done.stdout
+    )
+    space = open_search(search_of(tmp_path)).space
+    assert isinstance(space, SettingSpace)
+    assert next(setting.origin for setting in space.settings) == "binding"
+    switch = next(setting for setting in space.settings if setting.name == "UCX_MEMTYPE_COPY_ENABLE")
+    assert (switch.values, switch.origin, switch.applicable) == (("n", "y"), "new", False)
+
+
+@pytest.mark.integration
+def test_a_setting_with_which_runs_fail_is_unknown_and_the_others_are_searched(runs: Any, bisect: Any) -> None:
+    written = runs(with_cause, fails=lambda env: env.get(BROKEN) == "1")
+    done = bisect(ends=f"fast=1.22.0,{BROKEN}=1 slow=1.22.0{TYPED}")
+    assert done.returncode == EXIT_INCONCLUSIVE  # the fast end doesn't run
+    assert len(written.steps[0]) == 2
+
+
+@pytest.mark.integration
+def test_a_setting_with_which_the_slow_end_does_not_start_is_unknown_and_the_others_are_searched(
+    runs: Any, bisect: Any
+) -> None:
+    runs(with_cause, fails=lambda env: OTHER in env and BROKEN not in env)
+    answer = json.loads(bisect("--json").stdout)
+    assert (answer["answer"], answer["named"]) == ("named", [CAUSE])
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    "overrides",
+    [{"transport": ["cma", "tcp"]}, {"warnings": ["UCX reads no variable UCX_X: what was set changes nothing"]}],
+)
+def test_a_run_with_another_transport_or_an_unread_variable_tells_nothing(
+    runs: Any, bisect: Any, overrides: Mapping[str, Any]
+) -> None:
+    changed = lambda env: OTHER in env and BROKEN not in env  # noqa: E731
+    runs(lambda env: 0.2 if changed(env) else with_cause(env), overrides=lambda env: overrides if changed(env) else {})
+    answer = json.loads(bisect("--json").stdout)
+    assert (answer["answer"], answer["named"]) == ("named", [CAUSE])
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("blocks", [2, 4, 8, 14])
+def test_an_interrupted_search_goes_on_and_gives_the_same_answer(
+    runs: Any, bisect: Any, gpubench: Run, tmp_path: Path, blocks: int
+) -> None:
+    runs(with_cause, stop_after=blocks)
+    stopped = bisect("--json")
+    assert stopped.returncode == 130, stopped.stderr
+    resumed = json.loads(gpubench("bisect", search_of(tmp_path), "--json").stdout)
+    again = json.loads(gpubench("bisect", search_of(tmp_path), "--json").stdout)
+    assert resumed == again
+    assert (resumed["answer"], resumed["named"]) == ("named", [CAUSE])
+
+
+@pytest.mark.parametrize(
+    ("ends", "message"),
+    [(["1.16.0", "1.17.0", "1.18.0"], "needs two ends, and --variants has 3"), (["a=1.16.0", "b=1.16.0"], "the same")],
+)
+def test_ends_of_a_search_among_settings(ends: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        setting_ends(ends)
