@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpubench.stats.bisection import Begin, SearchAnswer, SearchSettings, Step, next_move
+from gpubench.stats.setting_search import LAST, SettingAnswer, end_of, next_setting_move, settings_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -98,6 +99,47 @@ def search(
             )
             blocks += 1
             runs += len(step.points)
+        planned = max(step.planned, len(step.blocks) + move.blocks)
+        steps[-1] = Step(step.kind, step.points, (*step.blocks, *measured), planned)
+
+
+@dataclasses.dataclass(frozen=True)
+class SettingTruth:
+    """What each setting, on the slow end, adds to the log of a figure; ``code`` is what the version adds.
+
+    ``crash``: the slow end doesn't start where these are reverted.
+    """
+
+    settings: Floats
+    code: float = 0.0
+    crash: frozenset[int] = frozenset()
+
+    def log(self, point: int) -> float | None:
+        """Of a point; None where it doesn't start."""
+        end, reverted = end_of(point), settings_of(point)
+        if end == LAST and self.crash & reverted:
+            return None
+        has = [(at in reverted) != (end == LAST) for at in range(len(self.settings))]
+        return float(self.settings @ has) + (self.code if end == LAST else 0.0)
+
+
+def search_settings(
+    truth: SettingTruth, scatter: Scatter, settings: SearchSettings, rng: np.random.Generator
+) -> tuple[SettingAnswer, int]:
+    """The answer, and how many runs were measured."""
+    steps: list[Step] = []
+    while True:
+        move = next_setting_move([True] * len(truth.settings), steps, settings)
+        if isinstance(move, SettingAnswer):
+            return move, sum(len(step.points) * len(step.blocks) for step in steps)
+        if isinstance(move, Begin):
+            steps.append(Step(move.kind, move.points, (), move.blocks))
+        step = steps[-1]
+        measured = []
+        for block in range(move.blocks):
+            shared = rng.normal(0, scatter.block) + scatter.drift * (10 * len(steps) + block)
+            logs = {point: truth.log(point) for point in step.points}
+            measured.append({at: log + shared + _run(scatter, rng) for at, log in logs.items() if log is not None})
         planned = max(step.planned, len(step.blocks) + move.blocks)
         steps[-1] = Step(step.kind, step.points, (*step.blocks, *measured), planned)
 

@@ -2,9 +2,10 @@
 
 A point is an end with some settings as the other end has them. A first step measures both ends; a second one the slow
 end with all settings *reverted*, that is as on the fast side. Where that is as slow, it is no setting. Otherwise
-``ddmin`` looks for a smallest subset that restores as much as all together. Whether a subset does is judged by one
-contrast per block with the slow end and all reverted, so that drift between steps can't move it: at most a quarter of
-what all together restore may be missing. What fails to start, or stays undecided, is unresolved.
+``ddmin`` looks for a smallest subset that restores as much as all together. A subset does if it is nearer to all
+reverted than to the slow end, by one contrast per block, 2·point − all reverted − slow in logs, so that drift between
+steps can't move it, and lies within the margin of all reverted; it doesn't if it is apart from both by more than the
+margin. What fails to start, or stays undecided, is unresolved.
 
 What bounds the error is the last step alone, in fresh blocks, whose number is fixed before the first of them. A name is
 *wrong* if one of its settings, where the others are reverted, doesn't change the slow end's figure by more than the
@@ -43,8 +44,6 @@ from gpubench.stats.delta_debugging import Subset, Untested, ddmin
 from gpubench.stats.ratio import Ratio, ratio_of_means
 
 FIRST, LAST = 0, 1
-MISSING = 0.25
-"""The share of what all settings together restore that a subset may leave out."""
 MOST_NAMED = 3
 
 
@@ -238,18 +237,10 @@ class _Search:
             for point in step.points if step.kind == "search" and self._whole in step.points else ():
                 if end_of(point) != self._slow or point in (self._slow, self._whole):
                     continue
-                complete = [block for block in step.blocks if {self._slow, self._whole, point} <= block.keys()]
-                contrast = estimate(
-                    [
-                        block[point] - (1 - MISSING) * block[self._whole] - MISSING * block[self._slow]
-                        for block in complete
-                    ],
-                    CLASS_LEVEL,
-                )
-                if contrast is not None and not contrast.low <= 0 <= contrast.high:
-                    yield settings_of(point), contrast.high < 0
-                elif not complete or more_blocks(step, self._settings) is None:
-                    yield settings_of(point), None
+                restores = _restores(step, self._whole, point, self._slow, self._settings)
+                measured = any(point in block for block in step.blocks)
+                if restores is not None or not measured or more_blocks(step, self._settings) is None:
+                    yield settings_of(point), restores
 
     def _is_beyond(self, step: Step, low: int, high: int) -> bool:
         effect = difference(step.blocks, low, high, NAMED_LEVEL)
@@ -264,12 +255,27 @@ class _Search:
         for low, high in pairs:
             is_measured = any({low, high} <= {*step.points} for step in self._steps)
             values = [self._differences(step, low if is_measured else self._whole, high) for step in self._steps]
-            effects += [float(np.mean([value for group in values for value in group] or [0.0]))]
+            effects.append([value for group in values for value in group])
             noise += values
-        noise += [self._differences(step, self._whole, self._slow) for step in self._steps]
-        blocks = blocks_to_show(min(effects, key=abs), pooled_variance(noise), self._settings)
-        return Begin("last", tuple(points), blocks)
+        variance = pooled_variance(
+            [*noise, *(self._differences(step, self._whole, self._slow) for step in self._steps)]
+        )
+        # A standard error less: what a search chose, by few blocks, tends to be less than it looked.
+        least = min(float(np.mean(effect)) - math.sqrt(variance / len(effect)) if effect else 0.0 for effect in effects)
+        return Begin("last", tuple(points), blocks_to_show(max(least, 0.0), variance, self._settings))
 
     @staticmethod
     def _differences(step: Step, low: int, high: int) -> list[float]:
         return [block[high] - block[low] for block in step.blocks if {low, high} <= block.keys()]
+
+
+def _restores(step: Step, whole: int, point: int, slow: int, settings: SearchSettings) -> bool | None:
+    """Whether a point is like all reverted; not where it is apart from both, as from the slow end. None: undecided."""
+    complete = [block for block in step.blocks if {slow, whole, point} <= block.keys()]
+    contrast = estimate([2 * block[point] - block[whole] - block[slow] for block in complete], CLASS_LEVEL)
+    above, below = (difference(complete, *pair, CLASS_LEVEL) for pair in ((whole, point), (point, slow)))
+    if contrast is None or above is None or below is None:
+        return None
+    if min(above.low, below.low) > settings.margin.log or contrast.low > 0:
+        return False
+    return True if contrast.high < 0 and above.mean <= settings.margin.log else None
