@@ -261,7 +261,7 @@ class _Ends:
         image, listed = self._variants[end].image, self._listed[end]
         if image is None or not listed or not name.startswith("UCX_"):
             return True
-        return name in listed and accepts(image, name, value)
+        return name in listed and accepts(image, name, value, listed[name].value)
 
 
 def _in_force(runs: Sequence[RunResult], label: str) -> dict[str, str]:

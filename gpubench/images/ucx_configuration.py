@@ -86,10 +86,8 @@ def configuration(image: Image) -> dict[str, UcxVariable]:
     return parse_configuration(ask_configuration(image, "-c", "-a", "-f"))
 
 
-def accepts(image: Image, name: str, value: str) -> bool:
+def accepts(image: Image, name: str, value: str, default: str) -> bool:
     """Whether the image's UCX takes the value: it doesn't complain, and prints another one than its default."""
     answer = ask_configuration(image, "-c", "-a", "-f", env={name: value})
-    variable, default = parse_configuration(answer).get(name), configuration(image).get(name)
-    if variable is None or default is None or _INVALID in answer:
-        return False
-    return value == default.value or variable.value != default.value
+    variable = parse_configuration(answer).get(name)
+    return variable is not None and _INVALID not in answer and (value == default or variable.value != default)

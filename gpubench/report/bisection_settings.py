@@ -133,8 +133,10 @@ class SettingResult:
             it = "the setting" if len(answer.chosen) == 1 else "the settings together"
             code = f"it is {it} with the code of {self.slow}"
             applied = f"on {self.fast}, {with_slow} takes {with_interval(answer.applied)}" if answer.applied else ""
-            if not applied:
-                end = f"on {self.fast} that can't be set: {code}"
+            if not all(self.space.settings[at].applicable for at in answer.chosen):
+                end = f"{self.fast} can't be given {with_slow}: {code}"
+            elif not applied:
+                end = f"{self.fast} doesn't run with {with_slow}: {code}"
             elif answer.makes_no_difference:
                 end = f"on {self.fast}, {with_slow} makes no difference: {code}"
             elif answer.applied and answer.applied.low > self.search.settings.margin.log:

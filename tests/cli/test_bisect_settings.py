@@ -12,8 +12,9 @@ import pytest
 
 from gpubench.campaign import lifecycle
 from gpubench.campaign.bisection import open_search
-from gpubench.campaign.bisection_settings import SettingSpace, setting_ends
+from gpubench.campaign.bisection_settings import Differences, Setting, SettingSpace, setting_ends
 from gpubench.errors import EXIT_INCONCLUSIVE, InterruptedByUserError, UsageError
+from gpubench.stats.setting_search import FIRST, LAST, point_of
 from gpubench.store.campaign import Campaign
 from tests.cli.campaigns import write_suite
 from tests.conftest import Run
@@ -205,7 +206,7 @@ def test_a_run_with_another_transport_or_an_unread_variable_tells_nothing(
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("blocks", [2, 4, 8, 14])
+@pytest.mark.parametrize("blocks", [4, 14])
 def test_an_interrupted_search_goes_on_and_gives_the_same_answer(
     runs: Any, bisect: Any, gpubench: Run, tmp_path: Path, blocks: int
 ) -> None:
@@ -225,3 +226,13 @@ def test_an_interrupted_search_goes_on_and_gives_the_same_answer(
 def test_ends_of_a_search_among_settings(ends: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         setting_ends(ends)
+
+
+def test_a_point_is_called_by_the_numbers_of_its_settings_and_typed_as_a_variant() -> None:
+    settings = tuple(Setting(f"UCX_{name}", (None, str(at)), "typed") for at, name in enumerate("ABCDE"))
+    typed = "".join(f",{setting.name}={setting.values[1]}" for setting in settings)
+    space = SettingSpace(("old=1.22.0", f"1.22.0{typed}"), Differences(settings))
+    assert space.label(point_of(FIRST, {0, 1, 2, 4})) == "old:1-3+5"
+    assert space.variant(point_of(FIRST, {0, 4})) == "old:1+5=1.22.0,UCX_A=0,UCX_E=4"
+    assert space.variant(FIRST) == "old=1.22.0"
+    assert space.variant(point_of(LAST, {0, 1, 2, 4})).endswith(":1-3+5=1.22.0,UCX_D=3")
