@@ -274,7 +274,11 @@ def _measure(search: Search, steps: Sequence[Step], move: Begin | Extend, observ
     _log.info(f"step {len(steps)}: {counted(move.blocks, 'block')} of {labels}")
     seed = None if search.options.seed is None else search.options.seed + len(steps)
     variants = " ".join(map(search.space.variant, move.points))
-    options = dataclasses.replace(search.options, variants=variants, blocks=str(move.blocks), seed=seed)
+    # What was typed has been checked by then; what UCX itself lists may be newer than the table of known variables.
+    unknown = search.options.allow_unknown_env or (isinstance(search.space, SettingSpace) and bool(steps))
+    options = dataclasses.replace(
+        search.options, variants=variants, blocks=str(move.blocks), seed=seed, allow_unknown_env=unknown
+    )
     request, images = prepare_request(_of_workload(parse_request(options), search.workload), options, by_history=False)
     lifecycle.run(plan_campaign(request, options, images, out=search.step_directory(len(steps))), observe=observe)
 

@@ -223,20 +223,20 @@ class _Ends:
         is_set = any(name in side for side in self._set)
         listed = self._listed[self._slow].get(name)
         if not is_set and name in self._derived:
-            yield "derived from the machine: two calls of one version print different values"
+            yield "derived from the machine (two calls print different ones)"
         if alias := next((side[name].alias_of for side in self._listed if name in side and side[name].alias_of), ""):
             yield f"another name of {alias}"
         if not is_set and listed is None:
             yield f"{slow_label} has no such variable"
         elif self._is_new(name, fast):
             if not listed or not listed.is_switch or slow == OFF:
-                yield f"new in {slow_label}, where it is {slow or 'empty'}"
+                yield f"new in {slow_label}, and no switch that is on"
         elif fast is None and not self._is_typed(self._slow, name):
             yield f"its value in {fast_label} isn't known"
         if any(" " in value for value in (fast, slow) if value is not None):
             yield "a value with a blank can't be written in a variant"
         if fast is not None and not self._takes(self._slow, name, fast):
-            yield f"{slow_label} doesn't take the value of {fast_label} as it is, {fast or 'empty'}"
+            yield f"{slow_label} doesn't take the value of {fast_label} as it is"
 
     def _is_new(self, name: str, fast: str | None) -> bool:
         return fast is None and not any(name in side for side in self._set)

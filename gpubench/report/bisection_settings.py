@@ -69,8 +69,10 @@ class SettingResult:
             yield from table_lines(TextTable(columns, list(self._rows())))
         if self._left_out():
             yield ""
-            yield "Not searched:"
-            yield from (f"  {name}: {reason}" for name, reason in self._left_out())
+            names: dict[str, list[str]] = {}
+            for name, reason in self._left_out():
+                names.setdefault(reason, []).append(name)
+            yield from (f"Not searched, {reason}: {', '.join(names[reason])}" for reason in names)
         cost = f"{counted(len(self.steps), 'step')}, {counted(self.runs, 'run')}"
         yield f"{cost}; margin ±{self.search.settings.margin.percent}"
         if answer.chosen:

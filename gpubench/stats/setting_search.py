@@ -45,6 +45,8 @@ from gpubench.stats.ratio import Ratio, ratio_of_means
 
 FIRST, LAST = 0, 1
 MOST_NAMED = 3
+TRIAL = 1
+"""Blocks of a step before the others: a point that fails in it is not run again, which can take minutes each time."""
 
 
 def point_of(end: int, settings: Iterable[int] = ()) -> int:
@@ -122,6 +124,8 @@ def next_setting_move(
         look = look_at_ends(2, step, settings)
         if look is not None:
             return look if isinstance(look, Extend) else search.answer(look.word)
+    if step.kind == "search" and step.planned < settings.least and not _failing(step):
+        return Extend(settings.least - step.planned)
     if step.kind == "search" and (move := search.look(step)):
         return move
     return search.next_tests() if step.kind != "last" else search.confirm()
@@ -162,8 +166,11 @@ class _Search:
         chosen = self._chosen()
         if isinstance(chosen, Untested):
             points = [point_of(self._slow, subset) for subset in chosen.subsets[:2]]
-            more = more_blocks(self._steps[-1], self._settings) if points[0] in self._steps[-1].points else None
-            return more or self._begin([self._slow, self._whole, *points])
+            last = self._steps[-1]
+            is_open = points[0] in last.points and not _failing(last)
+            return (more_blocks(last, self._settings) if is_open else None) or self._begin(
+                [self._slow, self._whole, *points]
+            )
         if len(chosen) > MOST_NAMED:
             return self.answer("several")
         ends = [self._fast, *([point_of(self._fast, chosen)] if self._can_apply(chosen) else []), self._slow]
@@ -219,7 +226,7 @@ class _Search:
         """
         left = list(range(len(self._applicable)))
         fails = {
-            settings_of(point): not any(point in block for block in step.blocks)
+            settings_of(point): point in _failing(step)
             for step in self._steps
             for point in step.points
             if end_of(point) == self._slow and len(step.blocks) == step.planned
@@ -238,8 +245,7 @@ class _Search:
                 if end_of(point) != self._slow or point in (self._slow, self._whole):
                     continue
                 restores = _restores(step, self._whole, point, self._slow, self._settings)
-                measured = any(point in block for block in step.blocks)
-                if restores is not None or not measured or more_blocks(step, self._settings) is None:
+                if restores is not None or point in _failing(step) or more_blocks(step, self._settings) is None:
                     yield settings_of(point), restores
 
     def _is_beyond(self, step: Step, low: int, high: int) -> bool:
@@ -247,7 +253,7 @@ class _Search:
         return effect is not None and effect.low > self._settings.margin.log
 
     def _begin(self, points: Sequence[int]) -> Begin:
-        return Begin("search", tuple(points), self._settings.least)
+        return Begin("search", tuple(points), TRIAL)
 
     def _begin_last(self, points: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Begin:
         """With blocks for the smallest difference of ``pairs``, as the steps of the search showed them."""
@@ -267,6 +273,11 @@ class _Search:
     @staticmethod
     def _differences(step: Step, low: int, high: int) -> list[float]:
         return [block[high] - block[low] for block in step.blocks if {low, high} <= block.keys()]
+
+
+def _failing(step: Step) -> list[int]:
+    """Points without a figure in any block."""
+    return [point for point in step.points if not any(point in block for block in step.blocks)]
 
 
 def _restores(step: Step, whole: int, point: int, slow: int, settings: SearchSettings) -> bool | None:

@@ -13,6 +13,7 @@ from gpubench.stats.bisection import Begin, Extend, SearchSettings, Step
 from gpubench.stats.setting_search import (
     FIRST,
     LAST,
+    TRIAL,
     SettingAnswer,
     end_of,
     next_setting_move,
@@ -46,13 +47,18 @@ def test_the_steps_are_the_ends_then_all_reverted_then_two_subsets() -> None:
     noise = [0.001, 0.002, 0.0]
     ends = Step("ends", (FIRST, LAST), tuple({FIRST: 0.0, LAST: 0.2 + each} for each in noise), 3)
     whole = point_of(LAST, range(8))
-    assert next_setting_move([True] * 8, [ends], SETTINGS) == Begin("search", (FIRST, LAST, whole), SETTINGS.least)
+    assert next_setting_move([True] * 8, [ends], SETTINGS) == Begin("search", (FIRST, LAST, whole), TRIAL)
     blocks = tuple({FIRST: 0.0, LAST: 0.2 + each, whole: 2 * each} for each in noise)
     second = Step("search", (FIRST, LAST, whole), blocks, 3)
+    assert next_setting_move([True] * 8, [ends, Step("search", second.points, blocks[:1], 1)], SETTINGS) == Extend(2)
+    assert next_setting_move([True] * 8, [ends, Step("search", second.points, blocks[:2], 3)], SETTINGS) == Extend(1)
     halves = (point_of(LAST, range(4)), point_of(LAST, range(4, 8)))
     move = next_setting_move([True] * 8, [ends, second], SETTINGS)
-    assert move == Begin("search", (LAST, whole, *halves), SETTINGS.least)
-    assert next_setting_move([True] * 8, [ends, Step("search", second.points, blocks[:2], 3)], SETTINGS) == Extend(1)
+    assert move == Begin("search", (LAST, whole, *halves), TRIAL)
+    tried = Step("search", (LAST, whole, *halves), ({LAST: 0.2, whole: 0.0, halves[1]: 0.2},), 1)
+    move = next_setting_move([True] * 8, [ends, second, tried], SETTINGS)
+    assert isinstance(move, Begin)
+    assert move.points == (LAST, whole, halves[1])  # what failed is not run again
 
 
 @pytest.mark.parametrize("at", range(8))
@@ -97,13 +103,13 @@ def test_a_setting_that_the_fast_end_does_not_know_is_named_without_its_figure_t
     truth = SettingTruth(effects(3, at_1=0.2))
     steps: list[Step] = []
     while not isinstance(move := next_setting_move([True, False, True], steps, SETTINGS), SettingAnswer):
-        assert isinstance(move, Begin)
-        assert len(move.points) <= 4
-        assert not any(end_of(point) == FIRST and settings_of(point) for point in move.points)
-        blocks = [
-            {at: (truth.log(at) or 0.0) + at * number * 1e-4 for at in move.points} for number in range(move.blocks)
-        ]
-        steps.append(Step(move.kind, move.points, tuple(blocks), move.blocks))
+        if isinstance(move, Begin):
+            assert len(move.points) <= 4
+            assert not any(end_of(point) == FIRST and settings_of(point) for point in move.points)
+            steps.append(Step(move.kind, move.points, (), 0))
+        step, count = steps[-1], len(steps[-1].blocks) + move.blocks
+        blocks = [{at: (truth.log(at) or 0.0) + at * number * 1e-4 for at in step.points} for number in range(count)]
+        steps[-1] = Step(step.kind, step.points, tuple(blocks), count)
     assert (move.word, move.chosen, move.applied) == ("named", (1,), None)
 
 
