@@ -18,7 +18,7 @@ missing to the whole effect is printed with its interval.
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -84,7 +84,6 @@ class SettingAnswer:
         makes_no_difference: ``applied`` is equivalent to 0.
         share: of the gain in the effect.
         excluded: settings that were left out, because the slow end doesn't start with them.
-        outcomes: of the subsets that were tested: whether they restore as much as all; None: unresolved.
     """
 
     word: Word
@@ -97,7 +96,6 @@ class SettingAnswer:
     makes_no_difference: bool = False
     share: Ratio | None = None
     excluded: tuple[int, ...] = ()
-    outcomes: Mapping[Subset, bool | None] = dataclasses.field(default_factory=dict)
 
 
 def slow_end(step: Step) -> int:
@@ -193,7 +191,7 @@ class _Search:
     def answer(self, word: Word) -> SettingAnswer:
         """With the figures of the last step that has both ends."""
         step = next(step for step in reversed(self._steps) if {FIRST, LAST} <= {*step.points})
-        chosen = self._chosen() if self._steps[-1].kind != "ends" and word not in ("not a setting", "gone") else None
+        chosen = self._chosen() if word in ("named", "not confirmed", "several") else None
         subset = chosen if isinstance(chosen, frozenset) else frozenset(self._left)
         slow, reverted, applied = self._slow, point_of(self._slow, subset), point_of(self._fast, subset)
         blocks = [block for block in step.blocks if {FIRST, LAST, reverted} <= block.keys()] if subset else []
@@ -210,7 +208,6 @@ class _Search:
             makes_no_difference=are_equal(step, self._fast, applied, self._settings),
             share=ratio_of_means(gains, effects, NAMED_LEVEL),
             excluded=tuple(sorted({*range(len(self._applicable))} - {*self._left})),
-            outcomes=self._outcomes,
         )
 
     def _chosen(self) -> Subset | Untested:
