@@ -87,8 +87,12 @@ class SettingSpace:
                 groups[-1] = [groups[-1][0], number]
             else:
                 groups.append([number])
-        numbers = "+".join("-".join(map(str, group)) for group in groups)
-        return ":".join(filter(None, (self.labels[end_of(point)], numbers)))
+        label = self.labels[end_of(point)]
+        if not groups:
+            return label
+        # A variant without a label is called by its text; a label can't hold the commas of its settings.
+        name = ("first", "last")[end_of(point)] if "," in label else label
+        return f"{name}:{'+'.join('-'.join(map(str, group)) for group in groups)}"
 
     def variant(self, point: int) -> str:
         """As a user types it."""

@@ -51,7 +51,9 @@ class SettingResult:
         if answer.word == "named":
             if answer.share is not None and answer.share.low is not None and answer.share.high is not None:
                 low, high = (100 * bound for bound in (answer.share.low, answer.share.high))
-                yield f"That is {100 * answer.share.value:.0f} % [{low:.0f}, {high:.0f}] of the difference."
+                blocks = f"{counted(answer.effect.blocks, 'block')} of their own"
+                share = f"{100 * answer.share.value:.0f} % [{low:.0f}, {high:.0f}]"
+                yield f"That is {share} of the difference, in {blocks}."
             yield PROMISE
         if self.space.settings:
             yield ""
@@ -73,6 +75,8 @@ class SettingResult:
             for name, reason in self._left_out():
                 names.setdefault(reason, []).append(name)
             yield from (f"Not searched, {reason}: {', '.join(names[reason])}" for reason in names)
+        if unknown := self._unknown():
+            yield f"Unknown, without a run that tells: {', '.join(unknown)}"
         cost = f"{counted(len(self.steps), 'step')}, {counted(self.runs, 'run')}"
         yield f"{cost}; margin ±{self.search.settings.margin.percent}"
         if answer.chosen:
@@ -105,6 +109,7 @@ class SettingResult:
                 }
                 for at, setting in enumerate(self.space.settings)
             ],
+            "unknown": self._unknown(),
             "not_searched": [{"name": name, "reason": reason} for name, reason in self._left_out()],
             "steps": len(self.steps),
             "runs": self.runs,
@@ -180,13 +185,14 @@ class SettingResult:
         for at, setting in enumerate(self.space.settings):
             values = (self._value(setting, fast=True), self._value(setting, fast=False))
             point, estimate = self._smallest(at)
-            measured: tuple[str, ...] = (self.space.label(point).partition(":")[2] if point else "",)
+            measured: tuple[str, ...] = (self.space.label(point).rpartition(":")[2] if point else "",)
             if estimate is not None:
                 measured += (
                     labels.percent(ratio(estimate.mean)),
                     labels.between(*bounds(estimate)),
                     str(estimate.blocks),
                 )
+            values = ("none", values[1]) if setting.origin == "new" else values
             cells = ("unset" if value is None else value or "empty" for value in values)
             yield (str(at + 1), setting.name, *cells, self._class(at), *measured, *[""] * (4 - len(measured)))
 
@@ -198,6 +204,13 @@ class SettingResult:
         with_it = [point for point in points if at in settings_of(point)]
         point = min(with_it, key=lambda each: (estimates[each] is None, len(settings_of(each)), each), default=0)
         return point, estimates.get(point) if point else None
+
+    def _unknown(self) -> list[str]:
+        """Points that were tried in vain."""
+        tried = ((step, point) for step in self.steps for point in step.points)
+        return sorted(
+            {self.space.label(point) for step, point in tried if not any(point in block for block in step.blocks)}
+        )
 
     def _left_out(self) -> Sequence[tuple[str, str]]:
         return self.space.differences.left_out if self.space.differences else ()

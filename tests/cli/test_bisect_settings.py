@@ -142,6 +142,16 @@ def test_settings_that_restore_a_part_are_named_with_their_share(runs: Any, bise
 
 
 @pytest.mark.integration
+def test_the_first_end_can_be_the_slow_one(runs: Any, bisect: Any) -> None:
+    runs(with_cause)
+    answer = json.loads(bisect("--json", ends=f"1.19.0,{CAUSE}=20s 1.17.0").stdout)
+    assert (answer["answer"], answer["named"]) == ("named", [CAUSE])
+    assert (answer["slow"], answer["fast"]) == (f"1.19.0,{CAUSE}=20s", "1.17.0")
+    assert answer["effect"]["ratio"] == pytest.approx(0.5, abs=0.1)
+    assert next(each for each in answer["settings"] if each["name"] == CAUSE)["slow"] == "20s"
+
+
+@pytest.mark.integration
 def test_a_slow_version_is_not_a_setting(runs: Any, bisect: Any) -> None:
     runs(lambda env: 1.5 if env["version"] == "1.19.0" else 1.0)
     done = bisect(ends="1.17.0 1.19.0")
@@ -183,6 +193,8 @@ def test_a_setting_with_which_the_slow_end_does_not_start_is_unknown_and_the_oth
     runs(with_cause, fails=lambda env: OTHER in env and BROKEN not in env)
     answer = json.loads(bisect("--json").stdout)
     assert (answer["answer"], answer["named"]) == ("named", [CAUSE])
+    assert "slow:1-4" in answer["unknown"]
+    assert "slow" not in answer["unknown"]
 
 
 @pytest.mark.integration
@@ -229,6 +241,8 @@ def test_a_point_is_called_by_the_numbers_of_its_settings_and_typed_as_a_variant
     settings = tuple(Setting(f"UCX_{name}", (None, str(at)), "typed") for at, name in enumerate("ABCDE"))
     typed = "".join(f",{setting.name}={setting.values[1]}" for setting in settings)
     space = SettingSpace(("old=1.22.0", f"1.22.0{typed}"), Differences(settings))
+    assert space.label(LAST) == f"1.22.0{typed}"
+    assert space.label(point_of(LAST, {4})) == "last:5"
     assert space.label(point_of(FIRST, {0, 1, 2, 4})) == "old:1-3+5"
     assert space.variant(point_of(FIRST, {0, 4})) == "old:1+5=1.22.0,UCX_A=0,UCX_E=4"
     assert space.variant(FIRST) == "old=1.22.0"
