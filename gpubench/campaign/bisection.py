@@ -16,6 +16,7 @@ from typing import Any
 from gpubench import __version__
 from gpubench.campaign import lifecycle
 from gpubench.campaign.bisection_points import PointList, versions_between
+from gpubench.campaign.bisection_question import largest_regression, options_for
 from gpubench.campaign.bisection_settings import SettingSpace, differences_of, read_differences, setting_ends
 from gpubench.campaign.lock import directory_lock
 from gpubench.campaign.observer import Observe, unobserved
@@ -29,8 +30,9 @@ from gpubench.model.text import counted
 from gpubench.plan.request import Request
 from gpubench.render.environment import command_line
 from gpubench.resources.profiles import outputs_of
-from gpubench.results.judging import expected_of
+from gpubench.results.judging import expected_of, judge_campaign
 from gpubench.results.loading import load
+from gpubench.results.targets import chosen_campaign
 from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step
 from gpubench.stats.data import SUMMARIES
 from gpubench.stats.setting_search import SettingAnswer
@@ -43,7 +45,7 @@ SCHEMA = "gpubench/bisect/1"
 FILE = "bisect.json"
 NOT_CHOSEN = ("ucx", "variants", "blocks", "budget", "power")
 """Options of a campaign that a search decides itself."""
-SETTINGS = "settings"
+VERSIONS, SETTINGS = "versions", "settings"
 Space = PointList | SettingSpace
 
 
@@ -106,29 +108,37 @@ class Search:
 def chosen_search(
     directory: Path | None, points: str | None, over: str | None, workload: str | None, options: CampaignOptions
 ) -> Search:
-    """The search that a user names: one on disk, or a new one.
+    """The search that a user means: one on disk, or a new one.
 
     Args:
+        directory: of a search; or of a campaign, whose largest regression is searched; None: the newest campaign,
+            where neither points nor ends are given.
         points: variants, separated by blanks.
-        over: ``versions`` or ``settings``, between the two of ``options.variants``.
+        over: ``versions`` or ``settings``, between two ends; None: versions where there are some between.
 
     Raises:
-        UsageError: neither or both, and as ``begin_search`` and ``open_search``.
+        UsageError: words that exclude each other, no regression, and as ``begin_search`` and ``open_search``.
     """
-    if over is not None:
-        if points is not None or directory is not None:
-            raise UsageError("--over makes the points of a new search", then="leave --points and the directory out")
-        ends = (options.variants or (options.ucx or "").replace(",", " ")).split()
-        space = setting_ends(ends) if over == SETTINGS else PointList(tuple(versions_between(ends)))
-        return begin_search(space, workload, dataclasses.replace(options, variants=None, ucx=None))
-    if directory is not None and points is None:
-        if workload is not None or options != CampaignOptions():
+    if points is not None:
+        if over is not None or directory is not None:
+            raise UsageError("--points are those of a new search", then="leave --over and the directory out")
+        return begin_search(PointList(tuple(points.split())), workload, options)
+    if directory is not None and (directory / FILE).exists():
+        if over is not None or workload is not None or options != CampaignOptions():
             raise UsageError(f"{directory} has its options already", then="leave them out")
         return open_search(directory)
-    if directory is not None or points is None:
-        way = '--points "a=... b=... c=...", or --variants "A B" --over versions'
-        raise UsageError("name the points of a new search, or the directory of one", then=way)
-    return begin_search(PointList(tuple(points.split())), workload, options)
+    typed = options.variants or (options.ucx or "").replace(",", " ")
+    if typed:
+        if over is None or directory is not None:
+            raise UsageError("what lies between the two variants?", then="add --over versions or --over settings")
+        ends = typed.split()
+    else:
+        judged = judge_campaign(chosen_campaign(directory, options.outputs, with_results=True))
+        question = largest_regression(judged, workload)
+        options, workload, ends = options_for(judged, question, options), question.workload, list(question.ends)
+        over = over or (VERSIONS if question.steps_of_versions > 1 else SETTINGS)
+    space = setting_ends(ends) if over == SETTINGS else PointList(tuple(versions_between(ends)))
+    return begin_search(space, workload, dataclasses.replace(options, variants=None, ucx=None))
 
 
 def begin_search(space: Space, workload: str | None, options: CampaignOptions) -> Search:

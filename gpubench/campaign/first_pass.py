@@ -43,9 +43,9 @@ _log = logging.getLogger(__name__)
 FOLDER = "first-passes"
 """Folder below the outputs for first passes, which aren't campaigns of their own."""
 REPS = 4
-TURN_S = 0.05
-"""Of an interleaved run, to take a turn and give it back: in eight blocks of one campaign, on two cores, the changes of
-turn took about 0.5 s a block more than a first pass takes between its workloads."""
+TURN_S = 0.02
+"""Of an interleaved run, to take a turn and give it back: in 14 blocks of one campaign, on two cores, 5 to 24 ms more
+than stand between two repetitions of one run."""
 
 FILLED = 0.92
 """Part of the budget that is planned, because candidates may be slower than the baseline."""

@@ -19,8 +19,13 @@ def register(app: typer.Typer) -> None:
 
 def bisect(
     *,
-    search: Annotated[
-        Path | None, typer.Argument(help="Directory of a search to go on with.", show_default=False)
+    directory: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A search to go on with, or a campaign whose largest regression is searched; default: the newest "
+            "campaign with results, unless points or variants are named.",
+            show_default=False,
+        ),
     ] = None,
     points: Annotated[
         str | None,
@@ -32,12 +37,12 @@ def bisect(
     over: Annotated[
         Literal["versions", "settings"] | None,
         typer.Option(
-            help="What lies between the two of --variants or --ucx: versions, every release; settings, in which they "
-            "differ."
+            help="What lies between two variants: versions, every release; settings, in which they differ. Default for "
+            "a campaign: versions, if there are some between."
         ),
     ] = None,
     workload: Annotated[
-        str | None, typer.Option(help="Workload of the suite that is measured; default: the only one.")
+        str | None, typer.Option(help="Workload that is measured; default: the only one, or the campaign's slowest.")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object; progress goes to standard error.")
@@ -56,7 +61,7 @@ def bisect(
     from gpubench.report.bisection import result_of
 
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
-        opened = chosen_search(search, points, over, workload, options)
+        opened = chosen_search(directory, points, over, workload, options)
         say(f"search {opened.directory}")
         result = result_of(*run_search(opened, progress_for))
     if as_json:

@@ -6,14 +6,13 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 
-from gpubench.campaign.bisection_points import versions_between
-from gpubench.errors import GpubenchError
+from gpubench.campaign.bisection_question import largest_regression
+from gpubench.errors import UsageError
 from gpubench.model.cell_names import cell_names
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.render.environment import command_line
 from gpubench.report import labels
-from gpubench.resources.profiles import suite_names, to_type
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.bisection import SearchSettings
 from gpubench.stats.verdict import Verdict
@@ -120,30 +119,18 @@ def _causes(inputs: JudgedCampaign) -> Iterator[NextStep]:
 
 
 def _search(inputs: JudgedCampaign) -> Iterator[NextStep]:
-    """Of the largest regression between two releases of UCX: the search for the release from which it is there."""
-    plan = inputs.plan
-    names = [workload.name for workload in plan.workloads]
-    slower = [verdict for verdict in inputs.verdicts if verdict.verdict == "regression" and verdict.effect is not None]
-    worst = max(slower, key=lambda verdict: verdict.effect or 0.0, default=None)
-    if worst is None or plan.suite not in suite_names() or len(plan.places) > 1:
-        return
-    workload = str(worst.key["workload"])
-    typed = {
-        variant.label: ",".join([variant.ucx, *(f"{name}={value}" for name, value in variant.env.items())])
-        for variant in plan.variants
-    }
+    """Of the largest regression: the searches for the release from which it is there, and for the setting."""
     try:
-        points = versions_between([typed[worst.baseline], typed[worst.candidate]])
-    except GpubenchError:  # settings differ, or they are no releases
+        question = largest_regression(inputs)
+    except UsageError:
         return
-    if len(points) < 3 or names.count(workload) != 1:
-        return
-    site = [] if plan.site.name == "local" else ["--site", to_type(plan.site.name)]
-    question = ["--workload", workload, "--variants", f"{points[0]} {points[-1]}", "--over", "versions"]
-    settings = SearchSettings()
-    steps = math.ceil(math.log(len(points) - 1, 3))
-    runs = 2 * settings.least + 4 * settings.least * steps + 4 * settings.least_in_last
-    yield NextStep(
-        command_line(["gpubench", "bisect", *site, "--suite", plan.suite, *question]),
-        f"from which version on {workload} is slower: about {runs} runs of it alone",
-    )
+    workload, settings = question.workload, SearchSettings()
+    if question.steps_of_versions > 1:
+        steps = math.ceil(math.log(question.steps_of_versions, 3))
+        runs = 2 * settings.least + 4 * settings.least * steps + 4 * settings.least_in_last
+        why = f"from which version on {workload} is slower: about {runs} runs of it alone"
+        yield NextStep(f"{_typed(inputs, 'bisect')} --over versions", why)
+    if question.ends[0] != question.ends[1]:
+        runs = (2 + 3) * settings.least + 4 * settings.least_in_last
+        why = f"whether a setting makes {workload} slower: {runs} runs of it alone, or more"
+        yield NextStep(f"{_typed(inputs, 'bisect')} --over settings", why)

@@ -156,8 +156,10 @@ TWO = ("bisect", "--points", "a=1.22.0 b=1.22.0")
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["bisect"], "name the points of a new search, or the directory of one; --points"),
-        (["bisect", "nowhere"], "nowhere is no search: it has no bisect.json; name the directory of a search"),
+        (["bisect", "nowhere"], "nowhere"),
+        (["bisect"], "there is no campaign in outputs"),
+        (["bisect", "--variants", "1.17.0 1.19.0"], "what lies between the two variants?; add --over versions"),
+        (["bisect", "x", *TWO[1:]], "--points are those of a new search; leave --over and the directory out"),
         (["bisect", "--points", "a=1.22.0"], "a search needs two points at least; for example --points"),
         (
             [*TWO, "--blocks", "4"],
@@ -169,7 +171,6 @@ TWO = ("bisect", "--points", "a=1.22.0 b=1.22.0")
         ),
         ([*TWO], "suite quick has 4 workloads; --workload merge, or another"),
         ([*TWO, "--workload", "mrge"], "suite quick has no workload 'mrge'"),
-        (["bisect", "x", "--workload", "merge"], "x has its options already; leave them out"),
     ],
 )
 def test_what_is_no_search_is_refused_in_a_line(gpubench: Run, words: list[str], message: str) -> None:

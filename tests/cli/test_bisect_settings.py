@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -98,7 +99,7 @@ def with_cause(env: Env) -> float:
 
 
 def search_of(tmp_path: Path) -> Path:
-    (found,) = (tmp_path / "outputs").iterdir()
+    (found,) = (tmp_path / "outputs").glob("*-bisect-*")
     return found
 
 
@@ -247,3 +248,24 @@ def test_a_point_is_called_by_the_numbers_of_its_settings_and_typed_as_a_variant
     assert space.variant(point_of(FIRST, {0, 4})) == "old:1+5=1.22.0,UCX_A=0,UCX_E=4"
     assert space.variant(FIRST) == "old=1.22.0"
     assert space.variant(point_of(LAST, {0, 1, 2, 4})).endswith(":1-3+5=1.22.0,UCX_D=3")
+
+
+@pytest.mark.integration
+def test_the_largest_regression_of_the_newest_campaign_is_the_question(
+    runs: Any, gpubench: Run, tmp_path: Path
+) -> None:
+    runs(with_cause)
+    options = ("--workers", "1", "--reps", "4", "--blocks", "8", "--seed", "1")
+    done = gpubench("bench", "--suite", "quick", "--variants", f"fast=1.22.0 slow=1.22.0,{CAUSE}=20s", *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = gpubench("bisect", "--workload", "tasks")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^the largest regression of \S+: tasks, \+\d", done.stdout + done.stderr, re.MULTILINE)
+    search = open_search(search_of(tmp_path))
+    assert (search.workload, search.options.suite, search.options.workers) == ("tasks", "quick", "1")
+    done = gpubench("bisect", "--workload", "message")
+    assert done.returncode == UsageError.exit_code
+    assert "has no regression of message to search; name two variants" in done.stderr
+    done = gpubench("bisect", "--workload", "merge", "--suite", "full")
+    assert (done.returncode, done.stdout) == (UsageError.exit_code, "")
+    assert "--suite full: the campaign has quick; leave it out" in done.stderr

@@ -115,16 +115,19 @@ def test_what_to_do_next_names_commands_with_their_price(story: JudgedCampaign, 
     assert others[1].command == "gpubench diff 1.17.0 1.19.0 'out/a b'"
 
 
-def test_a_regression_between_releases_has_the_search_for_its_release_as_the_last_step(story: JudgedCampaign) -> None:
+def test_a_regression_between_releases_has_the_searches_as_its_last_steps(
+    story: JudgedCampaign,
+) -> None:
     merge = next(verdict for verdict in story.verdicts if verdict.key["workload"] == "merge")
     slower = dataclasses.replace(merge, verdict="regression", effect=0.2)
     site = story.plan.site.model_copy(update={"name": "local"})
     plan = story.plan.model_copy(update={"suite": "quick", "site": site})
     results = dataclasses.replace(story.results, plan=plan)
-    *_, search = next_steps(dataclasses.replace(story, results=results, verdicts=[slower]))
-    options = "--suite quick --workload merge --variants '1.17.0 1.19.0' --over versions"
-    assert search.command == f"gpubench bisect {options}"
-    assert search.why == "from which version on merge is slower: about 38 runs of it alone"
+    *_, versions, settings = next_steps(dataclasses.replace(story, results=results, verdicts=[slower]))
+    assert versions.command == "gpubench bisect out/c --over versions"
+    assert versions.why == "from which version on merge is slower: about 38 runs of it alone"
+    assert settings.command == "gpubench bisect out/c --over settings"
+    assert settings.why == "whether a setting makes merge slower: 35 runs of it alone, or more"
     assert not [step for step in next_steps(story) if "bisect" in step.command]  # message stands there in two sizes
 
 
