@@ -20,6 +20,7 @@ from gpubench.campaign.bisection_question import largest_regression, options_for
 from gpubench.campaign.bisection_settings import SettingSpace, differences_of, read_differences, setting_ends
 from gpubench.campaign.lock import directory_lock
 from gpubench.campaign.observer import Observe, unobserved
+from gpubench.campaign.option_values import chosen_values
 from gpubench.campaign.options import CampaignOptions
 from gpubench.campaign.planning import plan_campaign, prepare_request
 from gpubench.campaign.requests import parse_request
@@ -89,7 +90,7 @@ class Search:
         results = load(campaign.directory)
         summary = SUMMARIES[campaign.plan.summary]
         points = {self.space.label(point): point for point in of_step}
-        uncounted = self.space.uncounted(campaign)
+        uncounted = self.space.uncounted(campaign, Campaign.open(self.step_directory(0)))
         blocks: dict[int, dict[int, float]] = {}
         ended: dict[int, int] = {}
         nodes = campaign.jobs[0].nodes
@@ -119,6 +120,7 @@ def chosen_search(
     Raises:
         UsageError: words that exclude each other, no regression, and as ``begin_search`` and ``open_search``.
     """
+    chosen_values(options)  # refuses what excludes each other
     if points is not None:
         if over is not None or directory is not None:
             raise UsageError("--points are those of a new search", then="leave --over and the directory out")

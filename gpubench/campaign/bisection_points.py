@@ -33,8 +33,8 @@ class PointList:
         """What to do after these steps."""
         return next_move(len(self.points), steps, settings)
 
-    def uncounted(self, _campaign: Campaign) -> frozenset[str]:
-        """Runs of a step that tell nothing: none."""
+    def uncounted(self, _campaign: Campaign, _of_ends: Campaign) -> frozenset[str]:
+        """Runs of a step without a meaning: none."""
         return frozenset()
 
 

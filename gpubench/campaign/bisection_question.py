@@ -5,7 +5,7 @@ import logging
 
 from gpubench.campaign.bisection_points import versions_between
 from gpubench.campaign.options import CampaignOptions
-from gpubench.errors import UsageError
+from gpubench.errors import GpubenchError, UsageError
 from gpubench.resources.profiles import suite_names, to_type
 from gpubench.results.judged_campaign import JudgedCampaign
 
@@ -33,7 +33,7 @@ class RegressionQuestion:
         """From one release to the next, between the ends; 1 where they are no releases, or differ in more."""
         try:
             return len(versions_between(self.ends)) - 1
-        except UsageError:
+        except GpubenchError:
             return 1
 
 

@@ -7,11 +7,16 @@ asked there, and their defaults aren't searched.
 """
 
 import dataclasses
+import logging
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from gpubench.errors import UsageError
+from gpubench.images.compatibility import stacks
 from gpubench.images.ucx_configuration import UcxVariable, accepts, configuration
+from gpubench.model.text import counted
 from gpubench.model.variant import parse_variant, parse_variants
 from gpubench.results.judging import expected_of
 from gpubench.stats.bisection import Begin, Extend, SearchSettings, Step, look_at_ends
@@ -28,9 +33,17 @@ from gpubench.store.accounting import RunResult
 from gpubench.store.campaign import Campaign
 from gpubench.store.states import account_now
 
+_log = logging.getLogger(__name__)
+
 Origin = Literal["typed", "binding", "default", "new"]
 OFF = "n"
 """What a switch of UCX is turned off by."""
+OF_GPUBENCH = ("UCX_LOG_FILE", "UCX_LOG_LEVEL", "UCX_PROTO_INFO")
+"""What the processes of a run get in any case, for the log that names the transport."""
+SHORT_LABELS = ("first", "last")
+"""What ends without a label are called where a point is named by its settings."""
+_UNREAD = "UCX reads no variable"
+_NAME = re.compile(r"UCX_[A-Z0-9_]+")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +104,7 @@ class SettingSpace:
         if not groups:
             return label
         # A variant without a label is called by its text; a label can't hold the commas of its settings.
-        name = ("first", "last")[end_of(point)] if "," in label else label
+        name = SHORT_LABELS[end_of(point)] if "," in label else label
         return f"{name}:{'+'.join('-'.join(map(str, group)) for group in groups)}"
 
     def variant(self, point: int) -> str:
@@ -114,19 +127,25 @@ class SettingSpace:
             return False
         return look_at_ends(len(self.points), steps[0], settings) is None
 
-    def uncounted(self, campaign: Campaign) -> frozenset[str]:
-        """Runs of a step that tell nothing: UCX didn't read what was set, or another transport carried the data."""
-        results = [run for run in account_now(campaign).outcomes if run.record is not None]
-        usual = {
-            tuple(sorted(run.record.transport)) for run in results if run.record and run.run.variant in self.labels
-        }
+    def uncounted(self, campaign: Campaign, of_ends: Campaign) -> frozenset[str]:
+        """Runs of a step without a meaning: UCX didn't read what was set, or another transport carried the data.
+
+        Args:
+            of_ends: the campaign that measured both ends alone: what is usual.
+        """
+        usual = [run.record for run in account_now(of_ends).outcomes if run.status == "ok" and run.record]
+        transports = {tuple(sorted(record.transport)) for record in usual}
+        unread = {name for record in usual for name in _unread(record.warnings)}
         return frozenset(
             run.run.run
-            for run in results
-            if run.record and run.run.variant not in self.labels and run.status == "ok"
-            if (usual and tuple(sorted(run.record.transport)) not in usual)
-            or any(warning.startswith("UCX reads no variable") for warning in run.record.warnings)
+            for run in account_now(campaign).outcomes
+            if run.record and run.status == "ok" and run.run.variant not in self.labels
+            if tuple(sorted(run.record.transport)) not in transports or {*_unread(run.record.warnings)} - unread
         )
+
+
+def _unread(warnings: Sequence[str]) -> list[str]:
+    return [name for warning in warnings if warning.startswith(_UNREAD) for name in _NAME.findall(warning)]
 
 
 def setting_ends(ends: Sequence[str]) -> SettingSpace:
@@ -140,6 +159,8 @@ def setting_ends(ends: Sequence[str]) -> SettingSpace:
         raise UsageError(f"--over settings needs two ends, and --variants has {len(variants)}", then="name two")
     if (variants[0].ucx, variants[0].env) == (variants[1].ucx, variants[1].env):
         raise UsageError("both ends are the same", then="name two variants that differ in version or settings")
+    if taken := {variant.label for variant in variants} & {*SHORT_LABELS}:
+        raise UsageError(f"label '{min(taken)}' is the search's own", then="choose another one")
     return SettingSpace(tuple(ends))
 
 
@@ -149,18 +170,21 @@ def differences_of(campaign: Campaign, step: Step) -> Differences:
     Args:
         step: what it measured: which end is the slow one.
     """
-    found = _Ends(campaign, step)
+    _log.info("asking the UCX of both ends for its defaults")
+    environments = _Ends(campaign, step)
     settings: list[tuple[int, Setting]] = []
     left_out: dict[str, str] = {}
-    for name in found.names():
-        setting = found.setting(name)
+    for name in environments.names():
+        setting = environments.setting(name)
         if isinstance(setting, Setting):
-            settings.append((found.rank(setting), setting))
+            settings.append((environments.rank(setting), setting))
         else:
             left_out[name] = setting
     settings.sort(key=lambda ranked: ranked[0])
-    for label in found.unasked():
-        left_out[f"defaults of {label}"] = "its ucx_info can't be asked on this machine"
+    for label in environments.unasked:
+        left_out[f"defaults of {label}"] = "its ucx_info gives no answer on this machine"
+    least = math.ceil(math.log2(len(settings))) + 2 if len(settings) > 1 else 2
+    _log.info(f"{counted(len(settings), 'setting')} to search: {least} further steps or more")
     return Differences(tuple(setting for _, setting in settings), tuple(sorted(left_out.items())))
 
 
@@ -176,27 +200,36 @@ class _Ends:
     def __init__(self, campaign: Campaign, step: Step) -> None:
         self._variants = campaign.plan.variants
         by_binding = expected_of(campaign).by_binding
+        self._set_anyhow = {*campaign.plan.site.env, *(name for names in by_binding.values() for name in names)}
+        self._set_anyhow |= {setting.variable for stack in stacks() for setting in stack.sets}
         runs = [run for run in account_now(campaign).outcomes if run.status == "ok"]
         self._transports = {name for run in runs if run.record for name in run.record.transport}
         self._slow = slow_end(step)
         self._fast = FIRST + LAST - self._slow
         self._listed: list[dict[str, UcxVariable]] = []
+        self._unasked: list[str] = []
         self._derived: set[str] = set()
         self._set: list[dict[str, str]] = []
         for variant in self._variants:
-            first, second = [configuration(variant.image) if variant.image else {} for _ in range(2)]
+            is_asked = variant.image is not None and campaign.plan.protocol == "ucx"
+            first, second = [configuration(variant.image) if variant.image and is_asked else {} for _ in range(2)]
+            if is_asked and not first:
+                self._unasked.append(variant.label)
             self._listed.append(first)
             self._derived |= {name for name in first if second.get(name) != first[name]}
             self._set.append({**by_binding.get(variant.label, {}), **_in_force(runs, variant.label), **variant.env})
+        if not all(self._listed):  # what one lists alone isn't new
+            self._listed = [{} for _ in self._variants]
 
     def names(self) -> list[str]:
         """Of variables that differ."""
         names = {name for listed in self._listed for name in listed} | {name for side in self._set for name in side}
         return sorted(name for name in names if self._value(FIRST, name) != self._value(LAST, name))
 
-    def unasked(self) -> Iterator[str]:
+    @property
+    def unasked(self) -> Sequence[str]:
         """Labels of ends whose UCX lists nothing."""
-        yield from (variant.label for variant, listed in zip(self._variants, self._listed, strict=True) if not listed)
+        return self._unasked
 
     def rank(self, setting: Setting) -> int:
         """What somebody set comes first; variables of transports that carried no data come last."""
@@ -226,6 +259,8 @@ class _Ends:
         fast_label, slow_label = (self._variants[end].label for end in (self._fast, self._slow))
         is_set = any(name in side for side in self._set)
         listed = self._listed[self._slow].get(name)
+        if name in OF_GPUBENCH:
+            yield "gpubench sets it for each run"
         if not is_set and name in self._derived:
             yield "derived from the machine (two calls print different ones)"
         if alias := next((side[name].alias_of for side in self._listed if name in side and side[name].alias_of), ""):
@@ -255,7 +290,8 @@ class _Ends:
     def _given(self, end: int, name: str, value: str | None) -> str | None:
         """None where the end has the value as soon as what was typed there is left out."""
         listed = self._listed[end].get(name)
-        return None if self._is_typed(end, name) and listed and listed.value == value else value
+        is_default = self._is_typed(end, name) and name not in self._set_anyhow and listed and listed.value == value
+        return None if is_default else value
 
     def _is_typed(self, end: int, name: str) -> bool:
         return name in self._variants[end].env

@@ -162,7 +162,7 @@ def _fixed_s(
     inside_s = _at(rows[-1]) + float(rows[-1]["wall_s"]) - _at(rows[0])
     ends_s = min(max(seconds - inside_s, 0.0), alone_s)
     variants = len(request.variants)
-    turns = len(tried) * MOST_ROUNDS + 2
+    turns = len(tried) * MOST_ROUNDS / 2 + 2  # half of the turns of two variants go on into the next round
     return alone_s - ends_s + ends_s / min(variants, max(request.machine_cores, 1)) + TURN_S * turns
 
 

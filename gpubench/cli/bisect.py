@@ -51,7 +51,8 @@ def bisect(
 ) -> None:
     """Find the point from which a workload is slower, or the setting. Confirmed in fresh blocks.
 
-    Each step measures one or two new points and both ends in the same blocks. Exit 0: a change is named; 21: none is.
+    Each step measures one or two new points and what they are compared with in the same blocks. Exit 0: a change is
+    named; 21: none is.
     """
     import contextlib
     import sys

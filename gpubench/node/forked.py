@@ -127,8 +127,9 @@ def become(path: Path, supervisor: int) -> List[str]:
     """Fork every member: returns its words in each of them, and ends this process.
 
     Where an imported library has started a thread, which no fork would have, a member becomes a new Python instead.
-    The garbage collector leaves out what the imports made, in the members too: it would copy that memory, and take a
-    tenth of a second after each workload. Source: gc.freeze in Python's documentation.
+    The garbage collector leaves out what the imports made, in the members too (not in one that becomes a new Python):
+    it would copy that memory, and take a tenth of a second after each workload. Source: gc.freeze in Python's
+    documentation; the time: ``benchmarks/README.md``.
     """
     has_threads = _has_threads()
     gc.freeze()

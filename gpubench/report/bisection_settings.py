@@ -13,7 +13,7 @@ from gpubench.report import labels
 from gpubench.report.estimates import bounds, figures, ratio, with_interval
 from gpubench.report.sections import TextTable, table_lines
 from gpubench.stats.bisection import NAMED_LEVEL, Estimate, Step, difference
-from gpubench.stats.setting_search import FIRST, LAST, SettingAnswer, end_of, point_of, settings_of
+from gpubench.stats.setting_search import FIRST, LAST, MOST_TESTED, SettingAnswer, end_of, point_of, settings_of
 
 SCHEMA = "gpubench/bisection/1"
 PROMISE = "Searches like this one name a setting that doesn't matter in at most 5 of 100."
@@ -76,11 +76,11 @@ class SettingResult:
                 names.setdefault(reason, []).append(name)
             yield from (f"Not searched, {reason}: {', '.join(names[reason])}" for reason in names)
         if unknown := self._unknown():
-            yield f"Unknown, without a run that tells: {', '.join(unknown)}"
+            yield f"Unknown, because no run of it counts: {', '.join(unknown)}"
         cost = f"{counted(len(self.steps), 'step')}, {counted(self.runs, 'run')}"
         yield f"{cost}; margin ±{self.search.settings.margin.percent}"
         if answer.chosen:
-            yield f"To measure this again: {self.command()}"
+            yield f"To measure this again, with the whole suite: {self.command()}"
 
     def plain(self) -> dict[str, Any]:
         """As JSON: effects are ratios minus one, the share is a ratio of logs."""
@@ -102,7 +102,7 @@ class SettingResult:
             "settings": [
                 {
                     "name": setting.name,
-                    "fast": self._value(setting, fast=True),
+                    "fast": None if setting.origin == "new" else self._value(setting, fast=True),
                     "slow": self._value(setting, fast=False),
                     "origin": setting.origin,
                     "class": self._class(at),
@@ -135,35 +135,49 @@ class SettingResult:
         answer = self.answer
         start = f"{self.search.workload} is {with_interval(answer.effect)} slower in {self.slow} than in {self.fast}."
         if answer.word == "named":
-            with_fast, with_slow = (self._words(answer.chosen, fast=side) for side in (True, False))
-            rest = with_interval(answer.rest) if answer.rest else "an unknown time"
-            it = "the setting" if len(answer.chosen) == 1 else "the settings together"
-            code = f"it is {it} with the code of {self.slow}"
-            applied = f"on {self.fast}, {with_slow} takes {with_interval(answer.applied)}" if answer.applied else ""
-            if not all(self.space.settings[at].applicable for at in answer.chosen):
-                end = f"{self.fast} can't be given {with_slow}: {code}"
-            elif not applied:
-                end = f"{self.fast} doesn't run with {with_slow}: {code}"
-            elif answer.makes_no_difference:
-                end = f"on {self.fast}, {with_slow} makes no difference: {code}"
-            elif answer.applied and answer.applied.low > self.search.settings.margin.log:
-                end = f"{applied}: it is {it}"
-            else:
-                end = f"{applied}: {code}; more blocks would show whether the code matters"
-            return f"{start} With {with_fast}, {self.slow} takes {rest}; {end}."
-        count = counted(len(self.space.settings), "difference")
+            rest = f"{with_interval(answer.rest)} against {self.fast}" if answer.rest else "an unknown time"
+            return f"{start} With {self._words(answer.chosen, fast=True)}, {self.slow} takes {rest}; {self._cause()}."
         blocks = counted(answer.effect.blocks, "block")
         between = f"{self.search.workload}, {self.fast} to {self.slow}"
         effect, chosen = with_interval(answer.effect), self._words(answer.chosen, fast=True)
-        no_setting = f"It is not a setting: with all {count} reverted {self.slow} is as slow."
+        gain = f"{with_interval(answer.gain)} in {counted(answer.gain.blocks, 'block')}" if answer.gain else "no figure"
         return {
-            "not a setting": f"{start} {no_setting if self.space.settings else 'They differ in no setting to revert.'}",
+            "not a setting": f"{start} {self._no_setting()}",
             "several": f"{start} More than three settings restore it together: {chosen}.",
+            "not narrowed": f"{start} No smallest group of settings was left after {MOST_TESTED} tries.",
             "not confirmed": f"{start} Not confirmed in {blocks} of its own: {chosen}; no setting is named.",
             "no effect": f"{between}: no effect beyond the margin: {effect} in {blocks}; there is nothing to search.",
             "gone": f"{between}: the effect is gone: {effect} in {blocks} of the last step with both ends.",
-            "undecided": f"{between}: undecided: {effect} in {blocks}; more blocks would be needed.",
+            "restored no more": f"{start} All settings reverted restored it at first, and then no more: {gain}.",
+            "undecided": f"{between}: undecided: {effect} in {blocks}; all settings reverted restore {gain}.",
         }[answer.word]
+
+    def _cause(self) -> str:
+        """What the fast end with the settings of the slow one says of the cause."""
+        answer = self.answer
+        values = self._words(answer.chosen, fast=False)
+        it = "the setting" if len(answer.chosen) == 1 else "the settings together"
+        code = f"it is {it} with the code of {self.slow}"
+        unfit = [at for at in answer.chosen if not self.space.settings[at].applicable]
+        if unfit:
+            return f"{self.fast} can't be given {self._words(unfit, fast=False)}: {code}"
+        if answer.applied is None:
+            return f"{self.fast} with {values} gave no figure: {code}"
+        if answer.makes_no_difference:
+            return f"on {self.fast}, {values} makes no difference: {code}"
+        applied = f"on {self.fast}, {values} takes {with_interval(answer.applied)}"
+        if answer.applied.low > self.search.settings.margin.log:
+            part = "" if answer.is_same_on_both else f", and maybe a part of it with the code of {self.slow}"
+            return f"{applied}: it is {it}{part}"
+        unshown = "" if answer.applied.high < 0 else "; more blocks would show whether the code matters"
+        return f"{applied}: {code}{unshown}"
+
+    def _no_setting(self) -> str:
+        reverted = len(self.space.settings) - len(self.answer.excluded)
+        if not reverted:
+            return "No setting in which they differ can be reverted."
+        which = "the one setting" if reverted == 1 else f"the {reverted} settings"
+        return f"It is none of {which} that could be reverted: with all of them {self.slow} is as slow."
 
     def _words(self, chosen: Sequence[int], *, fast: bool) -> str:
         settings = [self.space.settings[at] for at in chosen]
@@ -176,7 +190,7 @@ class SettingResult:
     def _class(self, at: int) -> str:
         answer = self.answer
         if at in answer.excluded and answer.word != "no effect":
-            return "unknown: doesn't start"
+            return "unknown: no figure"
         if at in answer.chosen:
             return answer.word if answer.word in ("named", "not confirmed") else "restores, with others"
         return "restores nothing" if answer.word == "not a setting" else "not needed" if answer.chosen else "undecided"
@@ -206,11 +220,10 @@ class SettingResult:
         return point, estimates.get(point) if point else None
 
     def _unknown(self) -> list[str]:
-        """Points that were tried in vain."""
-        tried = ((step, point) for step in self.steps for point in step.points)
-        return sorted(
-            {self.space.label(point) for step, point in tried if not any(point in block for block in step.blocks)}
-        )
+        """Points without a figure in any block."""
+        points = {point for step in self.steps for point in step.points}
+        blocks = [block for step in self.steps for block in step.blocks]
+        return sorted(self.space.label(point) for point in points if not any(point in block for block in blocks))
 
     def _left_out(self) -> Sequence[tuple[str, str]]:
         return self.space.differences.left_out if self.space.differences else ()

@@ -49,10 +49,10 @@ class SearchSettings:
 
     Args:
         margin: the difference that doesn't matter.
-        least: blocks of a step before the first look at it.
+        least: blocks of a step before its figures are looked at.
         more: blocks between two looks.
         least_in_last: blocks of the last step at least.
-        most: blocks of a step at most; a point that is undecided then is skipped.
+        most: blocks of a step at most; a point that is undecided then has no class.
         most_in_last: blocks of the last step at most.
     """
 
@@ -70,7 +70,7 @@ class Step:
 
     Args:
         kind: ``ends``: both ends alone; ``search``: new points between them; ``last``: the neighbours, to be named.
-        points: positions in the list, ascending; both ends are among them.
+        points: positions in the list, ascending, with both ends; or numbers of a search among settings.
         blocks: the log of the figure of each point that was measured, by position; a failed point is missing.
         planned: how many blocks the step has when it is complete.
     """

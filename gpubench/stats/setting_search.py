@@ -45,6 +45,10 @@ from gpubench.stats.ratio import Ratio, ratio_of_means
 
 FIRST, LAST = 0, 1
 MOST_NAMED = 3
+MOST_TESTED = 40
+"""Subsets: one setting of a hundred needs less than half of them, two of twenty about as many."""
+BEFORE_IT_FAILS = 2
+"""Blocks in which all reverted have to fail, before what keeps them from starting is searched."""
 TRIAL = 1
 """Blocks of a step before the others: a point that fails in it is not run again, which can take minutes each time."""
 
@@ -64,7 +68,18 @@ def settings_of(point: int) -> Subset:
     return frozenset(setting for setting in range((point >> 1).bit_length()) if point >> 1 + setting & 1)
 
 
-Word = Literal["named", "not a setting", "several", "not confirmed", "no effect", "gone", "undecided", "gradual"]
+Word = Literal[
+    "named",
+    "not a setting",
+    "several",
+    "not narrowed",
+    "not confirmed",
+    "no effect",
+    "gone",
+    "restored no more",
+    "undecided",
+    "gradual",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,16 +89,18 @@ class SettingAnswer:
     Args:
         word: ``named``; ``not a setting``: with all reverted the slow end is as slow; ``several``: the smallest subset
             that restores as much as all has more than three; ``not confirmed``: fresh blocks didn't show it;
-            ``no effect``, ``gone`` and ``undecided`` as in a search among points.
+            ``not narrowed``: no smallest subset after MOST_TESTED; ``restored no more``: all reverted did restore, and
+            in a later step they didn't; ``no effect``, ``gone`` and ``undecided`` as in a search among points.
         slow: FIRST or LAST.
         effect: slow − fast end, in the last step that has both.
         chosen: the settings of the smallest subset, if the search came so far.
-        gain: slow end − slow end with those reverted (with all, for ``not a setting``).
+        gain: slow end − slow end with those reverted; with all reverted where none is chosen.
         rest: slow end with those reverted − fast end.
         applied: fast end with those as on the slow side − fast end; None where that can't be set or wasn't measured.
         makes_no_difference: ``applied`` is equivalent to 0.
+        is_same_on_both: ``applied`` is equivalent to ``gain``.
         share: of the gain in the effect.
-        excluded: settings that were left out, because the slow end doesn't start with them.
+        excluded: settings that were left out: with them reverted, the slow end gives no figure.
     """
 
     word: Word
@@ -94,6 +111,7 @@ class SettingAnswer:
     rest: Estimate | None = None
     applied: Estimate | None = None
     makes_no_difference: bool = False
+    is_same_on_both: bool = False
     share: Ratio | None = None
     excluded: tuple[int, ...] = ()
 
@@ -122,9 +140,7 @@ def next_setting_move(
         look = look_at_ends(2, step, settings)
         if look is not None:
             return look if isinstance(look, Extend) else search.answer(look.word)
-    if step.kind == "search" and step.planned < settings.least and not _failing(step):
-        return Extend(settings.least - step.planned)
-    if step.kind == "search" and (move := search.look(step)):
+    if step.kind == "search" and (move := search.repeat(step) or search.look(step)):
         return move
     return search.next_tests() if step.kind != "last" else search.confirm()
 
@@ -138,6 +154,19 @@ class _Search:
         self._whole = point_of(self._slow, self._left)
         self._outcomes = dict(self._tested())
 
+    def repeat(self, step: Step) -> Extend | SettingAnswer | None:
+        """After a step of the search: further blocks before anybody looks at it; None where it has enough.
+
+        An end, or all reverted once they have run, is measured again where it failed: that isn't for the settings to
+        explain. All reverted fail for certain after two blocks only.
+        """
+        failing, few = {*_failing(step)}, step.planned < self._settings.least
+        if failing & ({FIRST, LAST} | ({self._whole} if self._has_run(self._whole) else set())):
+            return Extend(self._settings.least - step.planned) if few else self.answer("undecided")
+        if self._whole in failing and self._left and self._tried(self._whole) < BEFORE_IT_FAILS:
+            return Extend(BEFORE_IT_FAILS - self._tried(self._whole))
+        return Extend(self._settings.least - step.planned) if few and not failing else None
+
     def look(self, step: Step) -> Extend | SettingAnswer | None:
         """After a step of the search: the ends are alike now, or all reverted restore nothing; None to go on."""
         if {FIRST, LAST} <= {*step.points} and are_equal(step, FIRST, LAST, self._settings):
@@ -146,7 +175,7 @@ class _Search:
             return None
         gains = [difference(step.blocks, self._whole, self._slow, level) for level in (NAMED_LEVEL, SAME_LEVEL)]
         if self._fast not in step.points:
-            return self.answer("gone") if are_equal(step, self._whole, self._slow, self._settings) else None
+            return self.answer("restored no more") if are_equal(step, self._whole, self._slow, self._settings) else None
         if gains[1] is not None and gains[1].high < self._settings.margin.log:
             return self.answer("not a setting")
         if gains[0] is None or gains[0].low <= self._settings.margin.log:
@@ -159,20 +188,24 @@ class _Search:
             return self.answer("undecided" if self._applicable else "not a setting")
         if self._unstarted:
             return self._begin([self._slow, *self._unstarted])
-        if not any(self._whole in step.points for step in self._steps):
+        if not any({self._fast, self._whole} <= {*step.points} for step in self._steps):
             return self._begin([self._fast, self._slow, self._whole])
         chosen = self._chosen()
         if isinstance(chosen, Untested):
-            points = [point_of(self._slow, subset) for subset in chosen.subsets[:2]]
-            last = self._steps[-1]
-            is_open = points[0] in last.points and not _failing(last)
-            return (more_blocks(last, self._settings) if is_open else None) or self._begin(
-                [self._slow, self._whole, *points]
-            )
+            return self._test([point_of(self._slow, subset) for subset in chosen.subsets[:2]])
         if len(chosen) > MOST_NAMED:
             return self.answer("several")
         ends = [self._fast, *([point_of(self._fast, chosen)] if self._can_apply(chosen) else []), self._slow]
         return self._begin_last([*ends, point_of(self._slow, chosen)], [(point_of(self._slow, chosen), self._slow)])
+
+    def _test(self, points: Sequence[int]) -> Begin | Extend | SettingAnswer:
+        if len(self._outcomes) >= MOST_TESTED:
+            return self.answer("not narrowed")
+        last = self._steps[-1]
+        is_open = points[0] in last.points and not _failing(last)
+        return (more_blocks(last, self._settings) if is_open else None) or self._begin(
+            [self._slow, self._whole, *points]
+        )
 
     def confirm(self) -> Begin | SettingAnswer:
         """After a last step: each of several settings in a step of its own, then the answer."""
@@ -189,26 +222,43 @@ class _Search:
         return self.answer("named" if is_shown else "not confirmed")
 
     def answer(self, word: Word) -> SettingAnswer:
-        """With the figures of the last step that has both ends."""
-        step = next(step for step in reversed(self._steps) if {FIRST, LAST} <= {*step.points})
+        """With the figures of the last step that has them."""
         chosen = self._chosen() if word in ("named", "not confirmed", "several") else None
         subset = chosen if isinstance(chosen, frozenset) else frozenset(self._left)
         slow, reverted, applied = self._slow, point_of(self._slow, subset), point_of(self._fast, subset)
+        step = self._last_with(self._fast, slow) or self._steps[0]
+        of_gain = self._last_with(reverted, slow) if subset else None
         blocks = [block for block in step.blocks if {FIRST, LAST, reverted} <= block.keys()] if subset else []
-        gains, effects = ([block[slow] - block[low] for block in blocks] for low in (reverted, self._fast))
-        nothing = Estimate(0.0, -math.inf, math.inf, 0)
+        gains, effects = ([block[slow] - block[faster] for block in blocks] for faster in (reverted, self._fast))
+        extra = [
+            block[applied] - block[self._fast] - gain
+            for block, gain in zip(blocks, gains, strict=True)
+            if applied in block
+        ]
+        unknown = Estimate(0.0, -math.inf, math.inf, 0)
         return SettingAnswer(
             word=word,
             slow=slow,
-            effect=difference(step.blocks, self._fast, slow, NAMED_LEVEL) or nothing,
+            effect=difference(step.blocks, self._fast, slow, NAMED_LEVEL) or unknown,
             chosen=tuple(sorted(chosen)) if isinstance(chosen, frozenset) else (),
-            gain=estimate(gains, NAMED_LEVEL),
+            gain=difference(of_gain.blocks, reverted, slow, NAMED_LEVEL) if of_gain else None,
             rest=difference(blocks, self._fast, reverted, NAMED_LEVEL),
-            applied=difference(step.blocks, self._fast, applied, NAMED_LEVEL),
-            makes_no_difference=are_equal(step, self._fast, applied, self._settings),
+            applied=difference(step.blocks, self._fast, applied, NAMED_LEVEL) if subset else None,
+            makes_no_difference=bool(subset) and are_equal(step, self._fast, applied, self._settings),
+            is_same_on_both=_is_equivalent_to_0(extra, self._settings),
             share=ratio_of_means(gains, effects, NAMED_LEVEL),
             excluded=tuple(sorted({*range(len(self._applicable))} - {*self._left})),
         )
+
+    def _last_with(self, low: int, high: int) -> Step | None:
+        steps = reversed(self._steps)
+        return next((step for step in steps if difference(step.blocks, low, high, NAMED_LEVEL) is not None), None)
+
+    def _has_run(self, point: int) -> bool:
+        return any(point in block for step in self._steps for block in step.blocks)
+
+    def _tried(self, point: int) -> int:
+        return sum(len(step.blocks) for step in self._steps if point in step.points)
 
     def _chosen(self) -> Subset | Untested:
         return ddmin(self._left, self._outcomes)
@@ -223,12 +273,12 @@ class _Search:
         """
         left = list(range(len(self._applicable)))
         fails = {
-            settings_of(point): point in _failing(step)
+            settings_of(point): not self._has_run(point)
             for step in self._steps
             for point in step.points
-            if end_of(point) == self._slow and len(step.blocks) == step.planned
+            if step.kind == "search" and end_of(point) == self._slow and len(step.blocks) == step.planned
         }
-        while left and fails.get(frozenset(left)):
+        while left and fails.get(frozenset(left)) and self._tried(point_of(self._slow, left)) >= BEFORE_IT_FAILS:
             culprit = ddmin(left, fails)
             if isinstance(culprit, Untested):
                 return left, [point_of(self._slow, subset) for subset in culprit.subsets[:2]]
@@ -270,6 +320,11 @@ class _Search:
     @staticmethod
     def _differences(step: Step, low: int, high: int) -> list[float]:
         return [block[high] - block[low] for block in step.blocks if {low, high} <= block.keys()]
+
+
+def _is_equivalent_to_0(values: Sequence[float], settings: SearchSettings) -> bool:
+    interval, margin = estimate(values, SAME_LEVEL), settings.margin.log
+    return interval is not None and -margin < interval.low and interval.high < margin
 
 
 def _failing(step: Step) -> list[int]:

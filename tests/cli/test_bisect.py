@@ -160,6 +160,7 @@ TWO = ("bisect", "--points", "a=1.22.0 b=1.22.0")
         (["bisect"], "there is no campaign in outputs"),
         (["bisect", "--variants", "1.17.0 1.19.0"], "what lies between the two variants?; add --over versions"),
         (["bisect", "x", *TWO[1:]], "--points are those of a new search; leave --over and the directory out"),
+        (["bisect", "--ucx", "1.17.0", "--variants", "1.18.0 1.19.0"], "--ucx and --variants exclude each other"),
         (["bisect", "--points", "a=1.22.0"], "a search needs two points at least; for example --points"),
         (
             [*TWO, "--blocks", "4"],

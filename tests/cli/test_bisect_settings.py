@@ -13,8 +13,10 @@ import pytest
 
 from gpubench.campaign import lifecycle
 from gpubench.campaign.bisection import open_search
-from gpubench.campaign.bisection_settings import Differences, Setting, SettingSpace, setting_ends
+from gpubench.campaign.bisection_settings import OF_GPUBENCH, Differences, Setting, SettingSpace, setting_ends
 from gpubench.errors import EXIT_INCONCLUSIVE, InterruptedByUserError, UsageError
+from gpubench.images.ucx_configuration import configuration
+from gpubench.node.environment import LOGGING
 from gpubench.stats.setting_search import FIRST, LAST, point_of
 from gpubench.store.campaign import Campaign
 from tests.cli.campaigns import write_suite
@@ -118,7 +120,7 @@ def test_one_setting_among_harmless_ones_is_named(runs: Any, bisect: Any) -> Non
     row = next(line for line in done.stdout.splitlines() if CAUSE in line and "named" in line)
     assert "unset" in row
     assert sum("not needed" in line for line in done.stdout.splitlines()) == 7
-    command = shlex.split(done.stdout.rpartition("To measure this again: ")[2])
+    command = shlex.split(done.stdout.rpartition("To measure this again, with the whole suite: ")[2])
     assert command[:2] == ["gpubench", "bench"]
     assert len(command[command.index("--variants") + 1].split()) == 4
 
@@ -157,7 +159,7 @@ def test_a_slow_version_is_not_a_setting(runs: Any, bisect: Any) -> None:
     runs(lambda env: 1.5 if env["version"] == "1.19.0" else 1.0)
     done = bisect(ends="1.17.0 1.19.0")
     assert done.returncode == EXIT_INCONCLUSIVE
-    assert "It is not a setting: with all " in done.stdout
+    assert "It is none of the " in done.stdout
     left_out = dict(line.split(": ") for line in done.stdout.splitlines() if line.startswith("Not searched, "))
     assert left_out["Not searched, another name of UCX_RNDV_FRAG_MEM_TYPES"] == "UCX_RNDV_FRAG_MEM_TYPE"
     not_taken = left_out["Not searched, 1.19.0 doesn't take the value of 1.17.0 as it is"]
@@ -216,6 +218,48 @@ def test_a_run_with_another_transport_or_an_unread_variable_tells_nothing(
 
 
 @pytest.mark.integration
+def test_a_variable_that_no_version_reads_discards_no_run(runs: Any, bisect: Any) -> None:
+    unread = {"warnings": ["UCX reads no variable UCX_IB_TX_QUEUE_LEN: what was set changes nothing"]}
+    runs(with_cause, overrides=lambda _env: unread)
+    answer = json.loads(bisect("--json").stdout)
+    assert (answer["answer"], answer["named"], answer["unknown"]) == ("named", [CAUSE], [])
+
+
+@pytest.mark.integration
+def test_a_typed_variable_that_the_binding_sets_where_it_is_left_out_gets_a_value(
+    runs: Any, bisect: Any, tmp_path: Path
+) -> None:
+    runs(lambda env: 1.0 if env.get("UCX_PROTO_ENABLE") == "n" else 1.5)
+    done = bisect(ends="a=1.17.0,UCX_PROTO_ENABLE=n b=1.19.0")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "on a, UCX_PROTO_ENABLE=y takes +" in done.stdout
+    assert ": it is the setting." in done.stdout
+    space = open_search(search_of(tmp_path)).space
+    assert isinstance(space, SettingSpace)
+    assert space.variant(point_of(FIRST, {0})) == "a:1=1.17.0,UCX_PROTO_ENABLE=y"
+
+
+def test_the_variables_of_gpubench_are_those_of_its_processes() -> None:
+    assert set(OF_GPUBENCH) == set(LOGGING)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("silent", ["1.17.0", "1.19.0"])
+def test_without_an_answer_of_one_ucx_no_default_is_searched(
+    runs: Any, bisect: Any, monkeypatch: pytest.MonkeyPatch, silent: str
+) -> None:
+    monkeypatch.setattr(
+        "gpubench.campaign.bisection_settings.configuration",
+        lambda image: {} if image.ucx_version.startswith(silent) else configuration(image),
+    )
+    runs(lambda env: 1.5 if env["version"] == "1.19.0" else 1.0)
+    answer = json.loads(bisect("--json", ends="1.17.0 1.19.0").stdout)
+    assert [setting["name"] for setting in answer["settings"]] == ["UCX_PROTO_ENABLE"]
+    reason = "its ucx_info gives no answer on this machine"
+    assert {"name": f"defaults of {silent}", "reason": reason} in answer["not_searched"]
+
+
+@pytest.mark.integration
 @pytest.mark.parametrize("blocks", [4, 14])
 def test_an_interrupted_search_goes_on_and_gives_the_same_answer(
     runs: Any, bisect: Any, gpubench: Run, tmp_path: Path, blocks: int
@@ -231,7 +275,11 @@ def test_an_interrupted_search_goes_on_and_gives_the_same_answer(
 
 @pytest.mark.parametrize(
     ("ends", "message"),
-    [(["1.16.0", "1.17.0", "1.18.0"], "needs two ends, and --variants has 3"), (["a=1.16.0", "b=1.16.0"], "the same")],
+    [
+        (["1.16.0", "1.17.0", "1.18.0"], "needs two ends, and --variants has 3"),
+        (["a=1.16.0", "b=1.16.0"], "the same"),
+        (["last=1.16.0", "1.17.0"], "label 'last' is the search's own; choose another one"),
+    ],
 )
 def test_ends_of_a_search_among_settings(ends: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -97,6 +98,48 @@ def test_settings_with_which_the_slow_end_does_not_start_are_left_out() -> None:
     answer = of(SettingTruth(effects(8, at_6=0.2), crash=frozenset({2, 5})))
     assert (answer.word, answer.chosen, answer.excluded) == ("named", (6,), (2, 5))
     assert of(SettingTruth(effects(2, at_1=0.2), crash=frozenset({0, 1}))).word == "undecided"
+
+
+def test_of_two_settings_one_of_which_crashes_the_other_is_named() -> None:
+    answer = of(SettingTruth(effects(2, at_0=0.2), crash=frozenset({1})))
+    assert (answer.word, answer.chosen, answer.excluded) == ("named", (0,), (1,))
+    alone = of(SettingTruth(effects(3), code=0.2, crash=frozenset({1})))
+    assert (alone.word, alone.excluded) == ("not a setting", (1,))
+    assert alone.effect.mean == pytest.approx(0.2, abs=0.001)
+
+
+def moves(truth: SettingTruth, fails: Callable[[int, int], bool]) -> SettingAnswer:
+    """A search in which the runs of a point fail by ``fails`` (number of the step, point)."""
+    steps: list[Step] = []
+    while not isinstance(move := next_setting_move([True] * 8, steps, SETTINGS), SettingAnswer):
+        assert len(steps) < 60
+        if isinstance(move, Begin):
+            steps.append(Step(move.kind, move.points, (), 0))
+        step, number, block = steps[-1], len(steps) - 1, len(steps[-1].blocks)
+        new = [
+            {at: (truth.log(at) or 0.0) + at * (block + more) * 1e-6 for at in step.points if not fails(number, at)}
+            for more in range(move.blocks)
+        ]
+        steps[-1] = Step(step.kind, step.points, (*step.blocks, *new), block + move.blocks)
+    return move
+
+
+def test_a_slow_end_that_fails_from_some_step_on_ends_the_search() -> None:
+    answer = moves(SettingTruth(effects(8, at_3=0.2)), lambda number, at: number >= 2 and at == LAST)
+    assert answer.word == "undecided"
+    assert answer.effect.mean == pytest.approx(0.2, abs=0.001)
+
+
+def test_one_failed_run_of_all_reverted_is_repeated() -> None:
+    whole, failed = point_of(LAST, range(8)), set()
+
+    def fails(number: int, at: int) -> bool:
+        once = at == whole and number not in failed
+        failed.add(number if once else -1)
+        return once
+
+    answer = moves(SettingTruth(effects(8, at_3=0.2)), fails)
+    assert (answer.word, answer.chosen, answer.excluded) == ("named", (3,), ())
 
 
 def test_a_setting_that_the_fast_end_does_not_know_is_named_without_its_figure_there() -> None:
