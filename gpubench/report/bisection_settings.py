@@ -166,10 +166,11 @@ class SettingResult:
         if answer.makes_no_difference:
             return f"on {self.fast}, {values} makes no difference: {code}"
         applied = f"on {self.fast}, {values} takes {with_interval(answer.applied)}"
-        if answer.applied.low > self.search.settings.margin.log:
+        margin = self.search.settings.margin.log
+        if answer.applied.low > margin:
             part = "" if answer.is_same_on_both else f", and maybe a part of it with the code of {self.slow}"
             return f"{applied}: it is {it}{part}"
-        unshown = "" if answer.applied.high < 0 else "; more blocks would show whether the code matters"
+        unshown = "" if answer.applied.high < margin else "; more blocks would show whether the code matters"
         return f"{applied}: {code}{unshown}"
 
     def _no_setting(self) -> str:
