@@ -12,6 +12,7 @@ import pytest
 
 from gpubench.campaign import lifecycle
 from gpubench.campaign.bisection_points import versions_between
+from gpubench.campaign.bisection_question import RegressionQuestion
 from gpubench.errors import EXIT_INCONCLUSIVE, GpubenchError, InterruptedByUserError, UsageError
 from gpubench.store.campaign import Campaign
 from tests.cli.campaigns import write_suite
@@ -239,3 +240,10 @@ def test_a_setting_of_the_binding_at_one_neighbour_is_said(runs: Any, gpubench: 
     assert done.returncode == 0, done.stderr
     assert "tasks became slower between 1.17.0 and 1.18.0" in done.stdout
     assert "note: 1.17.0 alone has UCX_PROTO_ENABLE=n, set by the binding" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("ends", "steps"), [(("1.17.0", "1.19.0"), 3), (("v1.18.x", "v1.19.x"), 1), (("1.19.0", "1.19.0"), 1)]
+)
+def test_a_question_counts_the_releases_between_its_ends_where_there_are_any(ends: tuple[str, str], steps: int) -> None:
+    assert RegressionQuestion("local", "quick", "merge", ends, 0.2).steps_of_versions == steps
