@@ -131,8 +131,10 @@ def chosen_search(
         return open_search(directory)
     typed = options.variants or (options.ucx or "").replace(",", " ")
     if typed:
-        if over is None or directory is not None:
-            raise UsageError("what lies between the two variants?", then="add --over versions or --over settings")
+        if directory is not None:
+            raise UsageError(f"{directory} has its own variants", then="leave out one or the other")
+        if over is None:
+            raise UsageError("two variants need --over", then="add --over versions or --over settings")
         ends = typed.split()
     else:
         judged = judge_campaign(chosen_campaign(directory, options.outputs, with_results=True))

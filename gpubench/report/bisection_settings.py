@@ -140,7 +140,8 @@ class SettingResult:
         blocks = counted(answer.effect.blocks, "block")
         between = f"{self.search.workload}, {self.fast} to {self.slow}"
         effect, chosen = with_interval(answer.effect), self._words(answer.chosen, fast=True)
-        gain = f"{with_interval(answer.gain)} in {counted(answer.gain.blocks, 'block')}" if answer.gain else "no figure"
+        gain = f"{with_interval(answer.gain)} in {counted(answer.gain.blocks, 'block')}" if answer.gain else ""
+        reverted = f"all settings reverted restore {gain}" if gain else "no setting was reverted with a figure"
         return {
             "not a setting": f"{start} {self._no_setting()}",
             "several": f"{start} More than three settings restore it together: {chosen}.",
@@ -149,7 +150,7 @@ class SettingResult:
             "no effect": f"{between}: no effect beyond the margin: {effect} in {blocks}; there is nothing to search.",
             "gone": f"{between}: the effect is gone: {effect} in {blocks} of the last step with both ends.",
             "restored no more": f"{start} All settings reverted restored it at first, and then no more: {gain}.",
-            "undecided": f"{between}: undecided: {effect} in {blocks}; all settings reverted restore {gain}.",
+            "undecided": f"{between}: undecided: {effect} in {blocks}; {reverted}.",
         }[answer.word]
 
     def _cause(self) -> str:

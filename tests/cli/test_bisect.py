@@ -159,7 +159,11 @@ TWO = ("bisect", "--points", "a=1.22.0 b=1.22.0")
     [
         (["bisect", "nowhere"], "nowhere"),
         (["bisect"], "there is no campaign in outputs"),
-        (["bisect", "--variants", "1.17.0 1.19.0"], "what lies between the two variants?; add --over versions"),
+        (["bisect", "--variants", "1.17.0 1.19.0"], "two variants need --over; add --over versions"),
+        (
+            ["bisect", "x", "--variants", "1.17.0 1.19.0", "--over", "settings"],
+            "x has its own variants; leave out",
+        ),
         (["bisect", "x", *TWO[1:]], "--points are those of a new search; leave --over and the directory out"),
         (["bisect", "--ucx", "1.17.0", "--variants", "1.18.0 1.19.0"], "--ucx and --variants exclude each other"),
         (["bisect", "--points", "a=1.22.0"], "a search needs two points at least; for example --points"),

@@ -218,6 +218,15 @@ def test_a_run_with_another_transport_or_an_unread_variable_tells_nothing(
 
 
 @pytest.mark.integration
+def test_where_nothing_starts_reverted_the_answer_is_undecided_and_keeps_the_effect(runs: Any, bisect: Any) -> None:
+    runs(with_cause, fails=lambda env: env["version"] == "1.22.0" and CAUSE not in env)
+    done = bisect(ends=f"fast=1.21.0 slow=1.22.0,{CAUSE}=20s")
+    assert done.returncode == EXIT_INCONCLUSIVE, done.stdout + done.stderr
+    assert "undecided: +" in done.stdout
+    assert "; no setting was reverted with a figure." in done.stdout
+
+
+@pytest.mark.integration
 def test_a_variable_that_no_version_reads_discards_no_run(runs: Any, bisect: Any) -> None:
     unread = {"warnings": ["UCX reads no variable UCX_IB_TX_QUEUE_LEN: what was set changes nothing"]}
     runs(with_cause, overrides=lambda _env: unread)
