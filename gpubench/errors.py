@@ -73,6 +73,10 @@ class MissingToolError(GpubenchError):
     exit_code = 5
 
 
+class BuildError(MissingToolError):
+    """An image can't be built of what was asked for: another try would fail as well."""
+
+
 class PlanRefusedError(GpubenchError):
     """The plan can't be carried out as asked."""
 

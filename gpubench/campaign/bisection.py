@@ -9,25 +9,37 @@ import datetime as dt
 import json
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpubench import __version__
 from gpubench.campaign import lifecycle
+from gpubench.campaign.bisection_differences import (
+    Differences,
+    DifferenceSpace,
+    Over,
+    difference_ends,
+    read_differences,
+)
+from gpubench.campaign.bisection_packages import package_differences
 from gpubench.campaign.bisection_points import PointList, versions_between
 from gpubench.campaign.bisection_question import largest_regression, options_for
-from gpubench.campaign.bisection_settings import SettingSpace, differences_of, read_differences, setting_ends
+from gpubench.campaign.bisection_settings import setting_differences
 from gpubench.campaign.lock import directory_lock
 from gpubench.campaign.observer import Observe, unobserved
 from gpubench.campaign.option_values import chosen_values
 from gpubench.campaign.options import CampaignOptions
 from gpubench.campaign.planning import plan_campaign, prepare_request
 from gpubench.campaign.requests import parse_request
-from gpubench.errors import DataError, IncompleteError, InterruptedByUserError, UsageError
+from gpubench.errors import BuildError, DataError, IncompleteError, InterruptedByUserError, UsageError
 from gpubench.files import write_atomically
+from gpubench.images.compatibility import choose
+from gpubench.images.obtain import obtain_images
+from gpubench.images.wheels import resolve
 from gpubench.model.base import nearest
 from gpubench.model.text import counted
+from gpubench.model.variant import ImageSpec, Variant
 from gpubench.plan.request import Request
 from gpubench.render.environment import command_line
 from gpubench.resources.profiles import outputs_of
@@ -46,8 +58,9 @@ SCHEMA = "gpubench/bisect/1"
 FILE = "bisect.json"
 NOT_CHOSEN = ("ucx", "variants", "blocks", "budget", "power")
 """Options of a campaign that a search decides itself."""
-VERSIONS, SETTINGS = "versions", "settings"
-Space = PointList | SettingSpace
+VERSIONS = "versions"
+DIFFERENCES: tuple[Over, ...] = ("settings", "packages")
+Space = PointList | DifferenceSpace
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +73,7 @@ class Search:
         workload: the name of the one that is measured.
         options: of every step's campaign.
         settings: of the decisions.
+        unbuilt: points whose image can't be built, by label, with the reason.
     """
 
     directory: Path
@@ -67,6 +81,7 @@ class Search:
     workload: str
     options: CampaignOptions
     settings: SearchSettings
+    unbuilt: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def step_directory(self, number: int) -> Path:
         """Where the campaign of a step is, from 0."""
@@ -75,15 +90,30 @@ class Search:
     def steps(self) -> list[Step]:
         """The steps so far, of which the last may be unfinished; raises DataError for a step of another search."""
         steps: list[Step] = []
-        while (self.step_directory(len(steps)) / PLAN_FILE).exists():
+        while True:
+            directory = self.step_directory(len(steps))
             begin = self.space.next_move(steps, self.settings)
-            campaign = Campaign.open(self.step_directory(len(steps)))
-            labels = [variant.label for variant in campaign.plan.variants]
-            if not isinstance(begin, Begin) or labels != list(map(self.space.label, begin.points)):
-                raise DataError(f"{campaign.directory} is no step of {self.directory / FILE}", then="restore both")
-            blocks = self._blocks(campaign, begin.points)
-            steps.append(Step(begin.kind, begin.points, blocks, len(_planned_blocks(campaign))))
-        return steps
+            if isinstance(begin, Begin) and self._has_no_runs(begin):
+                steps.append(Step(begin.kind, begin.points, (), 0))
+            elif not (directory / PLAN_FILE).exists():
+                return steps
+            else:
+                campaign = Campaign.open(directory)
+                labels = [variant.label for variant in campaign.plan.variants]
+                if not isinstance(begin, Begin) or labels != [self.space.label(at) for at in self.built(begin)]:
+                    raise DataError(f"{directory} is no step of {self.directory / FILE}", then="restore both")
+                blocks = self._blocks(campaign, begin.points)
+                steps.append(Step(begin.kind, begin.points, blocks, len(_planned_blocks(campaign))))
+
+    def built(self, begin: Begin) -> list[int]:
+        """The points of a step whose image can be built, as far as anybody has tried."""
+        return [point for point in begin.points if self.space.label(point) not in self.unbuilt]
+
+    def _has_no_runs(self, begin: Begin) -> bool:
+        """Whether so few points can be built that there is nothing to measure."""
+        built = self.built(begin)
+        only_ends = isinstance(self.space, PointList) and begin.kind == "search" and len(built) == 2
+        return only_ends or len(built) < 2
 
     def _blocks(self, campaign: Campaign, of_step: Sequence[int]) -> tuple[Mapping[int, float], ...]:
         """The finished blocks of a step: the log of each point's figure where its run is ok."""
@@ -140,8 +170,9 @@ def chosen_search(
         judged = judge_campaign(chosen_campaign(directory, options.outputs, with_results=True))
         question = largest_regression(judged, workload)
         options, workload, ends = options_for(judged, question, options), question.workload, list(question.ends)
-        over = over or (VERSIONS if question.steps_of_versions > 1 else SETTINGS)
-    space = setting_ends(ends) if over == SETTINGS else PointList(tuple(versions_between(ends)))
+        over = over or (VERSIONS if question.steps_of_versions > 1 else "settings")
+    sets = {name: name for name in DIFFERENCES}
+    space = difference_ends(sets[over], ends) if over in sets else PointList(tuple(versions_between(ends)))
     return begin_search(space, workload, dataclasses.replace(options, variants=None, ucx=None))
 
 
@@ -177,7 +208,7 @@ def begin_search(space: Space, workload: str | None, options: CampaignOptions) -
         "schema": SCHEMA,
         "gpubench": __version__,
         "created_at": now.isoformat(),
-        **({"over": SETTINGS} if isinstance(space, SettingSpace) else {}),
+        **({"over": space.over} if isinstance(space, DifferenceSpace) else {}),
         "points": list(space.points),
         "workload": search.workload,
         "options": _plain(options),
@@ -189,6 +220,11 @@ def begin_search(space: Space, workload: str | None, options: CampaignOptions) -
 
 def _write(directory: Path, document: Mapping[str, Any]) -> None:
     write_atomically(directory / FILE, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+
+
+def _add(directory: Path, key: str, value: Any) -> None:
+    document = json.loads((directory / FILE).read_text(encoding="utf-8"))
+    _write(directory, {**document, key: value})
 
 
 def open_search(directory: Path) -> Search:
@@ -204,6 +240,7 @@ def open_search(directory: Path) -> Search:
             document["workload"],
             CampaignOptions(**{**options, "outputs": outputs}),
             SearchSettings(**{**settings, "margin": Margin(settings["margin"])}),
+            document.get("unbuilt", {}),
         )
     except FileNotFoundError:
         raise UsageError(f"{directory} is no search: it has no {FILE}", then="name the directory of a search") from None
@@ -213,20 +250,42 @@ def open_search(directory: Path) -> Search:
 
 def _space(document: Mapping[str, Any]) -> Space:
     points = tuple(document["points"])
-    if document.get("over") != SETTINGS:
+    if "over" not in document:
         return PointList(points)
-    return SettingSpace(points, read_differences(document["differences"]) if "differences" in document else None)
+    differences = read_differences(document["differences"]) if "differences" in document else None
+    return DifferenceSpace(document["over"], points, differences)
 
 
 def _prepared(search: Search, steps: Sequence[Step]) -> Search:
-    """With the settings in which its ends differ, found once and kept in the file, when they are first needed."""
+    """With the differences of its ends, found once and kept in the file, when they are first needed."""
     space = search.space
-    if not isinstance(space, SettingSpace) or not space.lacks_differences(steps, search.settings):
+    if not isinstance(space, DifferenceSpace) or not space.lacks_differences(steps, search.settings):
         return search
-    differences = differences_of(Campaign.open(search.step_directory(0)), steps[0])
-    document = json.loads((search.directory / FILE).read_text(encoding="utf-8"))
-    _write(search.directory, {**document, "differences": dataclasses.asdict(differences)})
-    return dataclasses.replace(search, space=SettingSpace(space.points, differences))
+    differences = _differences(Campaign.open(search.step_directory(0)), steps[0], space.over)
+    count = len(differences.searched)
+    least = math.ceil(math.log2(count)) + 2 if count > 1 else 2
+    _log.info(f"{counted(count, space.over.removesuffix('s'))} to search: {least} further steps or more")
+    _add(search.directory, "differences", dataclasses.asdict(differences))
+    return dataclasses.replace(search, space=dataclasses.replace(space, differences=differences))
+
+
+def _differences(campaign: Campaign, step: Step, over: Over) -> Differences:
+    differences = package_differences(campaign) if over == "packages" else setting_differences(campaign, step)
+    return dataclasses.replace(differences, stacks=_stacks_to_name(campaign))
+
+
+def _stacks_to_name(campaign: Campaign) -> tuple[str, str]:
+    """The stacks of both ends, where an end without the other would be built on another one; else empty."""
+    manifests = campaign.manifests()
+    stacks = []
+    is_needed = False
+    for variant in campaign.plan.variants:
+        spec = ImageSpec.parse(variant.ucx)
+        if variant.image is None or variant.image.kind != "venv":
+            return "", ""
+        stacks.append(str(manifests[variant.image.manifest]["stack"]["name"]))
+        is_needed |= not spec.stack and choose([resolve(spec.ucx)]).name != stacks[-1]
+    return (stacks[0], stacks[1]) if is_needed else ("", "")
 
 
 def run_search(
@@ -256,10 +315,14 @@ def run_search(
                 )
             finished = blocks
             try:
-                _measure(search, steps, move, observe)
+                unbuilt = _measure(search, steps, move, observe)
             except InterruptedByUserError as stopped:
                 how = command_line(["gpubench", "bisect", str(search.directory)])
                 raise InterruptedByUserError(str(stopped).partition(";")[0], then=f"to go on: {how}") from None
+            if unbuilt:
+                search = dataclasses.replace(search, unbuilt={**search.unbuilt, **unbuilt})
+                _add(search.directory, "unbuilt", search.unbuilt)
+                finished = -1
 
 
 def binding_notes(search: Search, answer: SearchAnswer) -> list[str]:
@@ -278,23 +341,44 @@ def binding_notes(search: Search, answer: SearchAnswer) -> list[str]:
     ]
 
 
-def _measure(search: Search, steps: Sequence[Step], move: Begin | Extend, observe: Observe) -> None:
+def _measure(search: Search, steps: Sequence[Step], move: Begin | Extend, observe: Observe) -> Mapping[str, str]:
+    """Measure what comes next; or find that some of its points can't be built: their labels, with reasons."""
     if isinstance(move, Extend):
         step = steps[-1]
         missing = len(step.blocks) < step.planned
         lifecycle.resume(search.step_directory(len(steps) - 1), 0 if missing else move.blocks, observe)
-        return
-    labels = ", ".join(map(search.space.label, move.points))
+        return {}
+    points = search.built(move)
+    labels = ", ".join(map(search.space.label, points))
     _log.info(f"step {len(steps)}: {counted(move.blocks, 'block')} of {labels}")
     seed = None if search.options.seed is None else search.options.seed + len(steps)
-    variants = " ".join(map(search.space.variant, move.points))
+    variants = " ".join(map(search.space.variant, points))
     # What was typed has been checked by then; what UCX itself lists may be newer than the table of known variables.
-    unknown = search.options.allow_unknown_env or (isinstance(search.space, SettingSpace) and bool(steps))
+    unknown = search.options.allow_unknown_env or (isinstance(search.space, DifferenceSpace) and bool(steps))
     options = dataclasses.replace(
         search.options, variants=variants, blocks=str(move.blocks), seed=seed, allow_unknown_env=unknown
     )
-    request, images = prepare_request(_of_workload(parse_request(options), search.workload), options, by_history=False)
+    request = _of_workload(parse_request(options), search.workload)
+    try:
+        request, images = prepare_request(request, options, by_history=False)
+    except BuildError:
+        tried = {point for step in steps for point in step.points}
+        new = {search.space.label(point) for point in points if steps and point not in tried}
+        unbuilt = dict(_unbuilt([variant for variant in request.variants if variant.label in new], request, options))
+        if not unbuilt:
+            raise
+        return unbuilt
     lifecycle.run(plan_campaign(request, options, images, out=search.step_directory(len(steps))), observe=observe)
+    return {}
+
+
+def _unbuilt(variants: Sequence[Variant], request: Request, options: CampaignOptions) -> Iterator[tuple[str, str]]:
+    for variant in variants:
+        try:
+            obtain_images(request.site, [variant.ucx], date=options.date, base=options.base)
+        except BuildError as error:
+            _log.warning(f"{variant.label} is skipped: {error}")
+            yield variant.label, error.what
 
 
 def _of_workload(request: Request, name: str) -> Request:

@@ -1,197 +1,52 @@
-"""The settings in which two ends differ, and variants of either end with some of them as the other end has them.
+"""The settings in which two ends differ.
 
-What the ends differ in is taken from the step that measured both alone: what was typed, what the binding set in the
-processes, and the defaults that the two versions' own ``ucx_info -c -a -f`` print. ``ucx_info`` runs where the search
-runs, with the libraries of the image as its runs load them, not inside a run; images of another kind than venv can't be
-asked there, and their defaults aren't searched.
+They are taken from the step that measured both alone: what was typed, what the binding set in the processes, and the
+defaults that the two versions' own ``ucx_info -c -a -f`` print. ``ucx_info`` runs where the search runs, with the
+libraries of the image as its runs load them, not inside a run; images of another kind than venv can't be asked there,
+and their defaults aren't searched.
 """
 
-import dataclasses
 import logging
-import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
 
-from gpubench.errors import UsageError
+from gpubench.campaign.bisection_differences import Difference, Differences, Origin
 from gpubench.images.compatibility import stacks
 from gpubench.images.ucx_configuration import UcxVariable, accepts, configuration
-from gpubench.model.text import counted
-from gpubench.model.variant import parse_variant, parse_variants
 from gpubench.results.judging import expected_of
-from gpubench.stats.bisection import Begin, Extend, SearchSettings, Step, look_at_ends
-from gpubench.stats.setting_search import (
-    FIRST,
-    LAST,
-    SettingAnswer,
-    end_of,
-    next_setting_move,
-    settings_of,
-    slow_end,
-)
+from gpubench.stats.bisection import Step
+from gpubench.stats.setting_search import FIRST, LAST, slow_end
 from gpubench.store.accounting import RunResult
 from gpubench.store.campaign import Campaign
 from gpubench.store.states import account_now
 
 _log = logging.getLogger(__name__)
 
-Origin = Literal["typed", "binding", "default", "new"]
 OFF = "n"
 """What a switch of UCX is turned off by."""
 OF_GPUBENCH = ("UCX_LOG_FILE", "UCX_LOG_LEVEL", "UCX_PROTO_INFO")
 """What the processes of a run get in any case, for the log that names the transport."""
-SHORT_LABELS = ("first", "last")
-"""What ends without a label are called where a point is named by its settings."""
-_UNREAD = "UCX reads no variable"
-_NAME = re.compile(r"UCX_[A-Z0-9_]+")
 
 
-@dataclasses.dataclass(frozen=True)
-class Setting:
-    """A variable in which the ends differ.
-
-    Args:
-        values: of the first and of the last end, as the other end would be given it; None: it isn't set there.
-        origin: who set it: the user, the binding, or UCX; ``new``: a switch that the fast end's UCX doesn't know.
-        applicable: whether the fast end can be given the value of the slow one.
-    """
-
-    name: str
-    values: tuple[str | None, str | None]
-    origin: Origin
-    applicable: bool = True
-
-
-@dataclasses.dataclass(frozen=True)
-class Differences:
-    """What is searched, the likeliest first, and what isn't: names with reasons."""
-
-    searched: tuple[Setting, ...] = ()
-    left_out: tuple[tuple[str, str], ...] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class SettingSpace:
-    """The points of a search among settings: numbers as in ``gpubench.stats.setting_search``.
-
-    Args:
-        points: variants as typed, the first and the last end.
-        differences: None until both ends were measured.
-    """
-
-    points: tuple[str, ...]
-    differences: Differences | None = None
-
-    @property
-    def labels(self) -> list[str]:
-        """What the ends are called."""
-        return [variant.label for variant in parse_variants(list(self.points))]
-
-    @property
-    def settings(self) -> tuple[Setting, ...]:
-        """What is searched."""
-        return self.differences.searched if self.differences else ()
-
-    def label(self, point: int) -> str:
-        """``1.19.0``; with settings 1 to 7 and 9 as the other end has them ``1.19.0:1-7+9``."""
-        groups: list[list[int]] = []
-        for number in sorted(setting + 1 for setting in settings_of(point)):
-            if groups and number == groups[-1][-1] + 1:
-                groups[-1] = [groups[-1][0], number]
-            else:
-                groups.append([number])
-        label = self.labels[end_of(point)]
-        if not groups:
-            return label
-        # A variant without a label is called by its text; a label can't hold the commas of its settings.
-        name = SHORT_LABELS[end_of(point)] if "," in label else label
-        return f"{name}:{'+'.join('-'.join(map(str, group)) for group in groups)}"
-
-    def variant(self, point: int) -> str:
-        """As a user types it."""
-        end = end_of(point)
-        if not settings_of(point):
-            return self.points[end]
-        variant = parse_variant(self.points[end])
-        changed = {self.settings[at].name: self.settings[at].values[FIRST + LAST - end] for at in settings_of(point)}
-        env = {name: value for name, value in {**variant.env, **changed}.items() if value is not None}
-        return ",".join([f"{self.label(point)}={variant.ucx}", *(f"{name}={value}" for name, value in env.items())])
-
-    def next_move(self, steps: Sequence[Step], settings: SearchSettings) -> Begin | Extend | SettingAnswer:
-        """What to do after these steps."""
-        return next_setting_move([setting.applicable for setting in self.settings], steps, settings)
-
-    def lacks_differences(self, steps: Sequence[Step], settings: SearchSettings) -> bool:
-        """Whether both ends were measured and differ, and nobody has found out in which settings."""
-        if self.differences is not None or not steps or len(steps[0].blocks) < steps[0].planned:
-            return False
-        return look_at_ends(len(self.points), steps[0], settings) is None
-
-    def uncounted(self, campaign: Campaign, of_ends: Campaign) -> frozenset[str]:
-        """Runs of a step without a meaning: UCX didn't read what was set, or another transport carried the data.
-
-        Args:
-            of_ends: the campaign that measured both ends alone: what is usual.
-        """
-        usual = [run.record for run in account_now(of_ends).outcomes if run.status == "ok" and run.record]
-        transports = {tuple(sorted(record.transport)) for record in usual}
-        unread = {name for record in usual for name in _unread(record.warnings)}
-        return frozenset(
-            run.run.run
-            for run in account_now(campaign).outcomes
-            if run.record and run.status == "ok" and run.run.variant not in self.labels
-            if tuple(sorted(run.record.transport)) not in transports or {*_unread(run.record.warnings)} - unread
-        )
-
-
-def _unread(warnings: Sequence[str]) -> list[str]:
-    return [name for warning in warnings if warning.startswith(_UNREAD) for name in _NAME.findall(warning)]
-
-
-def setting_ends(ends: Sequence[str]) -> SettingSpace:
-    """A search among settings between two variants as typed.
-
-    Raises:
-        UsageError: not two, or ends that are the same.
-    """
-    variants = parse_variants(list(ends))
-    if len(variants) != 2:
-        raise UsageError(f"--over settings needs two ends, and --variants has {len(variants)}", then="name two")
-    if (variants[0].ucx, variants[0].env) == (variants[1].ucx, variants[1].env):
-        raise UsageError("both ends are the same", then="name two variants that differ in version or settings")
-    if taken := {variant.label for variant in variants} & {*SHORT_LABELS}:
-        raise UsageError(f"label '{min(taken)}' is the search's own", then="choose another one")
-    return SettingSpace(tuple(ends))
-
-
-def differences_of(campaign: Campaign, step: Step) -> Differences:
-    """In which settings the ends differ, by the campaign that measured both.
+def setting_differences(campaign: Campaign, step: Step) -> Differences:
+    """By the campaign that measured both ends.
 
     Args:
         step: what it measured: which end is the slow one.
     """
     _log.info("asking the UCX of both ends for its defaults")
     environments = _Ends(campaign, step)
-    settings: list[tuple[int, Setting]] = []
+    settings: list[tuple[int, Difference]] = []
     left_out: dict[str, str] = {}
     for name in environments.names():
         setting = environments.setting(name)
-        if isinstance(setting, Setting):
+        if isinstance(setting, Difference):
             settings.append((environments.rank(setting), setting))
         else:
             left_out[name] = setting
     settings.sort(key=lambda ranked: ranked[0])
     for label in environments.unasked:
         left_out[f"defaults of {label}"] = "its ucx_info gives no answer on this machine"
-    least = math.ceil(math.log2(len(settings))) + 2 if len(settings) > 1 else 2
-    _log.info(f"{counted(len(settings), 'setting')} to search: {least} further steps or more")
     return Differences(tuple(setting for _, setting in settings), tuple(sorted(left_out.items())))
-
-
-def read_differences(document: Mapping[str, Any]) -> Differences:
-    """Of plain values; raises ValueError, KeyError, TypeError."""
-    settings = (Setting(**{**setting, "values": tuple(setting["values"])}) for setting in document["searched"])
-    return Differences(tuple(settings), tuple((name, reason) for name, reason in document["left_out"]))
 
 
 class _Ends:
@@ -231,7 +86,7 @@ class _Ends:
         """Labels of ends whose UCX lists nothing."""
         return self._unasked
 
-    def rank(self, setting: Setting) -> int:
+    def rank(self, setting: Difference) -> int:
         """What somebody set comes first; variables of transports that carried no data come last."""
         transport = next((side[setting.name].transport for side in self._listed if setting.name in side), "")
         if setting.origin in ("typed", "binding"):
@@ -240,7 +95,7 @@ class _Ends:
             return 3
         return 1 if setting.origin == "default" else 2
 
-    def setting(self, name: str) -> Setting | str:
+    def setting(self, name: str) -> Difference | str:
         """As it can be tried, or why it can't."""
         fast, slow = self._value(self._fast, name), self._value(self._slow, name)
         objection = next(self._objections(name, fast, slow), "")
@@ -280,8 +135,10 @@ class _Ends:
     def _is_new(self, name: str, fast: str | None) -> bool:
         return fast is None and not any(name in side for side in self._set)
 
-    def _on_both(self, name: str, fast: str | None, slow: str | None, origin: Origin, *, applicable: bool) -> Setting:
-        return Setting(name, (fast, slow) if self._fast == FIRST else (slow, fast), origin, applicable)
+    def _on_both(
+        self, name: str, fast: str | None, slow: str | None, origin: Origin, *, applicable: bool
+    ) -> Difference:
+        return Difference(name, (fast, slow) if self._fast == FIRST else (slow, fast), origin, applicable)
 
     def _value(self, end: int, name: str) -> str | None:
         listed = self._listed[end].get(name)

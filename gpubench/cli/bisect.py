@@ -1,4 +1,4 @@
-"""``gpubench bisect``: which of several points made a workload slower."""
+"""``gpubench bisect``: what made a workload slower."""
 
 import json
 from pathlib import Path
@@ -35,10 +35,10 @@ def bisect(
         ),
     ] = None,
     over: Annotated[
-        Literal["versions", "settings"] | None,
+        Literal["versions", "settings", "packages"] | None,
         typer.Option(
-            help="What lies between two variants: versions, every release; settings, in which they differ. Default for "
-            "a campaign: versions, if there are some between."
+            help="What lies between two variants: versions, every release; settings or packages, those in which they "
+            "differ. Default for a campaign: versions, if there are some between."
         ),
     ] = None,
     workload: Annotated[
@@ -49,7 +49,7 @@ def bisect(
     ] = False,
     options: CampaignOptions,
 ) -> None:
-    """Find the point from which a workload is slower, or the setting. Confirmed in fresh blocks.
+    """Find what made a workload slower: a version, a setting, a package. Confirmed in fresh blocks.
 
     Each step measures one or two new points and what they are compared with in the same blocks. Exit 0: a change is
     named; 21: none is.

@@ -12,7 +12,7 @@ from typing import Any
 
 import uv
 
-from gpubench.errors import GpubenchError, MissingToolError
+from gpubench.errors import BuildError, GpubenchError, MissingToolError
 from gpubench.model.quantities import format_seconds
 
 _LOGIN = re.compile(r"(?<=//)[^/@\s]+@")
@@ -177,4 +177,4 @@ def failure(what: str, output: str, log: Path) -> GpubenchError:
             f"the package index doesn't answer or refuses: could not install {what} ({cause}); {_UNTOUCHED}",
             then=f"check the network, proxy and index settings of uv and run it again; log: {log}",
         )
-    return MissingToolError(f"could not install {what} ({cause}); {_UNTOUCHED}", then=f"see the log: {log}")
+    return BuildError(f"could not install {what} ({cause}); {_UNTOUCHED}", then=f"see the log: {log}")

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpubench.campaign.bisection import Search, binding_notes
+from gpubench.campaign.bisection_differences import DifferenceSpace
 from gpubench.campaign.bisection_points import PointList
-from gpubench.campaign.bisection_settings import SettingSpace
 from gpubench.model.text import counted
 from gpubench.report import labels
-from gpubench.report.bisection_settings import SettingResult
-from gpubench.report.estimates import bounds, figures, ratio, with_interval
+from gpubench.report.bisection_differences import DifferenceResult
+from gpubench.report.estimates import bounds, figures, no_figure, ratio, with_interval
 from gpubench.report.sections import TextTable, table_lines
 from gpubench.stats.bisection import NAMED_LEVEL, Estimate, SearchAnswer, SearchSettings, Step, difference
 from gpubench.stats.setting_search import SettingAnswer
@@ -56,14 +56,15 @@ class SearchResult:
 
 def result_of(
     search: Search, steps: Sequence[Step], answer: SearchAnswer | SettingAnswer
-) -> "SearchResult | SettingResult":
+) -> "SearchResult | DifferenceResult":
     """Of a search that has ended."""
     match search.space, answer:
         case PointList(), SearchAnswer():
-            notes = binding_notes(search, answer)
+            unbuilt = [f"{label} was not built: {reason}" for label, reason in search.unbuilt.items()]
+            notes = [*binding_notes(search, answer), *unbuilt]
             return SearchResult(search.workload, search.space.labels, steps, answer, search.settings, notes)
-        case SettingSpace(), SettingAnswer():
-            return SettingResult(search, search.space, steps, answer)
+        case DifferenceSpace(), SettingAnswer():
+            return DifferenceResult(search, search.space, steps, answer)
     raise TypeError(f"{search.directory}: an answer of another search")
 
 
@@ -92,6 +93,7 @@ def sentence(result: SearchResult) -> str:
     between = f"{result.workload}, {low} to {high}"
     effect = with_interval(answer.effect)
     blocks = counted(answer.effect.blocks, "block")
+    ends = {0: result.labels[0], len(result.labels) - 1: last}
     if answer.word == "named":
         word = "slower" if answer.effect.mean > 0 else "faster"
         return f"{result.workload} became {word} between {low} and {high}: {effect} in {blocks} of their own."
@@ -101,6 +103,7 @@ def sentence(result: SearchResult) -> str:
         "no effect": f"{between}: no effect beyond the margin: {effect} in {blocks}; there is nothing to search.",
         "gone": f"{between}: the effect is gone: {effect} in {blocks} of the last step; {last} is no slower now.",
         "undecided": f"{between}: undecided: {effect} in {blocks}; more blocks would be needed even for the ends.",
+        "failed": f"{between}: no answer: {no_figure(result.steps, ends)}",
     }[answer.word]
 
 

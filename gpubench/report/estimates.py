@@ -1,10 +1,11 @@
-"""Differences of logs as ratios minus one, in words and as plain values."""
+"""Differences of logs as ratios minus one, in words and as plain values; and why there is none."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from gpubench.model.text import counted
 from gpubench.report import labels
-from gpubench.stats.bisection import Estimate
+from gpubench.stats.bisection import Estimate, Step, failing_points
 
 
 def ratio(log: float) -> float:
@@ -29,3 +30,11 @@ def figures(estimate: Estimate | None) -> Mapping[str, float | int | None] | Non
         return None
     low, high = bounds(estimate)
     return {"ratio": ratio(estimate.mean), "low": low, "high": high, "blocks": estimate.blocks}
+
+
+def no_figure(steps: Sequence[Step], ends: Mapping[int, str]) -> str:
+    """Which ends, by point what they are called, have no figure in the last step."""
+    step = steps[-1]
+    failing = labels.listed(ends[point] for point in failing_points(step) if point in ends)
+    which = f"step {len(steps) - 1}, {counted(len(step.blocks), 'block')}"
+    return f"no run of {failing} gave a figure ({which}); gpubench report says why, for the campaign of that step."

@@ -11,6 +11,7 @@ from gpubench.errors import UsageError
 from gpubench.model.cell_names import cell_names
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
+from gpubench.model.variant import ImageSpec, parse_variant
 from gpubench.render.environment import command_line
 from gpubench.report import labels
 from gpubench.results.judged_campaign import JudgedCampaign
@@ -119,7 +120,7 @@ def _causes(inputs: JudgedCampaign) -> Iterator[NextStep]:
 
 
 def _search(inputs: JudgedCampaign) -> Iterator[NextStep]:
-    """Of the largest regression: the searches for the release from which it is there, and for the setting."""
+    """Of the largest regression: the searches for the release from which it is there, the setting and the package."""
     try:
         question = largest_regression(inputs)
     except UsageError:
@@ -134,3 +135,7 @@ def _search(inputs: JudgedCampaign) -> Iterator[NextStep]:
         runs = (2 + 3) * settings.least + 4 * settings.least_in_last
         why = f"whether a setting makes {workload} slower: {runs} runs of it alone, or more"
         yield NextStep(f"{_typed(inputs, 'bisect')} --over settings", why)
+        first, last = (ImageSpec.parse(parse_variant(end).ucx) for end in question.ends)
+        if (first.stack, first.packages) != (last.stack, last.packages):
+            why = f"whether a package makes {workload} slower: {runs} runs of it alone, or more"
+            yield NextStep(f"{_typed(inputs, 'bisect')} --over packages", why)

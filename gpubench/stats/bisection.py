@@ -72,7 +72,7 @@ class Step:
         kind: ``ends``: both ends alone; ``search``: new points between them; ``last``: the neighbours, to be named.
         points: positions in the list, ascending, with both ends; or numbers of a search among settings.
         blocks: the log of the figure of each point that was measured, by position; a failed point is missing.
-        planned: how many blocks the step has when it is complete.
+        planned: how many blocks the step has when it is complete; 0 where its new points can't be built.
     """
 
     kind: Literal["ends", "search", "last"]
@@ -116,7 +116,7 @@ class SearchAnswer:
             them; ``not confirmed``: fresh blocks didn't show it; ``gradual``: nor did they, and several points lie
             between the ends: the figure rises somewhere from ``low`` to ``high``; ``no effect``: the ends don't differ
             by more than the margin; ``gone``: they did, and don't any more; ``undecided``: the blocks don't show
-            whether they differ.
+            whether they differ; ``failed``: an end has no figure in any block of a step.
         low, high: positions; those of the ends without a change.
         effect: of the change in the fresh blocks of ``named`` and ``not confirmed``, else of the ends.
         classes: of every point that was measured.
@@ -124,7 +124,7 @@ class SearchAnswer:
         others: neighbours in the list of classes that differ too, and were not searched.
     """
 
-    word: Literal["named", "not confirmed", "gradual", "no effect", "gone", "undecided"]
+    word: Literal["named", "not confirmed", "gradual", "no effect", "gone", "undecided", "failed"]
     low: int
     high: int
     effect: Estimate
@@ -163,11 +163,18 @@ def difference(blocks: Iterable[Mapping[int, float]], low: int, high: int, level
 def look_at_ends(count: int, step: Step, settings: SearchSettings) -> Extend | SearchAnswer | None:
     """What to do after a step of both ends alone; None where they differ by more than the margin, to be searched."""
     effect, margin = _ends(count, step, NAMED_LEVEL), settings.margin.log
+    if {0, count - 1} & {*failing_points(step)}:
+        return SearchAnswer("failed", 0, count - 1, effect, {})
     if effect.low > margin or effect.high < -margin:
         return None
     if are_equal(step, 0, count - 1, settings):
         return SearchAnswer("no effect", 0, count - 1, effect, {})
     return more_blocks(step, settings) or SearchAnswer("undecided", 0, count - 1, effect, {})
+
+
+def failing_points(step: Step) -> list[int]:
+    """Points without a figure in any of the step's blocks."""
+    return [point for point in step.points if not any(point in block for block in step.blocks)]
 
 
 def are_equal(step: Step, low: int, high: int, settings: SearchSettings) -> bool:
@@ -212,7 +219,7 @@ def estimate(values: Sequence[float], level: float) -> Estimate | None:
 
 
 def _class(last: int, step: Step, point: int, sign: int, settings: SearchSettings) -> PointClass:
-    if step.blocks and not any(point in block for block in step.blocks):
+    if point in failing_points(step) and (step.blocks or not step.planned):
         return PointClass.FAILED
     complete = [block for block in step.blocks if {0, point, last} <= block.keys()]
     contrast = estimate([sign * (2 * block[point] - block[0] - block[last]) for block in complete], CLASS_LEVEL)
@@ -237,6 +244,9 @@ def _after_ends(count: int, steps: Sequence[Step], settings: SearchSettings) -> 
 def _after_search(count: int, steps: Sequence[Step], settings: SearchSettings) -> Begin | Extend | SearchAnswer:
     step = steps[-1]
     classes = classify(count, step, _sign(count, steps), settings)
+    if step.planned and {0, count - 1} & {*failing_points(step)}:
+        effect = _ends(count, steps[0], NAMED_LEVEL)
+        return SearchAnswer("failed", 0, count - 1, effect, _classes(count, steps, settings))
     if are_equal(step, 0, count - 1, settings):
         return SearchAnswer("gone", 0, count - 1, _ends(count, step, SAME_LEVEL), _classes(count, steps, settings))
     more = more_blocks(step, settings) if PointClass.UNDECIDED in classes.values() else None

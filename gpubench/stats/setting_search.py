@@ -36,6 +36,7 @@ from gpubench.stats.bisection import (
     blocks_to_show,
     difference,
     estimate,
+    failing_points,
     look_at_ends,
     more_blocks,
     pooled_variance,
@@ -70,7 +71,7 @@ def settings_of(point: int) -> Subset:
 
 Word = Literal[
     "named",
-    "not a setting",
+    "none of them",
     "several",
     "not narrowed",
     "not confirmed",
@@ -78,6 +79,7 @@ Word = Literal[
     "gone",
     "restored no more",
     "undecided",
+    "failed",
     "gradual",
 ]
 
@@ -87,10 +89,11 @@ class SettingAnswer:
     """What a search among settings found.
 
     Args:
-        word: ``named``; ``not a setting``: with all reverted the slow end is as slow; ``several``: the smallest subset
+        word: ``named``; ``none of them``: with all reverted the slow end is as slow; ``several``: the smallest subset
             that restores as much as all has more than three; ``not confirmed``: fresh blocks didn't show it;
             ``not narrowed``: no smallest subset after MOST_TESTED; ``restored no more``: all reverted did restore, and
-            in a later step they didn't; ``no effect``, ``gone`` and ``undecided`` as in a search among points.
+            in a later step they didn't; ``no effect``, ``gone``, ``undecided`` and ``failed`` as in a search among
+            points.
         slow: FIRST or LAST.
         effect: slow − fast end, in the last step that has both.
         chosen: the settings of the smallest subset, if the search came so far.
@@ -140,7 +143,7 @@ def next_setting_move(
         look = look_at_ends(2, step, settings)
         if look is not None:
             return look if isinstance(look, Extend) else search.answer(look.word)
-    if step.kind == "search" and (move := search.repeat(step) or search.look(step)):
+    if step.kind == "search" and step.planned and (move := search.repeat(step) or search.look(step)):
         return move
     return search.next_tests() if step.kind != "last" else search.confirm()
 
@@ -160,8 +163,10 @@ class _Search:
         An end, or all reverted once they have run, is measured again where it failed: that isn't for the settings to
         explain. All reverted fail for certain after two blocks only.
         """
-        failing, few = {*_failing(step)}, step.planned < self._settings.least
-        if failing & ({FIRST, LAST} | ({self._whole} if self._has_run(self._whole) else set())):
+        failing, few = {*failing_points(step)}, step.planned < self._settings.least
+        if failing & {FIRST, LAST}:
+            return Extend(self._settings.least - step.planned) if few else self.answer("failed")
+        if self._whole in failing and self._has_run(self._whole):
             return Extend(self._settings.least - step.planned) if few else self.answer("undecided")
         if self._whole in failing and self._left and self._tried(self._whole) < BEFORE_IT_FAILS:
             return Extend(BEFORE_IT_FAILS - self._tried(self._whole))
@@ -177,7 +182,7 @@ class _Search:
         if self._fast not in step.points:
             return self.answer("restored no more") if are_equal(step, self._whole, self._slow, self._settings) else None
         if gains[1] is not None and gains[1].high < self._settings.margin.log:
-            return self.answer("not a setting")
+            return self.answer("none of them")
         if gains[0] is None or gains[0].low <= self._settings.margin.log:
             return more_blocks(step, self._settings) or self.answer("undecided")
         return None
@@ -185,7 +190,7 @@ class _Search:
     def next_tests(self) -> Begin | Extend | SettingAnswer:
         """The next subsets, or the last step."""
         if not self._left:
-            return self.answer("undecided" if self._applicable else "not a setting")
+            return self.answer("undecided" if self._applicable else "none of them")
         if self._unstarted:
             return self._begin([self._slow, *self._unstarted])
         if not any({self._fast, self._whole} <= {*step.points} for step in self._steps):
@@ -202,7 +207,7 @@ class _Search:
         if len(self._outcomes) >= MOST_TESTED:
             return self.answer("not narrowed")
         last = self._steps[-1]
-        is_open = points[0] in last.points and not _failing(last)
+        is_open = points[0] in last.points and not failing_points(last)
         return (more_blocks(last, self._settings) if is_open else None) or self._begin(
             [self._slow, self._whole, *points]
         )
@@ -292,7 +297,7 @@ class _Search:
                 if end_of(point) != self._slow or point in (self._slow, self._whole):
                     continue
                 restores = _restores(step, self._whole, point, self._slow, self._settings)
-                if restores is not None or point in _failing(step) or more_blocks(step, self._settings) is None:
+                if restores is not None or point in failing_points(step) or more_blocks(step, self._settings) is None:
                     yield settings_of(point), restores
 
     def _is_beyond(self, step: Step, low: int, high: int) -> bool:
@@ -325,11 +330,6 @@ class _Search:
 def _is_equivalent_to_0(values: Sequence[float], settings: SearchSettings) -> bool:
     interval, margin = estimate(values, SAME_LEVEL), settings.margin.log
     return interval is not None and -margin < interval.low and interval.high < margin
-
-
-def _failing(step: Step) -> list[int]:
-    """Points without a figure in any block."""
-    return [point for point in step.points if not any(point in block for block in step.blocks)]
 
 
 def _restores(step: Step, whole: int, point: int, slow: int, settings: SearchSettings) -> bool | None:

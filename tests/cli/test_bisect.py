@@ -117,6 +117,16 @@ def test_a_point_that_crashes_is_no_slow_point(runs: Any, bisect: Any) -> None:
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize("crash", ["a", "h", "ah"])
+def test_an_end_that_crashes_ends_the_search_at_its_first_look(runs: Any, bisect: Any, crash: str) -> None:
+    written = runs("h", crash=crash)
+    done = bisect()
+    assert done.returncode == EXIT_INCONCLUSIVE
+    assert f"no answer: no run of {' and '.join(crash)} gave a figure (step 0, 3 blocks)" in done.stdout
+    assert written.steps == ["ah 3"]
+
+
+@pytest.mark.integration
 def test_without_an_effect_nothing_is_searched_and_the_exit_code_says_so(runs: Any, bisect: Any) -> None:
     written = runs("")
     done = bisect()

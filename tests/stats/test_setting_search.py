@@ -89,8 +89,8 @@ def test_two_and_three_settings_are_named_and_four_are_not() -> None:
 
 
 def test_a_slow_version_is_not_a_setting_nor_is_anything_without_settings() -> None:
-    assert of(SettingTruth(effects(8), code=0.2)).word == "not a setting"
-    assert of(SettingTruth(effects(0), code=0.2)).word == "not a setting"
+    assert of(SettingTruth(effects(8), code=0.2)).word == "none of them"
+    assert of(SettingTruth(effects(0), code=0.2)).word == "none of them"
     assert of(SettingTruth(effects(8), code=0.0)).word == "no effect"
 
 
@@ -104,7 +104,7 @@ def test_of_two_settings_one_of_which_crashes_the_other_is_named() -> None:
     answer = of(SettingTruth(effects(2, at_0=0.2), crash=frozenset({1})))
     assert (answer.word, answer.chosen, answer.excluded) == ("named", (0,), (1,))
     alone = of(SettingTruth(effects(3), code=0.2, crash=frozenset({1})))
-    assert (alone.word, alone.excluded) == ("not a setting", (1,))
+    assert (alone.word, alone.excluded) == ("none of them", (1,))
     assert alone.effect.mean == pytest.approx(0.2, abs=0.001)
 
 

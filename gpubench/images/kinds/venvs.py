@@ -29,6 +29,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from gpubench.errors import DataError, MissingToolError, PlanRefusedError, UsageError
 from gpubench.images import folders
 from gpubench.images.compatibility import Stack, choose, stacks
@@ -151,7 +154,7 @@ def whole_pins(stack: Stack, packages: Mapping[str, str]) -> dict[str, str]:
     held = dict(_LOCKED.findall(stack.lock_file.read_text("utf-8")))
     pins = dict(packages)
     for name in packages:
-        if name.startswith(("libucx", "ucx-py", "ucxx", "libucxx", "distributed-ucxx")):
+        if belongs_to_binding(name):
             names = ", ".join(row.name for row in stacks() if row.packages == "wheels")
             raise UsageError(
                 f"'{name}' belongs to the binding and can't be chosen by itself",
@@ -165,6 +168,23 @@ def whole_pins(stack: Stack, packages: Mapping[str, str]) -> dict[str, str]:
         for group in _RELEASED_TOGETHER:
             pins |= {other: pins.get(other, packages[name]) for other in group if name in group}
     return pins
+
+
+def belongs_to_binding(package: str) -> bool:
+    """Whether a package comes with a stack's binding, and no variant can choose it."""
+    return package.startswith(("libucx", "ucx-py", "ucxx", "libucxx", "distributed-ucxx"))
+
+
+def pinned_exactly(image: Image) -> list[tuple[str, str]]:
+    """Pairs of packages of an image of this kind, of which the first requires one exact version of the second."""
+    pairs: list[tuple[str, str]] = []
+    for folder in Path(image.python).parents[1].glob("lib/python3*/site-packages"):
+        for item in importlib.metadata.distributions(path=[str(folder)]):
+            for requirement in map(Requirement, item.requires or []):
+                exact = any(part.operator == "==" and not part.version.endswith("*") for part in requirement.specifier)
+                if exact and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
+                    pairs.append((canonicalize_name(item.metadata["Name"]), canonicalize_name(requirement.name)))
+    return pairs
 
 
 def check_python(stack: Folder) -> None:

@@ -1,31 +1,32 @@
-"""What a search among settings has found: a sentence, a table, and the same as plain values."""
+"""What a search among settings or packages has found: a sentence, a table, and the same as plain values."""
 
 import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpubench.campaign.bisection import Search
-from gpubench.campaign.bisection_settings import Setting, SettingSpace
+from gpubench.campaign.bisection_differences import SHORT_LABELS, Difference, DifferenceSpace
 from gpubench.campaign.options import CampaignOptions
 from gpubench.model.text import counted
+from gpubench.model.variant import parse_variant
 from gpubench.render.environment import command_line
 from gpubench.report import labels
-from gpubench.report.estimates import bounds, figures, ratio, with_interval
+from gpubench.report.estimates import bounds, figures, no_figure, ratio, with_interval
 from gpubench.report.sections import TextTable, table_lines
 from gpubench.stats.bisection import NAMED_LEVEL, Estimate, Step, difference
 from gpubench.stats.setting_search import FIRST, LAST, MOST_TESTED, SettingAnswer, end_of, point_of, settings_of
 
 SCHEMA = "gpubench/bisection/1"
-PROMISE = "Searches like this one name a setting that doesn't matter in at most 5 of 100."
+PROMISE = "Searches like this one name a {} that doesn't matter in at most 5 of 100."
 _OPTIONS = {"settings": "--set", "packages": "--with"}
 
 
 @dataclasses.dataclass(frozen=True)
-class SettingResult:
-    """A search among settings that has ended."""
+class DifferenceResult:
+    """A search among differences that has ended."""
 
     search: Search
-    space: SettingSpace
+    space: DifferenceSpace
     steps: Sequence[Step]
     answer: SettingAnswer
 
@@ -40,12 +41,17 @@ class SettingResult:
         return self.space.label(FIRST + LAST - self.answer.slow)
 
     @property
+    def noun(self) -> str:
+        """What is searched: setting or package."""
+        return self.space.over.removesuffix("s")
+
+    @property
     def runs(self) -> int:
         """How many runs were measured."""
         return sum(len(step.points) * len(step.blocks) for step in self.steps)
 
     def lines(self) -> Iterator[str]:
-        """The sentence, a row for each setting, what was not searched, and how to measure the answer again."""
+        """The sentence, a row for each difference, what was not searched, and how to measure the answer again."""
         answer = self.answer
         yield self._sentence()
         if answer.word == "named":
@@ -54,12 +60,15 @@ class SettingResult:
                 blocks = f"{counted(answer.effect.blocks, 'block')} of their own"
                 share = f"{100 * answer.share.value:.0f} % [{low:.0f}, {high:.0f}]"
                 yield f"That is {share} of the difference, in {blocks}."
-            yield PROMISE
-        if self.space.settings:
+            yield PROMISE.format(self.noun)
+        for point in (FIRST, LAST):
+            if self.space.label(point) in SHORT_LABELS:
+                yield f"{self.space.label(point)}: {self._typed(point)}"
+        if self.space.searched:
             yield ""
             columns = (
                 "",
-                "setting",
+                self.noun,
                 self.fast,
                 self.slow,
                 "class",
@@ -77,6 +86,7 @@ class SettingResult:
             yield from (f"Not searched, {reason}: {', '.join(names[reason])}" for reason in names)
         if unknown := self._unknown():
             yield f"Unknown, because no run of it counts: {', '.join(unknown)}"
+        yield from (f"{label} was not built: {reason}" for label, reason in self.search.unbuilt.items())
         cost = f"{counted(len(self.steps), 'step')}, {counted(self.runs, 'run')}"
         yield f"{cost}; margin ±{self.search.settings.margin.percent}"
         if answer.chosen:
@@ -87,29 +97,34 @@ class SettingResult:
         answer = self.answer
         return {
             "schema": SCHEMA,
-            "over": "settings",
+            "over": self.space.over,
             "workload": self.search.workload,
             "answer": answer.word,
             "fast": self.fast,
             "slow": self.slow,
-            "named": [self.space.settings[at].name for at in answer.chosen] if answer.word == "named" else [],
+            "ends": {self.space.label(point): self._typed(point) for point in (FIRST, LAST)},
+            "named": [name for at in answer.chosen for name in self.space.searched[at].names]
+            if answer.word == "named"
+            else [],
             "effect": figures(answer.effect),
             "gain": figures(answer.gain),
             "rest": figures(answer.rest),
             "applied": figures(answer.applied),
             "share": dataclasses.asdict(answer.share) if answer.share else None,
             "margin": float(self.search.settings.margin),
-            "settings": [
+            self.space.over: [
                 {
-                    "name": setting.name,
-                    "fast": None if setting.origin == "new" else self._value(setting, fast=True),
-                    "slow": self._value(setting, fast=False),
-                    "origin": setting.origin,
+                    "name": item.name,
+                    "fast": None if item.origin == "new" else self._value(item, fast=True),
+                    "slow": self._value(item, fast=False),
+                    "origin": item.origin,
+                    "moves_with_it": [name for name, _ in item.with_it],
                     "class": self._class(at),
                 }
-                for at, setting in enumerate(self.space.settings)
+                for at, item in enumerate(self.space.searched)
             ],
             "unknown": self._unknown(),
+            "unbuilt": dict(self.search.unbuilt),
             "not_searched": [{"name": name, "reason": reason} for name, reason in self._left_out()],
             "steps": len(self.steps),
             "runs": self.runs,
@@ -131,6 +146,11 @@ class SettingResult:
                     words += [option] if each is True else [option, str(each)]
         return command_line([*words, "--variants", " ".join(map(self.space.variant, points))])
 
+    def _typed(self, end: int) -> str:
+        """An end without its label."""
+        variant = parse_variant(self.space.points[end])
+        return ",".join([variant.ucx, *(f"{name}={value}" for name, value in variant.env.items())])
+
     def _sentence(self) -> str:
         answer = self.answer
         start = f"{self.search.workload} is {with_interval(answer.effect)} slower in {self.slow} than in {self.fast}."
@@ -141,25 +161,28 @@ class SettingResult:
         between = f"{self.search.workload}, {self.fast} to {self.slow}"
         effect, chosen = with_interval(answer.effect), self._words(answer.chosen, fast=True)
         gain = f"{with_interval(answer.gain)} in {counted(answer.gain.blocks, 'block')}" if answer.gain else ""
-        reverted = f"all settings reverted restore {gain}" if gain else "no setting was reverted with a figure"
+        reverted = (
+            f"all {self.space.over} reverted restore {gain}" if gain else f"no {self.noun} was reverted with a figure"
+        )
         return {
-            "not a setting": f"{start} {self._no_setting()}",
-            "several": f"{start} More than three settings restore it together: {chosen}.",
-            "not narrowed": f"{start} No smallest group of settings was left after {MOST_TESTED} tries.",
-            "not confirmed": f"{start} Not confirmed in {blocks} of its own: {chosen}; no setting is named.",
+            "none of them": f"{start} {self._none_of_them()}",
+            "several": f"{start} More than three {self.space.over} restore it together: {chosen}.",
+            "not narrowed": f"{start} No smallest group of {self.space.over} was left after {MOST_TESTED} tries.",
+            "not confirmed": f"{start} Not confirmed in {blocks} of its own: {chosen}; no {self.noun} is named.",
             "no effect": f"{between}: no effect beyond the margin: {effect} in {blocks}; there is nothing to search.",
             "gone": f"{between}: the effect is gone: {effect} in {blocks} of the last step with both ends.",
-            "restored no more": f"{start} All settings reverted restored it at first, and then no more: {gain}.",
+            "restored no more": f"{start} All {self.space.over} reverted restored it at first, then no more: {gain}.",
             "undecided": f"{between}: undecided: {effect} in {blocks}; {reverted}.",
+            "failed": f"{between}: no answer: {no_figure(self.steps, dict(enumerate(self.space.labels)))}",
         }[answer.word]
 
     def _cause(self) -> str:
         """What the fast end with the settings of the slow one says of the cause."""
         answer = self.answer
         values = self._words(answer.chosen, fast=False)
-        it = "the setting" if len(answer.chosen) == 1 else "the settings together"
+        it = f"the {self.noun}" if len(answer.chosen) == 1 else f"the {self.space.over} together"
         code = f"it is {it} with the code of {self.slow}"
-        unfit = [at for at in answer.chosen if not self.space.settings[at].applicable]
+        unfit = [at for at in answer.chosen if not self.space.searched[at].applicable]
         if unfit:
             return f"{self.fast} can't be given {self._words(unfit, fast=False)}: {code}"
         if answer.applied is None:
@@ -174,20 +197,23 @@ class SettingResult:
         unshown = "" if answer.applied.high < margin else "; more blocks would show whether the code matters"
         return f"{applied}: {code}{unshown}"
 
-    def _no_setting(self) -> str:
-        reverted = len(self.space.settings) - len(self.answer.excluded)
+    def _none_of_them(self) -> str:
+        reverted = len(self.space.searched) - len(self.answer.excluded)
         if not reverted:
-            return "No setting in which they differ can be reverted."
-        which = "the one setting" if reverted == 1 else f"the {reverted} settings"
+            return f"No {self.noun} in which they differ can be reverted."
+        which = f"the one {self.noun}" if reverted == 1 else f"the {reverted} {self.space.over}"
         return f"It is none of {which} that could be reverted: with all of them {self.slow} is as slow."
 
     def _words(self, chosen: Sequence[int], *, fast: bool) -> str:
-        settings = [self.space.settings[at] for at in chosen]
-        values = [(setting.name, self._value(setting, fast=fast)) for setting in settings]
-        return labels.listed(f"{name}={value}" if value is not None else f"{name} unset" for name, value in values)
+        end = FIRST + LAST - self.answer.slow if fast else self.answer.slow
+        values = {name: value for at in chosen for name, value in self.space.searched[at].assignments(end).items()}
+        sign = "==" if self.space.over == "packages" else "="
+        return labels.listed(
+            f"{name}{sign}{value}" if value is not None else f"{name} unset" for name, value in values.items()
+        )
 
-    def _value(self, setting: Setting, *, fast: bool) -> str | None:
-        return setting.values[FIRST + LAST - self.answer.slow if fast else self.answer.slow]
+    def _value(self, item: Difference, *, fast: bool) -> str | None:
+        return item.values[FIRST + LAST - self.answer.slow if fast else self.answer.slow]
 
     def _class(self, at: int) -> str:
         answer = self.answer
@@ -195,11 +221,11 @@ class SettingResult:
             return "unknown: no figure"
         if at in answer.chosen:
             return answer.word if answer.word in ("named", "not confirmed") else "restores, with others"
-        return "restores nothing" if answer.word == "not a setting" else "not needed" if answer.chosen else "undecided"
+        return "restores nothing" if answer.word == "none of them" else "not needed" if answer.chosen else "undecided"
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
-        for at, setting in enumerate(self.space.settings):
-            values = (self._value(setting, fast=True), self._value(setting, fast=False))
+        for at, item in enumerate(self.space.searched):
+            values = (self._value(item, fast=True), self._value(item, fast=False))
             point, estimate = self._smallest(at)
             measured: tuple[str, ...] = (self.space.label(point).rpartition(":")[2] if point else "",)
             if estimate is not None:
@@ -208,9 +234,16 @@ class SettingResult:
                     labels.between(*bounds(estimate)),
                     str(estimate.blocks),
                 )
-            values = ("none", values[1]) if setting.origin == "new" else values
+            values = ("none", values[1]) if item.origin == "new" else values
             cells = ("unset" if value is None else value or "empty" for value in values)
-            yield (str(at + 1), setting.name, *cells, self._class(at), *measured, *[""] * (4 - len(measured)))
+            yield (
+                str(at + 1),
+                " + ".join(item.names),
+                *cells,
+                self._class(at),
+                *measured,
+                *[""] * (4 - len(measured)),
+            )
 
     def _smallest(self, at: int) -> tuple[int, Estimate | None]:
         """The smallest subset with this setting that was measured on the slow side, and what reverting it did."""
