@@ -9,12 +9,14 @@ import datetime as dt
 import json
 import logging
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpubench import __version__
 from gpubench.campaign import lifecycle
+from gpubench.campaign.bisection_commits import commits_of
 from gpubench.campaign.bisection_differences import (
     Differences,
     DifferenceSpace,
@@ -38,6 +40,7 @@ from gpubench.images.compatibility import choose
 from gpubench.images.obtain import obtain_images
 from gpubench.images.wheels import resolve
 from gpubench.model.base import nearest
+from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.model.variant import ImageSpec, Variant
 from gpubench.plan.request import Request
@@ -56,9 +59,9 @@ _log = logging.getLogger(__name__)
 
 SCHEMA = "gpubench/bisect/1"
 FILE = "bisect.json"
-NOT_CHOSEN = ("ucx", "variants", "blocks", "budget", "power")
+NOT_CHOSEN = ("ucx", "variants", "blocks", "power")
 """Options of a campaign that a search decides itself."""
-VERSIONS = "versions"
+VERSIONS, COMMITS = "versions", "commits"
 DIFFERENCES: tuple[Over, ...] = ("settings", "packages")
 Space = PointList | DifferenceSpace
 
@@ -74,6 +77,7 @@ class Search:
         options: of every step's campaign.
         settings: of the decisions.
         unbuilt: points whose image can't be built, by label, with the reason.
+        budget_s: seconds that this call may take; None: as long as it needs.
     """
 
     directory: Path
@@ -82,6 +86,7 @@ class Search:
     options: CampaignOptions
     settings: SearchSettings
     unbuilt: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    budget_s: float | None = None
 
     def step_directory(self, number: int) -> Path:
         """Where the campaign of a step is, from 0."""
@@ -136,21 +141,43 @@ class Search:
         return tuple(blocks[block] for block in _planned_blocks(campaign) if ended.get(block) == complete)
 
 
-def chosen_search(
-    directory: Path | None, points: str | None, over: str | None, workload: str | None, options: CampaignOptions
-) -> Search:
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What is searched, as a user says it.
+
+    Args:
+        points: variants, separated by blanks.
+        over: ``versions``, ``settings``, ``packages`` or ``commits``, between two ends; None: versions where there are
+            some between.
+        workload: its name; None: the only one, or that of the largest regression.
+        repository: of UCX, for commits.
+    """
+
+    points: str | None = None
+    over: str | None = None
+    workload: str | None = None
+    repository: Path | None = None
+
+
+def chosen_search(directory: Path | None, question: Question, options: CampaignOptions) -> Search:
     """The search that a user means: one on disk, or a new one.
 
     Args:
         directory: of a search; or of a campaign, whose largest regression is searched; None: the newest campaign,
             where neither points nor ends are given.
-        points: variants, separated by blanks.
-        over: ``versions`` or ``settings``, between two ends; None: versions where there are some between.
 
     Raises:
         UsageError: words that exclude each other, no regression, and as ``begin_search`` and ``open_search``.
     """
-    chosen_values(options)  # refuses what excludes each other
+    budget_s = chosen_values(options).get("budget")  # refuses what excludes each other, too
+    search = _chosen(directory, question, dataclasses.replace(options, budget=None))
+    return dataclasses.replace(search, budget_s=budget_s)
+
+
+def _chosen(directory: Path | None, question: Question, options: CampaignOptions) -> Search:
+    points, over, workload = question.points, question.over, question.workload
+    if question.repository is not None and over != COMMITS:
+        raise UsageError("--repo is where --over commits finds them", then="add --over commits, or leave --repo out")
     if points is not None:
         if over is not None or directory is not None:
             raise UsageError("--points are those of a new search", then="leave --over and the directory out")
@@ -168,12 +195,21 @@ def chosen_search(
         ends = typed.split()
     else:
         judged = judge_campaign(chosen_campaign(directory, options.outputs, with_results=True))
-        question = largest_regression(judged, workload)
-        options, workload, ends = options_for(judged, question, options), question.workload, list(question.ends)
-        over = over or (VERSIONS if question.steps_of_versions > 1 else "settings")
+        regression = largest_regression(judged, workload)
+        options, workload, ends = options_for(judged, regression, options), regression.workload, list(regression.ends)
+        over = over or (VERSIONS if regression.steps_of_versions > 1 else "settings")
+    options = dataclasses.replace(options, variants=None, ucx=None)
+    if over == COMMITS:
+        if question.repository is None:
+            raise UsageError("--over commits needs a clone of UCX", then="add --repo DIR")
+        repository = question.repository.expanduser().resolve()
+        options = dataclasses.replace(
+            options, settings=[*(options.settings or []), f"image.ucx_repository={repository}"]
+        )
+        return begin_search(commits_of(ends, repository), workload, options)
     sets = {name: name for name in DIFFERENCES}
     space = difference_ends(sets[over], ends) if over in sets else PointList(tuple(versions_between(ends)))
-    return begin_search(space, workload, dataclasses.replace(options, variants=None, ucx=None))
+    return begin_search(space, workload, options)
 
 
 def begin_search(space: Space, workload: str | None, options: CampaignOptions) -> Search:
@@ -210,6 +246,7 @@ def begin_search(space: Space, workload: str | None, options: CampaignOptions) -
         "created_at": now.isoformat(),
         **({"over": space.over} if isinstance(space, DifferenceSpace) else {}),
         "points": list(space.points),
+        **({"subjects": list(space.subjects)} if isinstance(space, PointList) and space.subjects else {}),
         "workload": search.workload,
         "options": _plain(options),
         "settings": dataclasses.asdict(search.settings),
@@ -251,7 +288,7 @@ def open_search(directory: Path) -> Search:
 def _space(document: Mapping[str, Any]) -> Space:
     points = tuple(document["points"])
     if "over" not in document:
-        return PointList(points)
+        return PointList(points, tuple(document.get("subjects", ())))
     differences = read_differences(document["differences"]) if "differences" in document else None
     return DifferenceSpace(document["over"], points, differences)
 
@@ -295,18 +332,24 @@ def run_search(
 
     Raises:
         UsageError: another process is at work on it.
-        IncompleteError: a step's runs can't be completed.
+        IncompleteError: a step's runs can't be completed, or the budget is used.
         InterruptedByUserError: Ctrl-C or a signal; says how to go on.
         GpubenchError: as ``lifecycle.run`` and ``lifecycle.resume``.
     """
     with directory_lock(search.directory, "begin another search"):
-        finished = -1
+        begin, longest, finished = time.monotonic(), 0.0, -1
         while True:
+            passed = time.monotonic() - begin
             steps = search.steps()
             search = _prepared(search, steps)
             move = search.space.next_move(steps, search.settings)
             if not isinstance(move, Begin | Extend):
                 return search, steps, move
+            if search.budget_s is not None and passed + longest > search.budget_s:
+                raise IncompleteError(
+                    f"no answer yet after {format_seconds(passed)}: the next measurement may not end in --budget",
+                    then=f"to go on: {command_line(['gpubench', 'bisect', str(search.directory)])}",
+                )
             blocks = sum(len(step.blocks) for step in steps)
             if blocks == finished:
                 raise IncompleteError(
@@ -319,6 +362,7 @@ def run_search(
             except InterruptedByUserError as stopped:
                 how = command_line(["gpubench", "bisect", str(search.directory)])
                 raise InterruptedByUserError(str(stopped).partition(";")[0], then=f"to go on: {how}") from None
+            longest = max(longest, time.monotonic() - begin - passed)
             if unbuilt:
                 search = dataclasses.replace(search, unbuilt={**search.unbuilt, **unbuilt})
                 _add(search.directory, "unbuilt", search.unbuilt)

@@ -12,9 +12,14 @@ from gpubench.store.campaign import Campaign
 
 @dataclasses.dataclass(frozen=True)
 class PointList:
-    """The points of a search in their order: variants as typed, of which the first and the last are the ends."""
+    """The points of a search in their order: variants as typed, of which the first and the last are the ends.
+
+    Args:
+        subjects: what each commit says of itself; empty where points are no commits.
+    """
 
     points: tuple[str, ...]
+    subjects: tuple[str, ...] = ()
 
     @property
     def labels(self) -> list[str]:
@@ -24,6 +29,10 @@ class PointList:
     def label(self, point: int) -> str:
         """Of a position."""
         return self.labels[point]
+
+    def subject(self, point: int) -> str:
+        """Of a position; empty where it has none."""
+        return self.subjects[point] if self.subjects else ""
 
     def variant(self, point: int) -> str:
         """As typed."""

@@ -99,5 +99,6 @@ PARSERS: dict[str, Callable[[str, str], Any]] = {
     "ucx": _entries,
     "variants": lambda _option, text: text.split(),
     "workers": _counts,
+    "workloads": _entries,
 }
 """By option: what makes its value of the text; gets the option's name and the text, raises UsageError."""

@@ -65,6 +65,9 @@ class CampaignOptions:
         str | None,
         typer.Option(help="Suite in suites/, or a .toml file; default: the profile's."),
     ] = None
+    workloads: Annotated[
+        str | None, typer.Option(help="Of the suite only these, by name, separated by commas or blanks.")
+    ] = None
     blocks: Annotated[
         str | None,
         typer.Option(help="This many blocks, fixed; +N with bench --campaign: N more blocks."),

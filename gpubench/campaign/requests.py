@@ -9,7 +9,9 @@ from gpubench import __version__
 from gpubench.campaign.option_values import chosen_settings, chosen_values
 from gpubench.campaign.options import CampaignOptions
 from gpubench.campaign.own_machine import cores_and_memory
+from gpubench.errors import UsageError
 from gpubench.images.variables import check_variables
+from gpubench.model.base import nearest
 from gpubench.model.own_workload import packed_together
 from gpubench.model.site import Site
 from gpubench.model.variant import Variant, parse_variants, with_packages
@@ -23,7 +25,7 @@ from gpubench.stats.settings import Margin, VerdictSettings
 SEEDS = 2**31
 DECIDED = {field.name for field in dataclasses.fields(CampaignOptions)} & {
     field.name for field in dataclasses.fields(Request)
-} - {"site", "suite", "variants"}
+} - {"site", "suite", "variants", "workloads"}
 """Fields of a request that the option of the same name decides, where it is given."""
 
 
@@ -36,6 +38,7 @@ def parse_request(options: CampaignOptions) -> Request:
     own = own_workloads(suite, source.name)
     packed_together(own.values())  # refuses two contents of one version
     workloads = suite.resolve(source, reps=options.reps, timeout_s=site.limits.workload, own=own)
+    workloads = _chosen(workloads, values.get("workloads"), suite.name)
     versions = values.get("variants", values.get("ucx", site.defaults.variants))
     variants = with_packages(parse_variants(versions), options.packages or [])
     request = build_request(
@@ -51,6 +54,19 @@ def parse_request(options: CampaignOptions) -> Request:
     )
     VerdictSettings(margin=Margin(request.margin))  # refuses what can't be judged
     return request
+
+
+def _chosen(workloads: list[WorkloadSpec], names: list[str] | None, suite: str) -> list[WorkloadSpec]:
+    if names is None:
+        return workloads
+    held = list(dict.fromkeys(item.name for item in workloads))
+    if not names:
+        raise UsageError("--workloads names none", then=f"suite {suite} has {', '.join(held)}")
+    if unknown := [name for name in names if name not in held]:
+        raise UsageError(
+            f"suite {suite} has no workload '{unknown[0]}'{nearest(unknown[0], held)}", then=f"it has {', '.join(held)}"
+        )
+    return [item for item in workloads if item.name in names]
 
 
 def build_request(

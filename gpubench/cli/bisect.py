@@ -35,34 +35,37 @@ def bisect(
         ),
     ] = None,
     over: Annotated[
-        Literal["versions", "settings", "packages"] | None,
+        Literal["versions", "commits", "settings", "packages"] | None,
         typer.Option(
-            help="What lies between two variants: versions, every release; settings or packages, those in which they "
-            "differ. Default for a campaign: versions, if there are some between."
+            help="What lies between two variants: versions, every release; commits of UCX, with --repo; settings or "
+            "packages, those in which they differ. Default for a campaign: versions, if there are some between."
         ),
     ] = None,
     workload: Annotated[
         str | None, typer.Option(help="Workload that is measured; default: the only one, or the campaign's slowest.")
+    ] = None,
+    repo: Annotated[
+        Path | None, typer.Option(help="A clone of UCX on this machine, whose commits --over commits builds.")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object; progress goes to standard error.")
     ] = False,
     options: CampaignOptions,
 ) -> None:
-    """Find what made a workload slower: a version, a setting, a package. Confirmed in fresh blocks.
+    """Find what made a workload slower: version, commit, setting, package.
 
-    Each step measures one or two new points and what they are compared with in the same blocks. Exit 0: a change is
-    named; 21: none is.
+    Each step measures one or two new points and what they are compared with in the same blocks; the answer is confirmed
+    in fresh blocks. Exit 0: a change is named; 21: none is.
     """
     import contextlib
     import sys
 
-    from gpubench.campaign.bisection import chosen_search, run_search
+    from gpubench.campaign.bisection import Question, chosen_search, run_search
     from gpubench.cli.progress import progress_for
     from gpubench.report.bisection import result_of
 
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
-        opened = chosen_search(directory, points, over, workload, options)
+        opened = chosen_search(directory, Question(points, over, workload, repo), options)
         say(f"search {opened.directory}")
         result = result_of(*run_search(opened, progress_for))
     if as_json:

@@ -4,13 +4,13 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import pydantic
 
 from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.images.specs import RequestedUcx
-from gpubench.images.wheels import Wheel, releases, version_key
+from gpubench.images.wheels import releases, version_key
 from gpubench.model.base import Settings
 from gpubench.model.site import Site
 from gpubench.resources import docker_file
@@ -168,7 +168,15 @@ def base_python(base: str) -> str:
 _DISTRIBUTIONS = ("debian", "ubuntu")
 
 
-def choose(wheels: Sequence[Wheel], table: Sequence[Stack] | None = None) -> Stack:
+class Released(Protocol):
+    """A UCX whose release is known."""
+
+    @property
+    def release(self) -> str:
+        """Like ``1.19.0``."""
+
+
+def choose(wheels: Sequence[Released], table: Sequence[Stack] | None = None) -> Stack:
     """The first stack of wheels that can run every wheel of ``wheels``: one campaign, one stack.
 
     Raises:

@@ -59,10 +59,12 @@ def result_of(
 ) -> "SearchResult | DifferenceResult":
     """Of a search that has ended."""
     match search.space, answer:
-        case PointList(), SearchAnswer():
+        case PointList() as space, SearchAnswer():
             unbuilt = [f"{label} was not built: {reason}" for label, reason in search.unbuilt.items()]
-            notes = [*binding_notes(search, answer), *unbuilt]
-            return SearchResult(search.workload, search.space.labels, steps, answer, search.settings, notes)
+            named = (answer.low, answer.high) if answer.word == "named" else ()
+            subjects = [f"{space.label(at)}: {space.subject(at)}" for at in named if space.subject(at)]
+            notes = [*subjects, *binding_notes(search, answer), *unbuilt]
+            return SearchResult(search.workload, space.labels, steps, answer, search.settings, notes)
         case DifferenceSpace(), SettingAnswer():
             return DifferenceResult(search, search.space, steps, answer)
     raise TypeError(f"{search.directory}: an answer of another search")

@@ -90,7 +90,7 @@ class DifferenceResult:
         cost = f"{counted(len(self.steps), 'step')}, {counted(self.runs, 'run')}"
         yield f"{cost}; margin ±{self.search.settings.margin.percent}"
         if answer.chosen:
-            yield f"To measure this again, with the whole suite: {self.command()}"
+            yield f"To measure this again: {self.command()}"
 
     def plain(self) -> dict[str, Any]:
         """As JSON: effects are ratios minus one, the share is a ratio of logs."""
@@ -140,10 +140,11 @@ class DifferenceResult:
         words = ["gpubench", "bench"]
         for field in dataclasses.fields(CampaignOptions):
             value = getattr(self.search.options, field.name)
-            if value != field.default and field.name not in ("seed", "outputs"):
+            if value != field.default and field.name not in ("seed", "outputs", "workloads"):
                 option = _OPTIONS.get(field.name, f"--{field.name.replace('_', '-')}")
                 for each in value if isinstance(value, list) else [value]:
                     words += [option] if each is True else [option, str(each)]
+        words += ["--workloads", self.search.workload]
         return command_line([*words, "--variants", " ".join(map(self.space.variant, points))])
 
     def _typed(self, end: int) -> str:

@@ -127,6 +127,20 @@ def test_an_end_that_crashes_ends_the_search_at_its_first_look(runs: Any, bisect
 
 
 @pytest.mark.integration
+def test_a_budget_stops_a_search_which_goes_on_by_its_directory(
+    runs: Any, bisect: Any, gpubench: Run, tmp_path: Path
+) -> None:
+    written = runs("fgh")
+    done = bisect("--budget", "1s")
+    assert done.returncode == 4
+    assert "may not end in --budget; to go on: gpubench bisect " in done.stderr
+    assert 1 <= len(written.steps) < 4
+    again = gpubench("bisect", directory(tmp_path), "--budget", "1h")
+    assert again.returncode == 0, again.stderr
+    assert "between e and f" in again.stdout
+
+
+@pytest.mark.integration
 def test_without_an_effect_nothing_is_searched_and_the_exit_code_says_so(runs: Any, bisect: Any) -> None:
     written = runs("")
     done = bisect()

@@ -6,29 +6,26 @@ import dataclasses
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gpubench.campaign import lifecycle
 from gpubench.campaign.bisection import open_search
 from gpubench.campaign.bisection_differences import Difference, Differences, DifferenceSpace, difference_ends
 from gpubench.campaign.bisection_settings import OF_GPUBENCH
-from gpubench.errors import EXIT_INCONCLUSIVE, BuildError, InterruptedByUserError, UsageError
+from gpubench.errors import EXIT_INCONCLUSIVE, BuildError, UsageError
 from gpubench.images.kinds import venvs
 from gpubench.images.manifests import manifest_id
 from gpubench.images.ucx_configuration import configuration
 from gpubench.model.variant import ImageSpec
 from gpubench.node.environment import LOGGING
 from gpubench.stats.setting_search import FIRST, LAST, point_of
-from gpubench.store.campaign import Campaign
 from tests.cli.campaigns import write_suite
+from tests.cli.searches import Env
 from tests.conftest import Run
-from tests.store.campaign_builder import Writer
 
-Env = Mapping[str, str]
 CAUSE, OTHER, BROKEN = "UCX_TCP_KEEPIDLE", "UCX_TCP_KEEPINTVL", "UCX_MAX_RNDV_RAILS"
 SETTINGS = {
     "DASK_DISTRIBUTED__ADMIN__TICK__LIMIT": "20s",
@@ -41,61 +38,6 @@ SETTINGS = {
     "UCX_ZCOPY_THRESH": "64k",
 }
 TYPED = "".join(f",{name}={value}" for name, value in SETTINGS.items())
-
-
-class Runs:
-    """Writes runs where ``lifecycle`` would have them run.
-
-    Args:
-        factor: how many times longer a run takes, by its variant's settings (and its version, as ``version``).
-        fails: whether a run with these settings fails.
-        stop_after: so many blocks are written, then the search is interrupted, once.
-        overrides: of the record of a run with these settings.
-    """
-
-    def __init__(
-        self,
-        factor: Callable[[Env], float],
-        fails: Callable[[Env], bool] = lambda _env: False,
-        stop_after: int = 10**6,
-        overrides: Callable[[Env], Mapping[str, Any]] = lambda _env: {},
-    ) -> None:
-        self.factor, self.fails, self.left, self.overrides = factor, fails, stop_after, overrides
-        self.steps: list[list[str]] = []
-
-    def __call__(self, campaign: Campaign, blocks: Mapping[str, Sequence[int]], *_more: Any, **_options: Any) -> None:
-        env = {
-            variant.label: {
-                **variant.env,
-                **ImageSpec.parse(variant.ucx).packages,
-                "version": variant.ucx.partition(",")[0],
-            }
-            for variant in campaign.plan.variants
-        }
-        self.steps.append(list(env))
-        seconds = {item.params_id: 0.2 for item in campaign.plan.workloads}
-        writer = Writer(campaign, lambda label, _workload: self.factor(env[label]), seconds)
-        for job, block, run in campaign.rows():
-            if block.block not in blocks.get(job.job, ()) or any(campaign.runs_dir.glob(f"{run.run}-*")):
-                continue
-            if run is block.runs[0]:
-                self.left -= 1
-            if self.left < 0:
-                self.left = 10**6
-                raise InterruptedByUserError("interrupted by SIGINT")
-            failed = self.fails(env[run.variant])
-            reason, more = "crash" if failed else "", self.overrides(env[run.variant])
-            writer.write(job, block, run, status="failed" if failed else "ok", reason=reason, **more)
-
-
-@pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def use(*arguments: Any, **options: Any) -> Runs:
-        made = Runs(*arguments, **options)
-        monkeypatch.setattr(lifecycle, "run_blocks", made)
-        return made
-
-    return use
 
 
 @pytest.fixture
@@ -188,9 +130,10 @@ def test_one_setting_among_harmless_ones_is_named(runs: Any, bisect: Any) -> Non
     row = next(line for line in done.stdout.splitlines() if CAUSE in line and "named" in line)
     assert "unset" in row
     assert sum("not needed" in line for line in done.stdout.splitlines()) == 7
-    command = shlex.split(done.stdout.rpartition("To measure this again, with the whole suite: ")[2])
+    command = shlex.split(done.stdout.rpartition("To measure this again: ")[2])
     assert command[:2] == ["gpubench", "bench"]
     assert len(command[command.index("--variants") + 1].split()) == 4
+    assert command[command.index("--workloads") + 1] == "tasks"
 
 
 @pytest.mark.integration

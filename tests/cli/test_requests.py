@@ -9,6 +9,7 @@ import pytest
 
 from gpubench.campaign.options import CampaignOptions
 from gpubench.campaign.requests import DECIDED, parse_request
+from gpubench.errors import UsageError
 
 GIVEN: dict[str, tuple[Any, Any]] = {
     "blocks": ("7", 7),
@@ -39,3 +40,13 @@ def test_an_option_decides_the_field_of_its_name_and_no_other(
     assert getattr(request, name) == value
     others = PROFILE.keys() - {name}
     assert {other: getattr(request, other) for other in others} == {other: PROFILE[other] for other in others}
+
+
+def test_a_campaign_can_have_a_part_of_a_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    request = parse_request(CampaignOptions(suite="quick", workloads="message, merge"))
+    assert [item.name for item in request.workloads] == ["merge", "message"]  # in the order of the suite
+    with pytest.raises(UsageError, match=r"suite quick has no workload 'massage'.*message.*; it has merge, "):
+        parse_request(CampaignOptions(suite="quick", workloads="massage"))
+    with pytest.raises(UsageError, match="--workloads"):
+        parse_request(CampaignOptions(suite="quick", workloads=" "))

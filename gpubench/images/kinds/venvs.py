@@ -32,22 +32,27 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from gpubench.errors import DataError, MissingToolError, PlanRefusedError, UsageError
+from gpubench.errors import BuildError, DataError, MissingToolError, PlanRefusedError, UsageError
 from gpubench.images import folders
 from gpubench.images.compatibility import Stack, choose, stacks
 from gpubench.images.folders import Folder, Progress
 from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, Obtained
 from gpubench.images.manifests import MANIFEST, manifest_id
 from gpubench.images.process import WHEELS_ONLY, environment, program, run_uv
+from gpubench.images.specs import parse
+from gpubench.images.ucx_source import UcxSource, local_repository, source_of
 from gpubench.images.wheels import Wheel, resolve
 from gpubench.model.base import nearest
 from gpubench.model.image import Image
 from gpubench.model.quantities import format_seconds
+from gpubench.model.site import Site
 from gpubench.model.variant import ImageSpec
 from gpubench.node.spec.plain import content_id
 from gpubench.resources import docker_file
 
 ON_DEMAND = True
+BuiltImage = tuple[Image, dict[str, Any]]
+"""With its manifest."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,40 +207,44 @@ def _packages(folder: Path) -> dict[str, str]:
     return dict(sorted((item.metadata["Name"].lower().replace("_", "-"), item.version) for item in distributions))
 
 
-def ucx_folder(wheel: Wheel, python: Path, home: Path, progress: Progress) -> Folder:
+def ucx_folder(ucx: Wheel | UcxSource, python: Path, home: Path, progress: Progress) -> Folder:
     """The version's folder below ``home``, built if it is missing; ``python`` says for which platform."""
-    digest = wheel.digest()
 
     def fill(files: Path, hold: int) -> dict[str, Any]:
-        started = time.monotonic()
-        progress(f"building UCX {wheel.version}")
-        where = ["--python", str(python), "--target", str(files)]
-        arguments = ["pip", "install", "--no-deps", *WHEELS_ONLY, *where, "-r", "-"]
-        run_uv(
-            arguments,
-            what=f"UCX {wheel.version}",
-            folder=files.parent,
-            log=home / "logs" / f"ucx-{wheel.version}.log",
-            hold=hold,
-            text=f"libucx-cu12=={wheel.version} --hash=sha256:{digest}\n",
-        )
-        facts = ask_ucx(files, wheel)
-        progress(f"built UCX {wheel.version} in {format_seconds(time.monotonic() - started)}")
-        return facts | {"version": wheel.version, "wheel": digest}
+        begin = time.monotonic()
+        name = _ucx_name(ucx)
+        log = home / "logs" / f"{name}.log"
+        progress(f"building {name}")
+        if isinstance(ucx, UcxSource):
+            ucx.build(files, log, hold)
+        else:
+            where = ["--python", str(python), "--target", str(files)]
+            run_uv(
+                ["pip", "install", "--no-deps", *WHEELS_ONLY, *where, "-r", "-"],
+                what=f"UCX {ucx.version}",
+                folder=files.parent,
+                log=log,
+                hold=hold,
+                text=f"libucx-cu12=={ucx.version} --hash=sha256:{ucx.digest()}\n",
+            )
+        facts = ask_ucx(files, ucx)
+        progress(f"built {name} in {format_seconds(time.monotonic() - begin)}")
+        return facts | {"version": ucx.version, "wheel": "" if isinstance(ucx, UcxSource) else ucx.digest()}
 
-    return folders.obtain(home, _ucx_name(wheel), fill, progress)
+    return folders.obtain(home, _ucx_name(ucx), fill, progress)
 
 
-def _ucx_name(wheel: Wheel) -> str:
+def _ucx_name(ucx: Wheel | UcxSource) -> str:
     """One name is one content."""
-    return f"ucx-{wheel.version}-{wheel.digest()[:12]}"
+    return ucx.name if isinstance(ucx, UcxSource) else f"ucx-{ucx.version}-{ucx.digest()[:12]}"
 
 
-def ask_ucx(files: Path, wheel: Wheel) -> dict[str, Any]:
+def ask_ucx(files: Path, ucx: Wheel | UcxSource) -> dict[str, Any]:
     """Release, git revision and configure line, as the library itself says.
 
     Raises:
-        DataError: it doesn't run, is another release than the wheel's name says, or was loaded from elsewhere.
+        DataError: it doesn't run, is another release than its name says, or was loaded from elsewhere.
+        BuildError: it is of another commit.
     """
     program, libraries = files / "libucx" / "bin" / "ucx_info", files / "libucx" / "lib"
     # The wheel's RUNPATH points at the machine that built it.
@@ -254,20 +263,24 @@ def ask_ucx(files: Path, wheel: Wheel) -> dict[str, Any]:
             "configure": r"Configured with: (.*\S)",
         }.items()
     }
-    if facts["release"] != wheel.release or not facts.pop("path").startswith(str(libraries)):
+    if facts["release"] != ucx.release or not facts.pop("path").startswith(str(libraries)):
         raise DataError(
-            f"the wheel of UCX {wheel.version} answers as UCX '{facts['release']}': {' '.join(output.split())[:200]}",
+            f"what was built as {_ucx_name(ucx)} answers as UCX '{facts['release']}': {' '.join(output.split())[:200]}",
             then="it can't be used on this machine; choose another version",
+        )
+    if isinstance(ucx, UcxSource) and not (facts["revision"] and ucx.commit.startswith(facts["revision"])):
+        raise BuildError(
+            f"UCX {ucx.commit[:12]} answers as revision '{facts['revision']}'", then="build another commit"
         )
     return facts
 
 
 @dataclasses.dataclass(frozen=True)
 class BuiltVenv:
-    """An image: a row of the table and a wheel, and the two folders that hold them."""
+    """An image: a row of the table and a UCX, and the two folders that hold them."""
 
     row: Stack
-    wheel: Wheel
+    requested: Wheel | UcxSource
     stack: Folder
     ucx: Folder
 
@@ -287,79 +300,91 @@ def image_id(stack: Folder, ucx: Folder) -> str:
     return content_id({"stack": stack.content, "ucx": ucx.content})
 
 
-def ensure(
-    specs: Sequence[str], root: Path, progress: Progress, *, has_gpus: bool = False
-) -> dict[str, tuple[Image, dict[str, Any]]]:
+def ensure(specs: Sequence[str], root: Path, progress: Progress, *, site: Site | None = None) -> dict[str, BuiltImage]:
     """One image per spec (see ``ImageSpec``) with its manifest; folders that are there are checked, missing and damaged
     ones built.
 
-    ``root`` is where images live (see ``images_root``); ``progress`` gets one line per step; with ``has_gpus``, stacks
-    hold what GPU workers load. Specs that name no stack share one; those that mean the same content share the image.
-    Safe to call from several processes at once.
+    ``root`` is where images live (see ``images_root``); ``progress`` gets one line per step; where ``site`` has GPUs,
+    stacks hold what GPU workers load. Specs that name no stack share one; those that mean the same content share the
+    image. Safe to call from several processes at once.
 
     Raises:
         UsageError: an unknown or ambiguous version, stack or package, a ``root`` that can't be written.
-        PlanRefusedError: a branch, versions that no one stack can run, no wheel for this machine.
+        PlanRefusedError: a branch without a repository, versions that no one stack can run, no wheel for this machine.
         MissingToolError: the index doesn't answer, the disk is full, no fitting Python.
         DataError: a wheel doesn't hold the UCX that its name says.
     """
     home = root.resolve() / "venv"
-    parts = _parts(specs, has_gpus)
+    parts = _parts(specs, site)
     stacks_by_name: dict[str, Folder] = {}
-    ucx_by_version: dict[str, Folder] = {}
+    ucx_by_name: dict[str, Folder] = {}
     images = {}
-    for spec, (row, pins, wheel) in parts.items():
+    for spec, (row, pins, ucx) in parts.items():
         key = str(ImageSpec(row.name, "", pins))
         if key not in stacks_by_name:
             stacks_by_name[key] = stack_folder(row, home, progress, pins)
         stack = stacks_by_name[key]
-        if wheel.version not in ucx_by_version:
-            ucx_by_version[wheel.version] = ucx_folder(wheel, stack.files / "bin" / "python", home, progress)
-        images[spec] = _image(spec, BuiltVenv(row, wheel, stack, ucx_by_version[wheel.version]))
+        name = _ucx_name(ucx)
+        if name not in ucx_by_name:
+            ucx_by_name[name] = ucx_folder(ucx, stack.files / "bin" / "python", home, progress)
+        images[spec] = _image(spec, BuiltVenv(row, ucx, stack, ucx_by_name[name]))
     for line in _differing({spec: manifest["stack"]["packages"] for spec, (_, manifest) in images.items()}):
         progress(line)
     return images
 
 
-def find(specs: Sequence[str], root: Path, *, has_gpus: bool = False) -> dict[str, tuple[Image, dict[str, Any]] | None]:
+def find(specs: Sequence[str], root: Path, *, site: Site | None = None) -> dict[str, BuiltImage | None]:
     """As ``ensure``, but what is missing or damaged is None, and nothing is built."""
     home = root.resolve() / "venv"
     read_sound = functools.cache(folders.read_sound)  # versions share their stack, which has 10,000 files
-    images: dict[str, tuple[Image, dict[str, Any]] | None] = {}
-    for spec, (row, pins, wheel) in _parts(specs, has_gpus).items():
+    images: dict[str, BuiltImage | None] = {}
+    for spec, (row, pins, ucx) in _parts(specs, site).items():
         try:
             stack = read_sound(home / _stack_name(row, find_python(row), pins))
-            images[spec] = _image(spec, BuiltVenv(row, wheel, stack, read_sound(home / _ucx_name(wheel))))
+            images[spec] = _image(spec, BuiltVenv(row, ucx, stack, read_sound(home / _ucx_name(ucx))))
         except (DataError, MissingToolError):  # the build says which of them
             images[spec] = None
     return images
 
 
-def _parts(specs: Sequence[str], has_gpus: bool) -> dict[str, tuple[Stack, dict[str, str], Wheel]]:
-    """Row of the table, versions that differ from its lock, and wheel of each spec.
+def _parts(specs: Sequence[str], site: Site | None) -> dict[str, tuple[Stack, dict[str, str], Wheel | UcxSource]]:
+    """Row of the table, versions that differ from its lock, and UCX of each spec.
 
     All names are settled before anything is fetched: a typo in the last version must not cost a build.
     """
     requested = {spec: ImageSpec.parse(spec) for spec in specs}
-    wheels = {spec: resolve(image.ucx) for spec, image in requested.items()}
-    shared = [wheels[spec] for spec, image in requested.items() if not image.stack]
+    ucx_by_spec = {spec: _ucx(image.ucx, site) for spec, image in requested.items()}
+    shared = [ucx_by_spec[spec] for spec, image in requested.items() if not image.stack]
     common = choose(shared) if shared else None
     parts = {}
     for spec, image in requested.items():
-        row = (common if common and not image.stack else _named(image, wheels[spec])).on_gpus(has_gpus)
-        wheels[spec].digest()  # a machine without wheels is refused before a stack is fetched
-        parts[spec] = (row, whole_pins(row, image.packages), wheels[spec])
+        ucx = ucx_by_spec[spec]
+        row = (common if common and not image.stack else _named(image, ucx.release)).on_gpus(
+            site is not None and site.has_gpus
+        )
+        ucx.digest()  # a machine without wheels is refused before a stack is fetched
+        parts[spec] = (row, whole_pins(row, image.packages), ucx)
     return parts
 
 
-def _named(image: ImageSpec, wheel: Wheel) -> Stack:
+def _ucx(text: str, site: Site | None) -> Wheel | UcxSource:
+    """A wheel; or, of the profile's repository where that lies on this machine, a branch, tag or commit."""
+    repository = local_repository(site) if site else None
+    if site is not None and repository is not None:
+        requested = parse(text)
+        if requested.kind == "git":
+            return source_of(repository, requested.commit or requested.name, site)
+    return resolve(text)
+
+
+def _named(image: ImageSpec, release: str) -> Stack:
     rows = [row for row in stacks() if row.packages == "wheels" and row.ucx is not None]
     row = next((row for row in rows if row.name == image.stack), None)
     if row is None:
         names = [row.name for row in rows]
         raise UsageError(f"there is no stack '{image.stack}'{nearest(image.stack, names)}", then=", ".join(names))
-    if not row.runs(wheel.release):
-        raise PlanRefusedError(f"stack {row.name} runs UCX {row.ucx}, not {wheel.release}", then="take another version")
+    if not row.runs(release):
+        raise PlanRefusedError(f"stack {row.name} runs UCX {row.ucx}, not {release}", then="take another version")
     return row
 
 
@@ -394,7 +419,7 @@ def _image(spec: str, built: BuiltVenv) -> tuple[Image, dict[str, Any]]:
         kind="venv",
         id=image_id(built.stack, built.ucx),
         ucx_spec=spec,
-        ucx_version=built.wheel.version,
+        ucx_version=built.requested.version,
         binding=built.row.binding,
         python=str(built.python),
         env={
@@ -418,7 +443,7 @@ def manifest(built: BuiltVenv) -> dict[str, Any]:
         "schema": MANIFEST,
         "kind": "venv",
         "ucx": {
-            "spec": built.wheel.release,
+            "spec": built.requested.release,
             "version": ucx["version"],
             "release": ucx["release"],
             "revision": ucx["revision"],
@@ -441,8 +466,8 @@ def manifest(built: BuiltVenv) -> dict[str, Any]:
 def obtain(request: ImageRequest) -> Obtained:
     """All on one stack, built where missing or damaged: no decision of anybody's. Raises as ``ensure``."""
     if request.look_only:
-        return Obtained(dict(find(request.specs, request.root, has_gpus=request.site.has_gpus)))
-    return Obtained(dict(ensure(request.specs, request.root, request.progress, has_gpus=request.site.has_gpus)))
+        return Obtained(dict(find(request.specs, request.root, site=request.site)))
+    return Obtained(dict(ensure(request.specs, request.root, request.progress, site=request.site)))
 
 
 ready = verify

@@ -1,0 +1,189 @@
+"""UCX built from a commit of a local repository, as images of kind venv hold it."""
+
+import dataclasses
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpubench.errors import BuildError, MissingToolError, UsageError
+from gpubench.images.process import Log, die_with_parent, kill_group, started
+from gpubench.images.recipes import FABRICS
+from gpubench.model.quantities import format_seconds
+from gpubench.model.site import Site
+from gpubench.node.spec.plain import content_id
+
+DEADLINE_S = 3600.0
+"""One step of a build; all of UCX takes ten minutes on two busy cores."""
+PREFIX = "/opt/gpubench/ucx"
+"""What is compiled in, so that the same commit gives the same bytes wherever its folder lies. Libraries and modules are
+found beside each other."""
+
+_VERSION = re.compile(r"define\(\[ucx_ver_(major|minor|patch)\], *(\d+)\)")
+_GIT_S = 120.0
+_CAUSE = re.compile(r"(?:error|Error|\*\*\*|fatal)[: ].*")
+
+
+@dataclasses.dataclass(frozen=True)
+class UcxSource:
+    """A commit of a repository on this machine.
+
+    Args:
+        release: as its ``configure.ac`` says; branches of one release have the same.
+        configure: words for ``configure-release``.
+    """
+
+    repository: Path
+    commit: str
+    release: str
+    configure: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> str:
+        """What a campaign calls it: the release, which rules about versions go by."""
+        return self.release
+
+    @property
+    def name(self) -> str:
+        """Of its folder: one name is one content."""
+        key = content_id({"commit": self.commit, "configure": list(self.configure)})
+        return f"ucx-{self.release}-git{self.commit[:12]}-{key[:8]}"
+
+    def digest(self) -> str:
+        """The commit."""
+        return self.commit
+
+    def build(self, files: Path, log: Path, hold: int) -> None:
+        """Compile it, and install it below ``files/libucx``.
+
+        Args:
+            log: gets what was printed.
+            hold: the builder's lock, which the programs keep open.
+
+        Raises:
+            BuildError: a step fails or doesn't end.
+            MissingToolError: git, autoconf, automake, libtool, make or a compiler isn't there.
+        """
+        missing = [tool for tool in ("autoreconf", "libtoolize", "make", "cc", "c++") if shutil.which(tool) is None]
+        if missing:
+            raise MissingToolError(
+                f"UCX is compiled by programs that aren't installed: {', '.join(missing)}",
+                then="install autoconf, automake, libtool, make, gcc and g++",
+            )
+        source, target = files.parent / "source", files.parent / "installed"
+        clone = ["git", "clone", "--quiet", "--shared", "--no-checkout", "--", str(self.repository), str(source)]
+        steps = (
+            (clone, files.parent),
+            (["git", "checkout", "--quiet", "--detach", self.commit], source),
+            (["./autogen.sh"], source),
+            (["./contrib/configure-release", f"--prefix={PREFIX}", *self.configure], source),
+            (["make", f"-j{os.cpu_count() or 1}"], source),
+            (["make", "install", f"DESTDIR={target}"], source),
+        )
+        for command, folder in steps:
+            _run(command, folder, f"UCX {self.commit[:12]}", log, hold)
+        shutil.move(f"{target}{PREFIX}", files / "libucx")
+        for folder in (source, target):
+            shutil.rmtree(folder)
+
+
+def local_repository(site: Site) -> Path | None:
+    """The profile's repository of UCX, if it is a folder of this machine."""
+    path = Path(site.image.ucx_repository).expanduser()
+    return path.resolve() if path.is_dir() else None
+
+
+def source_of(repository: Path, ref: str, site: Site) -> UcxSource:
+    """A branch, tag or commit of a repository, built for a site.
+
+    Raises:
+        UsageError: there is no such commit, or it isn't one of UCX.
+    """
+    commit = commit_named(repository, ref)
+    fabric = [f"--{'with' if word in site.image.fabric else 'without'}-{word}" for word in sorted(FABRICS)]
+    cuda = "--with-cuda" if site.has_gpus else "--without-cuda"
+    release = release_of(repository, commit)
+    return UcxSource(repository, commit, release, ("--enable-cma", "--enable-mt", *fabric, cuda))
+
+
+def release_of(repository: Path, commit: str) -> str:
+    """As ``configure.ac`` of the commit says. Raises UsageError: it says none."""
+    numbers = dict(_VERSION.findall(_git(repository, "show", f"{commit}:configure.ac") or ""))
+    if len(numbers) < 3:
+        raise UsageError(
+            f"commit {commit[:12]} in {repository} isn't one of UCX", then="its configure.ac has no version"
+        )
+    return ".".join(numbers[part] for part in ("major", "minor", "patch"))
+
+
+def commit_named(repository: Path, ref: str) -> str:
+    """All 40 digits of a branch, tag or commit; ``1.18.0`` is also tag ``v1.18.0``. Raises UsageError: none of them."""
+    for name in (ref, f"v{ref}", f"origin/{ref}"):
+        if commit := _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"):
+            return commit.strip()
+    raise UsageError(f"{repository} has no branch, tag or commit '{ref}'", then=f"see git -C {repository} branch -a")
+
+
+def commits_between(repository: Path, first: str, last: str) -> list[str]:
+    """From one commit to another, both included: back to the newest one that both have, and forward again.
+
+    On each side only what its branch merged as one (``--first-parent``), so that each of them is a state that it had.
+    Raises UsageError: the two have no common commit.
+    """
+    base = _git(repository, "merge-base", first, last)
+    if not base:
+        raise UsageError(f"{first[:12]} and {last[:12]} have no common commit in {repository}")
+    back, forward = (_since(repository, base.strip(), commit) for commit in (first, last))
+    return [*back, base.strip(), *reversed(forward)]
+
+
+def subject(repository: Path, commit: str) -> str:
+    """The first line of a commit's message; empty where it isn't there."""
+    return (_git(repository, "log", "-1", "--format=%s", commit) or "").strip()
+
+
+def _since(repository: Path, base: str, commit: str) -> list[str]:
+    """The newest first, without the base."""
+    return (_git(repository, "rev-list", "--first-parent", f"{base}..{commit}") or "").split()
+
+
+def _git(repository: Path, *words: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(repository), *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_GIT_S,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise MissingToolError("git, which reads UCX's repository, is not installed", then="install git") from None
+    return done.stdout if done.returncode == 0 else None
+
+
+def _run(command: Sequence[str], folder: Path, what: str, log: Path, hold: int) -> None:
+    late = False
+    # What a shell says for its own builds would make another UCX of the same commit.
+    env = {key: value for key, value in os.environ.items() if not key.endswith("FLAGS") and key not in ("CC", "CXX")}
+    program = shutil.which(command[0]) or command[0]
+    with started(
+        die_with_parent([program, *command[1:]]), cwd=folder, env=env, stdin=subprocess.DEVNULL, pass_fds=(hold,)
+    ) as process:
+        try:
+            output, _ = process.communicate(timeout=DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            late = True
+            kill_group(process)
+            output, _ = process.communicate()
+    with Log(log) as file:
+        file.write(f"$ {' '.join(command)}\n{output}")
+    if late:
+        raise BuildError(f"{what}: {command[0]} didn't end within {format_seconds(DEADLINE_S)}", then=f"log: {log}")
+    if process.returncode:
+        causes = _CAUSE.findall(output)
+        cause = causes[0].strip() if causes else f"it ended with {process.returncode}"
+        raise BuildError(f"{what} can't be built: {command[0]}: {cause[:200]}", then=f"see the log: {log}")

@@ -1,0 +1,59 @@
+"""Searches whose runs are written instead of run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gpubench.errors import InterruptedByUserError
+from gpubench.model.variant import ImageSpec
+from gpubench.store.campaign import Campaign
+from tests.store.campaign_builder import Writer
+
+Env = Mapping[str, str]
+
+
+class Runs:
+    """Writes runs where ``lifecycle`` would have them run.
+
+    Args:
+        factor: how many times longer a run takes, by its variant's settings and packages, ``version`` and ``label``.
+        fails: whether a run with these settings fails.
+        stop_after: so many blocks are written, then the search is interrupted, once.
+        overrides: of the record of a run with these settings.
+    """
+
+    def __init__(
+        self,
+        factor: Callable[[Env], float],
+        fails: Callable[[Env], bool] = lambda _env: False,
+        stop_after: int = 10**6,
+        overrides: Callable[[Env], Mapping[str, Any]] = lambda _env: {},
+    ) -> None:
+        self.factor, self.fails, self.left, self.overrides = factor, fails, stop_after, overrides
+        self.steps: list[list[str]] = []
+
+    def __call__(self, campaign: Campaign, blocks: Mapping[str, Sequence[int]], *_more: Any, **_options: Any) -> None:
+        env = {
+            variant.label: {
+                **variant.env,
+                **ImageSpec.parse(variant.ucx).packages,
+                "version": variant.ucx.partition(",")[0],
+                "label": variant.label,
+            }
+            for variant in campaign.plan.variants
+        }
+        self.steps.append(list(env))
+        seconds = {item.params_id: 0.2 for item in campaign.plan.workloads}
+        writer = Writer(campaign, lambda label, _workload: self.factor(env[label]), seconds)
+        for job, block, run in campaign.rows():
+            if block.block not in blocks.get(job.job, ()) or any(campaign.runs_dir.glob(f"{run.run}-*")):
+                continue
+            if run is block.runs[0]:
+                self.left -= 1
+            if self.left < 0:
+                self.left = 10**6
+                raise InterruptedByUserError("interrupted by SIGINT")
+            failed = self.fails(env[run.variant])
+            reason, more = "crash" if failed else "", self.overrides(env[run.variant])
+            writer.write(job, block, run, status="failed" if failed else "ok", reason=reason, **more)

@@ -1,0 +1,154 @@
+"""``gpubench bisect --over commits``: real images, of a repository whose commits build UCX from a wheel's libraries."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpubench.campaign.bisection_commits import commits_of
+from gpubench.errors import UsageError
+from gpubench.images.kinds.base import images_root
+from gpubench.images.kinds.venvs import ensure
+from gpubench.images.ucx_source import commits_between
+from tests.cli.campaigns import write_suite
+from tests.conftest import Run
+
+RELEASE = "1.19.0"
+CONFIGURE_AC = "define([ucx_ver_major], 1)\ndefine([ucx_ver_minor], 19)\ndefine([ucx_ver_patch], 0)\n"
+# ucx_info prints the commit that it was built of, as UCX's own build makes it.
+MAKEFILE = """\
+all:
+install:
+\tmkdir -p $(DESTDIR)/opt/gpubench/ucx
+\tcp -r {files}/lib {files}/bin $(DESTDIR)/opt/gpubench/ucx
+\tmv $(DESTDIR)/opt/gpubench/ucx/bin/ucx_info $(DESTDIR)/opt/gpubench/ucx/bin/real
+\tsed "s/COMMIT/$$(git rev-parse --short=7 HEAD)/" ucx_info > $(DESTDIR)/opt/gpubench/ucx/bin/ucx_info
+\tchmod +x $(DESTDIR)/opt/gpubench/ucx/bin/ucx_info
+"""
+UCX_INFO = """#!/bin/sh
+exec 3>&1; "$(dirname "$0")/real" "$@" | sed "s/revision [0-9a-f]*/revision COMMIT/" >&3
+"""
+BROKEN = "install:\n\t@echo 'ucp.c:1: error: expected declaration' >&2; false\n"
+
+
+class Repository:
+    def __init__(self, folder: Path, libraries: Path) -> None:
+        self.folder, self.libraries = folder, libraries
+        folder.mkdir()
+        self.git("init", "-q", "-b", "master")
+        (folder / "contrib").mkdir()
+        for name in ("autogen.sh", "contrib/configure-release"):
+            (folder / name).write_text("#!/bin/sh\n")
+            (folder / name).chmod(0o755)
+        (folder / "configure.ac").write_text(CONFIGURE_AC)
+        (folder / "ucx_info").write_text(UCX_INFO)
+
+    def git(self, *words: str) -> str:
+        identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        done = subprocess.run(["git", *identity, *words], cwd=self.folder, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    def commit(self, subject: str, makefile: str = "") -> str:
+        (self.folder / "Makefile").write_text(makefile or MAKEFILE.format(files=self.libraries))
+        (self.folder / "NEWS").write_text(subject)
+        self.git("add", ".")
+        self.git("commit", "-q", "-m", subject)
+        return self.git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    image, _ = ensure([RELEASE], images_root(), lambda _line: None)[RELEASE]
+    return Repository(tmp_path / "ucx", Path(image.env["LD_LIBRARY_PATH"]).parent)
+
+
+@pytest.fixture
+def bisect(gpubench: Run, tmp_path: Path) -> Any:
+    suite = ("--suite", write_suite(tmp_path), "--protocol", "ucx", "--workers", "1", "--seed", "1", "--margin", "10%")
+
+    def run(repository: Repository, ends: str) -> Any:
+        words = ("--variants", ends, "--over", "commits", "--repo", repository.folder)
+        return gpubench("bisect", *words, *suite, "--json")
+
+    return run
+
+
+@pytest.mark.integration
+def test_the_commit_that_made_it_slower_is_named_and_commits_that_do_not_build_are_skipped(
+    runs: Any, bisect: Any, repository: Repository
+) -> None:
+    commits = [repository.commit(f"commit {number}", BROKEN if number in (3, 4) else "") for number in range(1, 8)]
+    slow = {commit[:10] for commit in commits[4:]} | {"new"}
+    written = runs(lambda env: 1.5 if env["label"] in slow else 1.0)
+    done = bisect(repository, f"old={commits[0]} new=master")
+    answer = json.loads(done.stdout)
+    assert (answer["answer"], answer["low"], answer["high"]) == ("named", commits[1][:10], commits[4][:10])
+    assert answer["skipped"] == [commit[:10] for commit in commits[2:4]]
+    notes = " ".join(answer["notes"])
+    assert f"{commits[4][:10]}: commit 5" in notes
+    assert f"{commits[2][:10]} was not built: UCX {commits[2][:12]} can't be built: make: error: expected" in notes
+    assert not {label for step in written.steps for label in step} & {*answer["skipped"]}
+
+
+@pytest.mark.integration
+def test_a_search_among_commits_goes_on_without_the_options(
+    runs: Any, gpubench: Run, bisect: Any, repository: Repository, tmp_path: Path
+) -> None:
+    commits = [repository.commit(f"commit {number}", BROKEN if number == 2 else "") for number in range(1, 5)]
+    runs(lambda env: 1.5 if env["label"] in (commits[2][:10], "new") else 1.0, stop_after=4)
+    assert bisect(repository, f"old={commits[0]} new={commits[3]}").returncode == 130
+    (search,) = (tmp_path / "outputs").glob("*-bisect-*")
+    answer = json.loads(gpubench("bisect", search, "--json").stdout)
+    assert (answer["low"], answer["high"], answer["skipped"]) == ("old", commits[2][:10], [commits[1][:10]])
+
+
+@pytest.mark.integration
+def test_between_two_branches_the_way_leads_over_the_commit_that_both_have(repository: Repository) -> None:
+    first, base = repository.commit("first"), repository.commit("base")
+    side = [repository.commit(f"side {number}") for number in range(2)]
+    repository.git("checkout", "-q", "-b", "other", base)
+    main = [repository.commit(f"main {number}") for number in range(2)]
+    assert commits_between(repository.folder, side[1], main[1]) == [side[1], side[0], base, *main]
+    assert commits_between(repository.folder, main[0], first) == [main[0], base, first]
+    space = commits_of([f"a={side[1]}", "b=other"], repository.folder)
+    assert space.labels == ["a", side[0][:10], base[:10], main[0][:10], "b"]
+    assert space.subject(1) == "side 0"
+    assert f"git:{base},stack=" in space.variant(2)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("ends", "message"),
+    [
+        ("master other", "has no branch, tag or commit 'other'"),
+        ("a=master b=master", "both ends are commit "),
+        ("master", "two"),
+        ("master master~1,UCX_TLS=tcp", "searches commits alone"),
+    ],
+)
+def test_ends_that_are_no_two_commits_are_refused(bisect: Any, repository: Repository, ends: str, message: str) -> None:
+    repository.commit("first")
+    repository.commit("second")
+    done = bisect(repository, ends)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_a_repository_that_holds_no_ucx_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is no folder"):
+        commits_of(["a=1", "b=2"], tmp_path / "none")
+
+
+@pytest.mark.integration
+def test_an_image_of_a_commit_is_that_commit_or_none(gpubench: Run, repository: Repository, tmp_path: Path) -> None:
+    (repository.folder / "ucx_info").write_text(UCX_INFO.replace("COMMIT", "0123456"))
+    commit = repository.commit("says it is another one")
+    suite = write_suite(tmp_path)
+    words = ("--suite", suite, "--variants", f"a=1.19.0 b=git:master@{commit}", "--blocks", "1")
+    done = gpubench("bench", *words, "--set", f"image.ucx_repository={repository.folder}")
+    assert done.returncode == 5
+    assert f"UCX {commit[:12]} answers as revision '0123456'" in done.stderr
