@@ -5,7 +5,6 @@ killed goes on as if it had not been.
 """
 
 import dataclasses
-import datetime as dt
 import json
 import logging
 import math
@@ -14,23 +13,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench import __version__
 from gpubench.campaign import lifecycle
-from gpubench.campaign.bisection_commits import commits_of
 from gpubench.campaign.bisection_differences import (
     Differences,
     DifferenceSpace,
     Over,
-    difference_ends,
     read_differences,
 )
 from gpubench.campaign.bisection_packages import package_differences
-from gpubench.campaign.bisection_points import PointList, versions_between
-from gpubench.campaign.bisection_question import largest_regression, options_for
+from gpubench.campaign.bisection_points import PointList
 from gpubench.campaign.bisection_settings import setting_differences
 from gpubench.campaign.lock import directory_lock
 from gpubench.campaign.observer import Observe, unobserved
-from gpubench.campaign.option_values import chosen_values
 from gpubench.campaign.options import CampaignOptions
 from gpubench.campaign.planning import plan_campaign, prepare_request
 from gpubench.campaign.requests import parse_request
@@ -39,30 +33,23 @@ from gpubench.files import write_atomically
 from gpubench.images.compatibility import choose
 from gpubench.images.obtain import obtain_images
 from gpubench.images.wheels import resolve
-from gpubench.model.base import nearest
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.model.variant import ImageSpec, Variant
 from gpubench.plan.request import Request
 from gpubench.render.environment import command_line
-from gpubench.resources.profiles import outputs_of
-from gpubench.results.judging import expected_of, judge_campaign
+from gpubench.results.judging import expected_of
 from gpubench.results.loading import load
-from gpubench.results.targets import chosen_campaign
 from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step
 from gpubench.stats.data import SUMMARIES
 from gpubench.stats.setting_search import SettingAnswer
 from gpubench.stats.settings import Margin
-from gpubench.store.campaign import PLAN_FILE, Campaign, create_campaign
+from gpubench.store.campaign import PLAN_FILE, Campaign
 
 _log = logging.getLogger(__name__)
 
 SCHEMA = "gpubench/bisect/1"
 FILE = "bisect.json"
-NOT_CHOSEN = ("ucx", "variants", "blocks", "power")
-"""Options of a campaign that a search decides itself."""
-VERSIONS, COMMITS = "versions", "commits"
-DIFFERENCES: tuple[Over, ...] = ("settings", "packages")
 Space = PointList | DifferenceSpace
 
 
@@ -141,127 +128,14 @@ class Search:
         return tuple(blocks[block] for block in _planned_blocks(campaign) if ended.get(block) == complete)
 
 
-@dataclasses.dataclass(frozen=True)
-class Question:
-    """What is searched, as a user says it.
-
-    Args:
-        points: variants, separated by blanks.
-        over: ``versions``, ``settings``, ``packages`` or ``commits``, between two ends; None: versions where there are
-            some between.
-        workload: its name; None: the only one, or that of the largest regression.
-        repository: of UCX, for commits.
-    """
-
-    points: str | None = None
-    over: str | None = None
-    workload: str | None = None
-    repository: Path | None = None
-
-
-def chosen_search(directory: Path | None, question: Question, options: CampaignOptions) -> Search:
-    """The search that a user means: one on disk, or a new one.
-
-    Args:
-        directory: of a search; or of a campaign, whose largest regression is searched; None: the newest campaign,
-            where neither points nor ends are given.
-
-    Raises:
-        UsageError: words that exclude each other, no regression, and as ``begin_search`` and ``open_search``.
-    """
-    budget_s = chosen_values(options).get("budget")  # refuses what excludes each other, too
-    search = _chosen(directory, question, dataclasses.replace(options, budget=None))
-    return dataclasses.replace(search, budget_s=budget_s)
-
-
-def _chosen(directory: Path | None, question: Question, options: CampaignOptions) -> Search:
-    points, over, workload = question.points, question.over, question.workload
-    if question.repository is not None and over != COMMITS:
-        raise UsageError("--repo is where --over commits finds them", then="add --over commits, or leave --repo out")
-    if points is not None:
-        if over is not None or directory is not None:
-            raise UsageError("--points are those of a new search", then="leave --over and the directory out")
-        return begin_search(PointList(tuple(points.split())), workload, options)
-    if directory is not None and (directory / FILE).exists():
-        if over is not None or workload is not None or options != CampaignOptions():
-            raise UsageError(f"{directory} has its options already", then="leave them out")
-        return open_search(directory)
-    typed = options.variants or (options.ucx or "").replace(",", " ")
-    if typed:
-        if directory is not None:
-            raise UsageError(f"{directory} has its own variants", then="leave out one or the other")
-        if over is None:
-            raise UsageError("two variants need --over", then="add --over versions or --over settings")
-        ends = typed.split()
-    else:
-        judged = judge_campaign(chosen_campaign(directory, options.outputs, with_results=True))
-        regression = largest_regression(judged, workload)
-        options, workload, ends = options_for(judged, regression, options), regression.workload, list(regression.ends)
-        over = over or (VERSIONS if regression.steps_of_versions > 1 else "settings")
-    options = dataclasses.replace(options, variants=None, ucx=None)
-    if over == COMMITS:
-        if question.repository is None:
-            raise UsageError("--over commits needs a clone of UCX", then="add --repo DIR")
-        repository = question.repository.expanduser().resolve()
-        options = dataclasses.replace(
-            options, settings=[*(options.settings or []), f"image.ucx_repository={repository}"]
-        )
-        return begin_search(commits_of(ends, repository), workload, options)
-    sets = {name: name for name in DIFFERENCES}
-    space = difference_ends(sets[over], ends) if over in sets else PointList(tuple(versions_between(ends)))
-    return begin_search(space, workload, options)
-
-
-def begin_search(space: Space, workload: str | None, options: CampaignOptions) -> Search:
-    """A new search below the outputs; nothing is measured yet.
-
-    Args:
-        space: what is searched.
-        workload: name of a workload of the suite; None where the suite has one alone.
-
-    Raises:
-        UsageError: too few points, an option that a search decides itself, no such workload.
-    """
-    given = [name for name in NOT_CHOSEN if getattr(options, name) is not None]
-    if given:
-        raise UsageError(f"--{given[0]}: a search chooses points and blocks itself", then="leave it out")
-    if len(space.points) < 2:
-        raise UsageError("a search needs two points at least", then='for example --points "a=1.17.0 b=1.18.1 c=1.19.0"')
-    request = parse_request(dataclasses.replace(options, variants=" ".join(space.points)))
-    if len(request.nodes) * len(request.workers) != 1:
-        raise UsageError("a search has one number of nodes and of workers", then="name one of each")
-    names = [item.name for item in request.workloads]
-    if workload is None and len(names) > 1:
-        raise UsageError(f"suite {request.suite} has {len(names)} workloads", then=f"--workload {names[0]}, or another")
-    if workload is not None and names.count(workload) != 1:
-        fault = "has no workload" if workload not in names else "has several workloads"
-        raise UsageError(f"suite {request.suite} {fault} '{workload}'{nearest(workload, names)}")
-    now = dt.datetime.now(dt.UTC)
-    outputs = outputs_of(request.site, options.outputs)
-    directory = create_campaign(outputs, f"{request.site.name}-bisect", request.suite, now)
-    search = Search(directory, space, workload or names[0], options, SearchSettings(margin=Margin(request.margin)))
-    document = {
-        "schema": SCHEMA,
-        "gpubench": __version__,
-        "created_at": now.isoformat(),
-        **({"over": space.over} if isinstance(space, DifferenceSpace) else {}),
-        "points": list(space.points),
-        **({"subjects": list(space.subjects)} if isinstance(space, PointList) and space.subjects else {}),
-        "workload": search.workload,
-        "options": _plain(options),
-        "settings": dataclasses.asdict(search.settings),
-    }
-    _write(directory, document)
-    return search
-
-
-def _write(directory: Path, document: Mapping[str, Any]) -> None:
+def write_document(directory: Path, document: Mapping[str, Any]) -> None:
+    """Write what is known of a search into its directory."""
     write_atomically(directory / FILE, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
 def _add(directory: Path, key: str, value: Any) -> None:
     document = json.loads((directory / FILE).read_text(encoding="utf-8"))
-    _write(directory, {**document, key: value})
+    write_document(directory, {**document, key: value})
 
 
 def open_search(directory: Path) -> Search:
@@ -434,7 +308,3 @@ def _planned_blocks(campaign: Campaign) -> list[int]:
     blocks = [block for job in campaign.jobs for block in job.blocks]
     replaced = {block.replaces for block in blocks}
     return sorted(block.block for block in blocks if block.block not in replaced)
-
-
-def _plain(options: CampaignOptions) -> dict[str, Any]:
-    return {name: str(value) if isinstance(value, Path) else value for name, value in vars(options).items()}

@@ -7,7 +7,7 @@ from gpubench.campaign.bisection_points import PointList
 from gpubench.errors import UsageError
 from gpubench.images.compatibility import choose
 from gpubench.images.specs import parse
-from gpubench.images.ucx_source import UcxSource, commit_named, commits_between, release_of, subject
+from gpubench.images.ucx_source import UcxSource, commit_named, commits_between, release_of
 from gpubench.model.variant import ImageSpec, parse_variants
 
 SHORT = 10
@@ -39,18 +39,15 @@ def commits_of(ends: Sequence[str], repository: Path) -> PointList:
     if found[0] == found[1]:
         raise UsageError(f"both ends are commit {found[0][:SHORT]}", then="name two")
     commits = commits_between(repository, *found)
-    if commits[0] != found[0] or commits[-1] != found[1]:
-        raise UsageError("the ends are no states of one line of merges", then="name commits of the branch itself")
-    stack = (
-        first.stack or choose([UcxSource(repository, commit, release_of(repository, commit)) for commit in found]).name
-    )
+    sources = [UcxSource(repository, commit, release_of(repository, commit)) for commit in found]
+    stack = first.stack or choose(sources).name
     settings = "".join(f",{name}={value}" for name, value in variants[0].env.items())
     labels = {found[0]: variants[0].label, found[1]: variants[1].label}
     points = [
         f"{labels.get(commit, commit[:SHORT])}={ImageSpec(f'git:{commit}', stack, first.packages)}{settings}"
         for commit in commits
     ]
-    return PointList(tuple(points), tuple(subject(repository, commit) for commit in commits))
+    return PointList(tuple(points), tuple(commits.values()))
 
 
 def _ref(text: str) -> str:

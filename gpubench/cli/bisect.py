@@ -52,7 +52,7 @@ def bisect(
     ] = False,
     options: CampaignOptions,
 ) -> None:
-    """Find what made a workload slower: version, commit, setting, package.
+    """Find what made it slower: a version, commit, setting or package.
 
     Each step measures one or two new points and what they are compared with in the same blocks; the answer is confirmed
     in fresh blocks. Exit 0: a change is named; 21: none is.
@@ -60,12 +60,13 @@ def bisect(
     import contextlib
     import sys
 
-    from gpubench.campaign.bisection import Question, chosen_search, run_search
+    from gpubench.campaign.bisection import run_search
+    from gpubench.campaign.bisection_beginning import SearchQuestion, chosen_search
     from gpubench.cli.progress import progress_for
     from gpubench.report.bisection import result_of
 
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
-        opened = chosen_search(directory, Question(points, over, workload, repo), options)
+        opened = chosen_search(directory, SearchQuestion(points, over, workload, repo), options)
         say(f"search {opened.directory}")
         result = result_of(*run_search(opened, progress_for))
     if as_json:

@@ -21,6 +21,8 @@ PREFIX = "/opt/gpubench/ucx"
 """What is compiled in, so that the same commit gives the same bytes wherever its folder lies. Libraries and modules are
 found beside each other."""
 
+# Bindings of other languages are built where a machine has their compilers, and no run loads them.
+_WORDS = ("--enable-cma", "--enable-mt", "--without-java", "--without-go")
 _VERSION = re.compile(r"define\(\[ucx_ver_(major|minor|patch)\], *(\d+)\)")
 _GIT_S = 120.0
 _CAUSE = re.compile(r"(?:error|Error|\*\*\*|fatal)[: ].*")
@@ -39,6 +41,9 @@ class UcxSource:
     commit: str
     release: str
     configure: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"UCX {self.release} of commit {self.commit[:12]}"
 
     @property
     def version(self) -> str:
@@ -83,7 +88,7 @@ class UcxSource:
             (["make", "install", f"DESTDIR={target}"], source),
         )
         for command, folder in steps:
-            _run(command, folder, f"UCX {self.commit[:12]}", log, hold)
+            _run(command, folder, str(self), log, hold)
         shutil.move(f"{target}{PREFIX}", files / "libucx")
         for folder in (source, target):
             shutil.rmtree(folder)
@@ -105,7 +110,7 @@ def source_of(repository: Path, ref: str, site: Site) -> UcxSource:
     fabric = [f"--{'with' if word in site.image.fabric else 'without'}-{word}" for word in sorted(FABRICS)]
     cuda = "--with-cuda" if site.has_gpus else "--without-cuda"
     release = release_of(repository, commit)
-    return UcxSource(repository, commit, release, ("--enable-cma", "--enable-mt", *fabric, cuda))
+    return UcxSource(repository, commit, release, (*_WORDS, *fabric, cuda))
 
 
 def release_of(repository: Path, commit: str) -> str:
@@ -126,27 +131,23 @@ def commit_named(repository: Path, ref: str) -> str:
     raise UsageError(f"{repository} has no branch, tag or commit '{ref}'", then=f"see git -C {repository} branch -a")
 
 
-def commits_between(repository: Path, first: str, last: str) -> list[str]:
+def commits_between(repository: Path, first: str, last: str) -> dict[str, str]:
     """From one commit to another, both included: back to the newest one that both have, and forward again.
 
     On each side only what its branch merged as one (``--first-parent``), so that each of them is a state that it had.
-    Raises UsageError: the two have no common commit.
+    The first line of its message by commit. Raises UsageError: the two have no common commit.
     """
-    base = _git(repository, "merge-base", first, last)
+    base = (_git(repository, "merge-base", first, last) or "").strip()
     if not base:
         raise UsageError(f"{first[:12]} and {last[:12]} have no common commit in {repository}")
-    back, forward = (_since(repository, base.strip(), commit) for commit in (first, last))
-    return [*back, base.strip(), *reversed(forward)]
+    back, forward = (_log(repository, "--first-parent", f"{base}..{commit}") for commit in (first, last))
+    return dict([*back, *_log(repository, "-1", base), *reversed(forward)])
 
 
-def subject(repository: Path, commit: str) -> str:
-    """The first line of a commit's message; empty where it isn't there."""
-    return (_git(repository, "log", "-1", "--format=%s", commit) or "").strip()
-
-
-def _since(repository: Path, base: str, commit: str) -> list[str]:
-    """The newest first, without the base."""
-    return (_git(repository, "rev-list", "--first-parent", f"{base}..{commit}") or "").split()
+def _log(repository: Path, *words: str) -> list[tuple[str, str]]:
+    """Commits and the first lines of their messages, the newest first."""
+    lines = (_git(repository, "log", "--format=%H %s", *words) or "").splitlines()
+    return [(commit, subject) for commit, _, subject in (line.partition(" ") for line in lines)]
 
 
 def _git(repository: Path, *words: str) -> str | None:

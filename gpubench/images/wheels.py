@@ -23,6 +23,9 @@ class Wheel(Settings):
     version: str
     sha256: dict[str, str]
 
+    def __str__(self) -> str:
+        return f"UCX {self.version}"
+
     @property
     def release(self) -> str:
         """The version that the library reports: without ``.postN``."""

@@ -41,7 +41,7 @@ from gpubench.images.manifests import MANIFEST, manifest_id
 from gpubench.images.process import WHEELS_ONLY, environment, program, run_uv
 from gpubench.images.specs import parse
 from gpubench.images.ucx_source import UcxSource, local_repository, source_of
-from gpubench.images.wheels import Wheel, resolve
+from gpubench.images.wheels import PREFIX, RELEASE, Wheel, resolve
 from gpubench.model.base import nearest
 from gpubench.model.image import Image
 from gpubench.model.quantities import format_seconds
@@ -212,23 +212,22 @@ def ucx_folder(ucx: Wheel | UcxSource, python: Path, home: Path, progress: Progr
 
     def fill(files: Path, hold: int) -> dict[str, Any]:
         begin = time.monotonic()
-        name = _ucx_name(ucx)
-        log = home / "logs" / f"{name}.log"
-        progress(f"building {name}")
+        log = home / "logs" / f"{_ucx_name(ucx)}.log"
+        progress(f"building {ucx}")
         if isinstance(ucx, UcxSource):
             ucx.build(files, log, hold)
         else:
             where = ["--python", str(python), "--target", str(files)]
             run_uv(
                 ["pip", "install", "--no-deps", *WHEELS_ONLY, *where, "-r", "-"],
-                what=f"UCX {ucx.version}",
+                what=str(ucx),
                 folder=files.parent,
                 log=log,
                 hold=hold,
                 text=f"libucx-cu12=={ucx.version} --hash=sha256:{ucx.digest()}\n",
             )
         facts = ask_ucx(files, ucx)
-        progress(f"built {name} in {format_seconds(time.monotonic() - begin)}")
+        progress(f"built {ucx} in {format_seconds(time.monotonic() - begin)}")
         return facts | {"version": ucx.version, "wheel": "" if isinstance(ucx, UcxSource) else ucx.digest()}
 
     return folders.obtain(home, _ucx_name(ucx), fill, progress)
@@ -265,7 +264,7 @@ def ask_ucx(files: Path, ucx: Wheel | UcxSource) -> dict[str, Any]:
     }
     if facts["release"] != ucx.release or not facts.pop("path").startswith(str(libraries)):
         raise DataError(
-            f"what was built as {_ucx_name(ucx)} answers as UCX '{facts['release']}': {' '.join(output.split())[:200]}",
+            f"{'' if isinstance(ucx, UcxSource) else 'the wheel of '}{ucx} answers as UCX '{facts['release']}': {' '.join(output.split())[:200]}",
             then="it can't be used on this machine; choose another version",
         )
     if isinstance(ucx, UcxSource) and not (facts["revision"] and ucx.commit.startswith(facts["revision"])):
@@ -370,7 +369,8 @@ def _parts(specs: Sequence[str], site: Site | None) -> dict[str, tuple[Stack, di
 def _ucx(text: str, site: Site | None) -> Wheel | UcxSource:
     """A wheel; or, of the profile's repository where that lies on this machine, a branch, tag or commit."""
     repository = local_repository(site) if site else None
-    if site is not None and repository is not None:
+    is_release = RELEASE.fullmatch(PREFIX.sub("", text.lower(), count=1))
+    if site is not None and repository is not None and not is_release:
         requested = parse(text)
         if requested.kind == "git":
             return source_of(repository, requested.commit or requested.name, site)
