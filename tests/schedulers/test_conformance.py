@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import os
 import re
 import shutil
@@ -150,10 +151,10 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return shared
 
 
-def job(place: Path, script: str, *, campaign: str = "campaign", name: str = "j001-n1") -> Path:
+def job(place: Path, script: str, *, campaign: str = "campaign", name: str = "j001-n1", directives: str = "") -> Path:
     directory = place / campaign / "jobs" / name
     directory.mkdir(parents=True)
-    (directory / "job.sh").write_text(HEAD + script)
+    (directory / "job.sh").write_text(HEAD + directives + script)
     return directory
 
 
@@ -203,22 +204,166 @@ def test_a_job_directory_stands_for_its_last_job(subject: Subject, place: Path) 
         assert subject.ended(directory).exit_code == code
 
 
-@pytest.mark.system
-def test_slurm_jobs_wait_until_those_before_them_have_ended_whatever_became_of_them(
-    slurm_here: SlurmCluster, place: Path
-) -> None:
-    first = job(place, "until [ -e go ]; do sleep 0.1; done; exit 9\n")
-    second = job(place, "cat ../j001-n1/end\n", name="j002-n1")
-    number = slurm.submit(first, os.environ)
-    slurm.submit(second, os.environ, [number])
-    until(lambda: slurm.state(second).reason == "Dependency", "the reason")
-    waiting = slurm.state(second)
+@dataclasses.dataclass(frozen=True)
+class Queue:
+    """A batch scheduler, and what differs in its words."""
+
+    scheduler: BatchScheduler
+    client: str
+    directives: str
+    number: str
+    """A job's, as the scheduler writes it; none has it."""
+    cluster: str
+    """That the clients say they talk to; empty where they don't."""
+    waits: str
+    """The reason of a job that waits for another one."""
+    refused: tuple[tuple[str, str], tuple[str, str]]
+    """Two directives that no queue takes, and what is said of each."""
+
+
+QUEUES = {
+    "slurm": Queue(
+        *(slurm, "sbatch", "", "99999", "", "Dependency"),
+        (
+            ("#SBATCH --partition=nope", "partition specified: nope"),
+            ("#SBATCH --nodes=9", "Node count specification invalid"),
+        ),
+    ),
+    "lsf": Queue(
+        *(Lsf(), "bsub", OF_LSF, "999", "cluster1", "Job dependency condition not satisfied"),
+        (("#BSUB -q nope", "nope: No such queue"), ("#BSUB -nnodes 9", "Too many nodes requested")),
+    ),
+    "pbs": Queue(
+        *(Pbs(), "qsub", OF_PBS, "999.pbs-server", "", "Job held, waiting for 1.pbs-server"),
+        (
+            ("#PBS -q nope", "qsub: Unknown queue"),
+            ("#PBS -l select=9", "exceeds queue and/or server resource limits"),
+        ),
+    ),
+}
+
+
+NO_HISTORY = "pbs without history"
+
+
+@pytest.fixture(params=["lsf", "pbs", NO_HISTORY, SCRIPTED[-1]])
+def queue(request: pytest.FixtureRequest) -> Queue:
+    """With its clients on PATH."""
+    name: str = request.param.partition(" ")[0]
+    cluster = request.getfixturevalue(f"{name}_here")
+    if request.param == NO_HISTORY:
+        cluster.set(history=False)
+    return QUEUES[name]
+
+
+END = 'number=${PBS_JOBID:-${LSB_JOBID:-$SLURM_JOB_ID}}; trap \'echo "$?" >"end-${number%%.*}"\' EXIT\n'
+"""As every rendered script keeps its exit code: a queue without a history forgets it."""
+
+
+def queued(queue: Queue, place: Path, script: str, **where: str) -> Path:
+    return job(place, END + script, directives=queue.directives, **where)
+
+
+def over(queue: Queue, directory: Path) -> JobState:
+    until(lambda: not queue.scheduler.state(directory).alive, "the end of the job", pause=0.2)
+    return queue.scheduler.state(directory)
+
+
+def test_jobs_wait_until_those_before_them_have_ended_whatever_became_of_them(queue: Queue, place: Path) -> None:
+    first = queued(queue, place, "until [ -e go ]; do sleep 0.1; done; exit 9\n")
+    second = queued(queue, place, "cat ../j001-n1/end\n", name="j002-n1")
+    third = queued(queue, place, "true\n", name="j003-n1")
+    numbers = [queue.scheduler.submit(first, os.environ)]
+    numbers.append(queue.scheduler.submit(second, os.environ, numbers))
+    queue.scheduler.submit(third, os.environ, numbers)
+    until(lambda: queue.scheduler.state(second).reason == queue.waits, "the reason")
+    waiting = queue.scheduler.state(second)
     assert (waiting.phase, waiting.exit_code, waiting.hosts) == ("pending", None, "")
     (first / "end").write_text("over\n")
     (first / "go").touch()
-    until(lambda: not slurm.state(second).alive, "the end of the job", pause=0.2)
-    assert (slurm.state(first).exit_code, slurm.state(second).exit_code) == (9, 0)
-    assert [log.read_text() for log in second.glob("*.log")] == ["over\n"]
+    over(queue, third)
+    assert [queue.scheduler.state(one).exit_code for one in (first, second, third)] == [9, 0, 0]
+    assert [log.read_text().partition(REPORT)[0].strip() for log in second.glob("*.log")] == ["over"]
+
+
+def test_a_refusal_has_the_clients_words_and_leaves_the_job_before_it_as_it_was(queue: Queue, place: Path) -> None:
+    (nowhere, no_such_queue), (large, too_large) = queue.refused
+    options = queue.directives.partition("cd ")[0]  # none is read behind the first command
+    directory = job(place, f"{nowhere}\n", directives=options)
+    with pytest.raises(SchedulerError, match=f"{queue.client} refuses job campaign-j001-n1: .*{no_such_queue}"):
+        queue.scheduler.submit(directory, os.environ)
+    assert submitted.read(directory) is None
+    (directory / "job.sh").write_text(f"{HEAD}{queue.directives}exit 4\n")
+    number = queue.scheduler.submit(directory, os.environ)
+    (directory / "job.sh").write_text(f"{HEAD}{options}{large}\n")
+    with pytest.raises(SchedulerError, match=too_large):
+        queue.scheduler.submit(directory, os.environ)
+    assert queue.scheduler.state(directory).job_id == number
+
+
+def test_a_job_that_is_no_longer_known_has_the_last_word_itself_and_has_failed_without_one(
+    queue: Queue, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = queued(queue, place, "true\n")
+    submitted.write(directory, queue.scheduler.NAME, "x", queue.number, cluster=queue.cluster)
+    assert queue.scheduler.state(directory).phase == "unknown"  # it may not be shown yet
+    monkeypatch.setattr(batch, "UNHEARD_S", -1.0)
+    vanished = queue.scheduler.state(directory)
+    why = f"{queue.scheduler.TITLE} doesn't know the job, and the job left no exit code"
+    if queue.client == "sbatch":  # without accounting it never says so beyond doubt
+        assert (vanished.phase, "left no exit code" in vanished.reason) == ("unknown", True)
+    else:
+        assert (vanished.phase, vanished.word, vanished.exit_code) == ("ended", "VANISHED", None)
+        assert vanished.end == f"VANISHED: {why}"
+    for code, end in ((0, ""), (143, "FAILED, exit code 143")):
+        (directory / f"end-{queue.number.partition('.')[0]}").write_text(f"{code}\n")
+        state = queue.scheduler.state(directory)
+        assert (state.phase, state.end) == ("ended", end)
+
+
+@pytest.mark.parametrize("campaign", ["plain", ODD], ids=["plain", "odd"])
+def test_a_job_whose_submit_gave_no_answer_is_found_by_its_directory(
+    queue: Queue, place: Path, monkeypatch: pytest.MonkeyPatch, campaign: str
+) -> None:
+    find_a_lost_job(queue, place, monkeypatch, campaign)
+
+
+def find_a_lost_job(queue: Queue, place: Path, monkeypatch: pytest.MonkeyPatch, campaign: str) -> None:
+    deaf = place / "deaf"
+    deaf.mkdir()
+    # The real one goes on when the deaf one is given up, as slow as it may be.
+    real = f'setsid {shutil.which(queue.client)} "$@" <&0 >/dev/null 2>&1 &'
+    (deaf / queue.client).write_text(f"#!/bin/bash\n{real}\nexec sleep 600\n")
+    (deaf / queue.client).chmod(0o755)
+    directory = queued(queue, place, "until [ -e go ]; do sleep 0.1; done; exit 6\n", campaign=campaign)
+    neighbour = queued(queue, place / "elsewhere", "true\n", campaign=campaign)
+    other = queue.scheduler.submit(neighbour, os.environ)
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", f"{deaf}:{os.environ['PATH']}")
+        patched.setattr(batch, "DEADLINE_S", 3.0)
+        patched.setattr(queue.scheduler, "SEARCH_S", 60.0)
+        number = queue.scheduler.submit(directory, os.environ)
+    entry = submitted.read(directory)
+    assert entry is not None
+    assert entry.job_id == number != other
+    (directory / "go").touch()
+    assert over(queue, directory).exit_code == 6
+
+
+@pytest.mark.parametrize("name", QUEUES)
+def test_without_the_clients_a_submit_says_so_and_a_copy_of_a_campaign_has_its_last_word(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = QUEUES[name]
+    monkeypatch.setenv("PATH", str(tmp_path))
+    directory = queued(queue, tmp_path, "true\n")
+    with pytest.raises(MissingToolError, match=f"there is no {queue.client} on this machine"):
+        queue.scheduler.submit(directory, os.environ)
+    assert queue.scheduler.state(directory).phase == "unsubmitted"
+    submitted.write(directory, name, "campaign-j001-n1", queue.number)
+    assert queue.scheduler.state(directory).phase == "unknown"
+    (directory / f"end-{queue.number.partition('.')[0]}").write_text("0\n")
+    assert queue.scheduler.state(directory).word == "COMPLETED"
 
 
 @pytest.mark.system
@@ -250,38 +395,11 @@ def test_slurm_does_not_start_a_job_again_that_forbids_it(slurm_here: SlurmClust
     assert slurm.state(directory).phase == "running"
 
 
-@pytest.mark.system
-def test_a_refusal_names_sbatchs_words_and_leaves_the_job_before_it_as_it_was(
-    slurm_here: SlurmCluster, place: Path
-) -> None:
-    directory = job(place, "#SBATCH --partition=nope\n")
-    with pytest.raises(SchedulerError, match=r"sbatch refuses job campaign-j001-n1: .*partition specified: nope"):
-        slurm.submit(directory, os.environ)
-    assert submitted.read(directory) is None
-    (directory / "job.sh").write_text(f"{HEAD}exit 4\n")
-    number = slurm.submit(directory, os.environ)
-    (directory / "job.sh").write_text(f"{HEAD}#SBATCH --nodes=9\n")
-    with pytest.raises(SchedulerError, match="Node count specification invalid"):
-        slurm.submit(directory, os.environ)
-    assert slurm.state(directory).job_id == number
-
-
 @pytest.mark.parametrize("name", ["100%", "back\\slash"])
 def test_a_directory_whose_name_slurm_would_expand_is_refused(tmp_path: Path, name: str) -> None:
     directory = job(tmp_path, "true\n", campaign=name)
     with pytest.raises(UsageError, match=r"Slurm can't write logs into .*; name another --outputs"):
         slurm.submit(directory, os.environ)
-
-
-@pytest.mark.system
-def test_a_job_that_slurm_no_longer_knows_has_the_last_word_itself(slurm_here: SlurmCluster, place: Path) -> None:
-    directory = job(place, "true\n")
-    submitted.write(directory, "slurm", "campaign-j001-n1", "99999")
-    assert slurm.state(directory).phase == "unknown"
-    assert "left no exit code" in slurm.state(directory).reason
-    for code, end in ((0, ""), (143, "FAILED, exit code 143")):
-        (directory / "end-99999").write_text(f"{code}\n")
-        assert (slurm.state(directory).phase, slurm.state(directory).end) == ("ended", end)
 
 
 @pytest.mark.system
@@ -339,32 +457,6 @@ def test_a_controller_that_does_not_answer_is_an_error_within_the_deadline(
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("campaign", ["plain", ODD], ids=["plain", "odd"])
-def test_a_job_whose_submit_gave_no_answer_is_found_by_its_directory(
-    slurm_here: SlurmCluster, place: Path, monkeypatch: pytest.MonkeyPatch, campaign: str
-) -> None:
-    deaf = place / "bin"
-    deaf.mkdir()
-    # The real one goes on when the deaf one is given up, as slow as it may be.
-    real = f'setsid {shutil.which("sbatch")} "$@" >/dev/null 2>&1 &'
-    (deaf / "sbatch").write_text(f"#!/bin/bash\n{real}\nexec sleep 600\n")
-    (deaf / "sbatch").chmod(0o755)
-    directory = job(place, "exit 6\n", campaign=campaign)
-    neighbour = job(place / "elsewhere", "true\n", campaign=campaign)
-    slurm.submit(neighbour, os.environ)
-    with monkeypatch.context() as patched:
-        patched.setenv("PATH", f"{deaf}:{os.environ['PATH']}")
-        patched.setattr(batch, "DEADLINE_S", 3.0)
-        patched.setattr(slurm, "SEARCH_S", 60.0)
-        number = slurm.submit(directory, os.environ)
-    entry = submitted.read(directory)
-    assert entry is not None
-    assert (entry.job_id, entry.cluster) == (number, "hosts")
-    until(lambda: slurm.state(directory).phase == "ended", "the end of the job", pause=0.2)
-    assert slurm.state(directory).exit_code == 6
-
-
-@pytest.mark.system
 def test_an_answer_that_got_lost_is_no_refusal(slurm_here: SlurmCluster, place: Path) -> None:
     busy = place / "bin"
     busy.mkdir()
@@ -377,20 +469,6 @@ def test_an_answer_that_got_lost_is_no_refusal(slurm_here: SlurmCluster, place: 
         slurm.submit(directory, os.environ)
     until(lambda: slurm.state(directory).phase == "ended", "the end of the job", pause=0.2)
     assert slurm.state(directory).job_id
-
-
-def test_without_the_clients_a_submit_says_so_and_a_copy_of_a_campaign_has_its_last_word(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    directory = job(tmp_path, "true\n")
-    with pytest.raises(MissingToolError, match="there is no sbatch on this machine"):
-        slurm.submit(directory, os.environ)
-    assert slurm.state(directory).phase == "unsubmitted"
-    submitted.write(directory, "slurm", "campaign-j001-n1", "12")
-    assert slurm.state(directory).phase == "unknown"
-    (directory / "end-12").write_text("0\n")
-    assert slurm.state(directory).word == "COMPLETED"
 
 
 @pytest.mark.system

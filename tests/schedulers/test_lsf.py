@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.errors import MissingToolError, SchedulerError
-from gpubench.schedulers import batch, submitted
+from gpubench.errors import SchedulerError
+from gpubench.schedulers import submitted
 from gpubench.schedulers.lsf import Lsf
 from gpubench.schedulers.state import current_user
 from tests.lsf.cluster import LsfCluster
@@ -34,25 +34,6 @@ def planted(directory: Path) -> dict[str, object]:
 
 def ended(directory: Path) -> None:
     until(lambda: not lsf.state(directory).alive, "the end of the job", pause=0.1)
-
-
-def test_jobs_wait_until_those_before_them_have_ended_whatever_became_of_them(
-    lsf_here: LsfCluster, tmp_path: Path
-) -> None:
-    first = job(tmp_path, "until [ -e go ]; do sleep 0.1; done; exit 9\n")
-    second = job(tmp_path, "cat ../j001-n1/end\n", name="j002-n1")
-    third = job(tmp_path, "true\n", name="j003-n1")
-    numbers = [lsf.submit(first, os.environ)]
-    numbers.append(lsf.submit(second, os.environ, numbers))
-    lsf.submit(third, os.environ, numbers)
-    until(lambda: lsf.state(second).reason == "Job dependency condition not satisfied", "the reason")
-    waiting = lsf.state(second)
-    assert (waiting.phase, waiting.word, waiting.exit_code, waiting.hosts) == ("pending", "PEND", None, "")
-    (first / "end").write_text("over\n")
-    (first / "go").touch()
-    ended(third)
-    assert (lsf.state(first).exit_code, lsf.state(second).exit_code) == (9, 0)
-    assert [log.read_text().startswith("over\n\n---") for log in second.glob("*.log")] == [True]
 
 
 def test_a_script_that_says_so_is_an_argument_of_bsub(
@@ -101,36 +82,6 @@ def test_a_job_that_lsf_has_lost_outlives_bkill_and_the_error_says_how_to_make_l
     shutil.rmtree(folder)
 
 
-def test_a_refusal_names_bsubs_words_and_leaves_the_job_before_it_as_it_was(
-    lsf_here: LsfCluster, tmp_path: Path
-) -> None:
-    directory = job(tmp_path, "#BSUB -q nope\n")
-    with pytest.raises(SchedulerError, match=r"bsub refuses job a_campaign-j001-n1: nope: No such queue"):
-        lsf.submit(directory, os.environ)
-    assert submitted.read(directory) is None
-    (directory / "job.sh").write_text(f"{HEAD}exit 4\n")
-    number = lsf.submit(directory, os.environ)
-    (directory / "job.sh").write_text(f"{HEAD}#BSUB -nnodes 9\n")
-    with pytest.raises(SchedulerError, match="Too many nodes requested"):
-        lsf.submit(directory, os.environ)
-    assert lsf.state(directory).job_id == number
-
-
-def test_a_job_that_lsf_has_forgotten_has_the_last_word_itself_and_has_failed_without_one(
-    lsf_here: LsfCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    directory = job(tmp_path, "true\n")
-    submitted.write(directory, "lsf", "a_campaign-j001-n1", "999", cluster="cluster1")
-    assert lsf.state(directory).phase == "unknown"  # it may not be shown yet
-    monkeypatch.setattr(batch, "UNHEARD_S", -1.0)
-    vanished = lsf.state(directory)
-    assert (vanished.phase, vanished.word, vanished.exit_code) == ("ended", "VANISHED", None)
-    assert vanished.end == "VANISHED: LSF doesn't know the job, and the job left no exit code"
-    for code, end in ((0, ""), (143, "FAILED, exit code 143")):
-        (directory / "end-999").write_text(f"{code}\n")
-        assert (lsf.state(directory).phase, lsf.state(directory).end) == ("ended", end)
-
-
 def test_lsf_that_is_down_is_an_error_and_nothing_is_said_to_have_ended(lsf_here: LsfCluster, tmp_path: Path) -> None:
     directory = job(tmp_path, "true\n")
     lsf.submit(directory, os.environ)
@@ -140,41 +91,6 @@ def test_lsf_that_is_down_is_an_error_and_nothing_is_said_to_have_ended(lsf_here
     (lsf_here.state / "down").unlink()
     ended(directory)
     assert lsf.state(directory).end == ""
-
-
-def test_a_job_whose_submit_gave_no_answer_is_found_by_its_directory(
-    lsf_here: LsfCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    deaf = tmp_path / "bin"
-    deaf.mkdir()
-    # The real one goes on when the deaf one is given up, as slow as it may be.
-    real = f'setsid {shutil.which("bsub")} "$@" <&0 >/dev/null 2>&1 &'
-    (deaf / "bsub").write_text(f"#!/bin/bash\n{real}\nexec sleep 600\n")
-    (deaf / "bsub").chmod(0o755)
-    directory = job(tmp_path, "exit 6\n")
-    neighbour = job(tmp_path, "true\n", name="j002-n1")
-    lsf.submit(neighbour, os.environ)
-    with monkeypatch.context() as patched:
-        patched.setenv("PATH", f"{deaf}:{os.environ['PATH']}")
-        patched.setattr(batch, "DEADLINE_S", 2.0)
-        patched.setattr(lsf, "SEARCH_S", 60.0)
-        assert lsf.submit(directory, os.environ) == "102"
-    until(lambda: lsf.state(directory).phase == "ended", "the end of the job")
-    assert lsf.state(directory).exit_code == 6
-
-
-def test_without_the_clients_a_submit_says_so_and_a_copy_of_a_campaign_has_its_last_word(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    directory = job(tmp_path, "true\n")
-    with pytest.raises(MissingToolError, match="there is no bsub on this machine"):
-        lsf.submit(directory, os.environ)
-    assert lsf.state(directory).phase == "unsubmitted"
-    submitted.write(directory, "lsf", "a_campaign-j001-n1", "12")
-    assert lsf.state(directory).phase == "unknown"
-    (directory / "end-12").write_text("0\n")
-    assert lsf.state(directory).word == "COMPLETED"
 
 
 def test_an_allocation_counts_its_nodes_without_the_launch_node(tmp_path: Path) -> None:

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.errors import MissingToolError, SchedulerError
-from gpubench.schedulers import batch, submitted
+from gpubench.errors import SchedulerError
+from gpubench.schedulers import submitted
 from gpubench.schedulers.pbs import Pbs
 from gpubench.schedulers.state import current_user
 from tests.pbs.cluster import PbsCluster
+from tests.schedulers.test_conformance import ODD, QUEUES, find_a_lost_job
 from tests.slurm.hosts import until
 
 pbs = Pbs()
 HEAD = "#!/usr/bin/env bash\n#PBS -S /bin/bash\n#PBS -o pbs.out\n"
 MOVE = 'cd "$PBS_O_WORKDIR"; exec >>"pbs-${PBS_JOBID%%.*}.log" 2>&1\n'
-ODD = 'o\'dd "name" $(date), `x` a=1 ü'
 
 
 def job(place: Path, script: str, *, name: str = "j001-n1", campaign: str = "a campaign", options: str = "") -> Path:
@@ -53,27 +53,21 @@ def planted(cluster: PbsCluster, directory: Path, **attributes: object) -> None:
 
 
 @pytest.mark.parametrize("history", [True, False], ids=["history", "no-history"])
-def test_jobs_wait_until_those_before_them_have_ended_whatever_became_of_them(
+def test_a_job_behind_others_that_have_ended_is_submitted_without_them(
     pbs_here: PbsCluster, tmp_path: Path, history: bool
 ) -> None:
+    """PBS would refuse it, or hold it for ever."""
     pbs_here.set(history=history)
-    first = job(tmp_path, "trap 'echo $? >end-1' EXIT; until [ -e go ]; do sleep 0.1; done; exit 9\n")
-    second = job(tmp_path, "cat ../j001-n1/over; echo $? >end-2\n", name="j002-n1")
+    numbers = []
+    for number, code in enumerate((9, 0), 1):
+        numbers.append(
+            pbs.submit(job(tmp_path, f"echo {code} >end-{number}; exit {code}\n", name=f"j00{number}-n1"), os.environ)
+        )
+        ended(tmp_path / "a campaign" / "jobs" / f"j00{number}-n1")
     third = job(tmp_path, "echo 0 >end-3\n", name="j003-n1")
-    numbers = [pbs.submit(first, os.environ)]
-    numbers.append(pbs.submit(second, os.environ, numbers))
-    until(lambda: pbs.state(second).word == "H", "the second job held")
-    waiting = pbs.state(second)
-    assert (waiting.phase, waiting.exit_code, waiting.hosts) == ("pending", None, "")
-    assert waiting.reason == "Job held, waiting for 1.pbs-server"
-    (first / "over").write_text("over\n")
-    (first / "go").touch()
-    ended(second)
-    # Both have ended by now: PBS would refuse, or hold the job for ever.
     pbs.submit(third, os.environ, numbers)
     ended(third)
-    assert [pbs.state(one).exit_code for one in (first, second, third)] == [9, 0, 0]
-    assert [log.read_text() for log in second.glob("*.log")] == ["over\n"]
+    assert pbs.state(third).exit_code == 0
 
 
 def test_the_hosts_of_a_running_job_and_its_end_by_qdel(pbs_here: PbsCluster, tmp_path: Path) -> None:
@@ -119,44 +113,12 @@ def test_a_signal_is_told_as_a_shell_tells_it(pbs_here: PbsCluster, tmp_path: Pa
     assert pbs.state(directory).exit_code == 137
 
 
-def test_a_refusal_names_qsubs_words_and_leaves_the_job_before_it_as_it_was(
-    pbs_here: PbsCluster, tmp_path: Path
-) -> None:
-    directory = job(tmp_path, "", options="#PBS -q nope\n")
-    with pytest.raises(SchedulerError, match=r"qsub refuses job a_campaign-j001-n1: qsub: Unknown queue"):
-        pbs.submit(directory, os.environ)
-    assert submitted.read(directory) is None
-    (directory / "job.sh").write_text(f"{HEAD}exit 4\n")
-    number = pbs.submit(directory, os.environ)
-    (directory / "job.sh").write_text(f"{HEAD}#PBS -l select=9\n")
-    with pytest.raises(SchedulerError, match="exceeds queue and/or server resource limits"):
-        pbs.submit(directory, os.environ)
-    assert pbs.state(directory).job_id == number
-
-
 def test_a_campaign_with_a_long_or_odd_name_can_be_submitted(pbs_here: PbsCluster, tmp_path: Path) -> None:
     for at, campaign in enumerate(("a@b", "c" * 250), 1):
         directory = job(tmp_path, "exit 0\n", campaign=campaign)
         pbs.submit(directory, os.environ)
         ended(directory)
         assert pbs_here.job(str(at))["Exit_status"] == 0
-
-
-@pytest.mark.parametrize("history", [True, False], ids=["history", "no-history"])
-def test_a_job_that_pbs_has_forgotten_has_the_last_word_itself_and_has_failed_without_one(
-    pbs_here: PbsCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, history: bool
-) -> None:
-    pbs_here.set(history=history)
-    directory = job(tmp_path, "true\n")
-    submitted.write(directory, "pbs", "a_campaign-j001-n1", "999.pbs-server")
-    assert pbs.state(directory).phase == "unknown"  # it may not be shown yet
-    monkeypatch.setattr(batch, "UNHEARD_S", -1.0)
-    vanished = pbs.state(directory)
-    assert (vanished.phase, vanished.word, vanished.exit_code) == ("ended", "VANISHED", None)
-    assert vanished.end == "VANISHED: PBS doesn't know the job, and the job left no exit code"
-    for code, end in ((0, ""), (143, "FAILED, exit code 143")):
-        (directory / "end-999").write_text(f"{code}\n")
-        assert (pbs.state(directory).phase, pbs.state(directory).end) == ("ended", end)
 
 
 def test_a_server_that_is_down_is_an_error_and_nothing_is_said_to_have_ended(
@@ -176,41 +138,13 @@ def test_a_server_that_is_down_is_an_error_and_nothing_is_said_to_have_ended(
     assert pbs.state(directory).end == ""
 
 
-@pytest.mark.parametrize("campaign", ["plain", ODD], ids=["plain", "odd"])
-@pytest.mark.parametrize("unescaped", [True, False], ids=["old-json", "new-json"])
-def test_a_job_whose_submit_gave_no_answer_is_found_by_its_directory(
-    pbs_here: PbsCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, campaign: str, unescaped: bool
+def test_a_job_whose_submit_gave_no_answer_is_found_in_the_json_of_old_servers_too(
+    pbs_here: PbsCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pbs_here.set(unescaped=unescaped)
-    deaf = tmp_path / "bin"
-    deaf.mkdir()
-    # The real one goes on when the deaf one is given up, as slow as it may be.
-    (deaf / "qsub").write_text(f'#!/bin/bash\nsetsid {shutil.which("qsub")} "$@" >/dev/null 2>&1 &\nexec sleep 600\n')
-    (deaf / "qsub").chmod(0o755)
-    directory = job(tmp_path, "exit 6\n", campaign=campaign)
-    neighbour = job(tmp_path / "elsewhere", "true\n", campaign=campaign)
-    pbs.submit(neighbour, os.environ)
-    with monkeypatch.context() as patched:
-        patched.setenv("PATH", f"{deaf}:{os.environ['PATH']}")
-        patched.setattr(batch, "DEADLINE_S", 2.0)
-        patched.setattr(pbs, "SEARCH_S", 60.0)
-        assert pbs.submit(directory, os.environ) == "2.pbs-server"
-    until(lambda: pbs.state(directory).phase == "ended", "the end of the job")
-    assert (pbs.state(directory).job_id, pbs.state(directory).exit_code) == ("2.pbs-server", 6)
-
-
-def test_without_the_clients_a_submit_says_so_and_a_copy_of_a_campaign_has_its_last_word(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    directory = job(tmp_path, "true\n")
-    with pytest.raises(MissingToolError, match="there is no qsub on this machine"):
-        pbs.submit(directory, os.environ)
-    assert pbs.state(directory).phase == "unsubmitted"
-    submitted.write(directory, "pbs", "a_campaign-j001-n1", "12.pbs-server")
-    assert pbs.state(directory).phase == "unknown"
-    (directory / "end-12").write_text("0\n")
-    assert pbs.state(directory).word == "COMPLETED"
+    pbs_here.set(unescaped=True)
+    for campaign in ("plain", ODD):
+        (tmp_path / campaign[:1]).mkdir()
+        find_a_lost_job(QUEUES["pbs"], tmp_path / campaign[:1], monkeypatch, campaign)
 
 
 def test_a_job_gets_neither_variables_of_a_job_around_it_nor_shell_functions(
