@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from gpubench.model.images_lock import LockRow
+from tests.pbs.cluster import PbsCluster
 from tests.slurm.campaigns import Login, copy_images, stack_image
-from tests.slurm.cluster import OTHER_USER, SlurmCluster
+from tests.slurm.cluster import OTHER_USER, STAND_INS, SlurmCluster
 from tests.slurm.images import make_image
 
 
@@ -66,3 +67,27 @@ def squashfs(slurm: SlurmCluster, tmp_path_factory: pytest.TempPathFactory) -> P
     environment = "UCX_TLS=of-the-image\nONLY=in-the-image\nPATH=/usr/bin\n"
     work = tmp_path_factory.mktemp("image")
     return make_image(work, slurm.shared / "image.sqsh", environment=environment, directory="/root/rundir")
+
+
+@pytest.fixture
+def of_ssh(slurm: SlurmCluster, shared: Path) -> dict[str, str]:
+    """A PATH whose ssh reads the cluster's keys: it asks the password file for the home directory, not ``$HOME``."""
+    (shared / "bin").mkdir()
+    (shared / "bin" / "ssh").write_text(f'#!/bin/bash\nexec {shutil.which("ssh")} -F {slurm.ssh_config} "$@"\n')
+    (shared / "bin" / "ssh").chmod(0o755)
+    return {"PATH": f"{shared / 'bin'}:{slurm.env()['PATH']}"}
+
+
+@pytest.fixture
+def pbs(slurm: SlurmCluster, shared: Path) -> Iterator[PbsCluster]:
+    """A PBS server whose nodes are the hosts."""
+    nodes = {name: host.init for name, host in slurm.hosts.items()}
+    made = PbsCluster(shared, nodes=nodes, commands=slurm.root / STAND_INS.name / "pbs")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def of_pbs(shared: Path, pbs: PbsCluster, of_ssh: dict[str, str]) -> dict[str, str]:
+    """Variables of a shell with PBS, and the same ssh."""
+    return {**pbs.env(), "PATH": f"{shared / 'bin'}:{pbs.env()['PATH']}"}

@@ -34,7 +34,11 @@ def until_running(login: Login, campaign: Path, env: Mapping[str, str] | None = 
         until(lambda: running(campaign), "a run")
     except TimeoutError as error:
         files = [path for kind in ("jobs/*/*", "runs/*/run.json") for path in sorted(campaign.glob(kind))]
-        said = [f"{path}: {path.read_text(errors='replace')[-2000:]}" for path in files if path.suffix != ".sh"]
+        said = [
+            f"{path}: {path.read_text(errors='replace')[-2000:]}"
+            for path in files
+            if path.is_file() and path.suffix != ".sh"
+        ]
         raise TimeoutError("\n".join([str(error), login.run("status", campaign, code=4, env=env), *said])) from None
 
 

@@ -112,14 +112,14 @@ def test_what_the_queue_refuses_is_said_in_its_words_and_leaves_nothing_submitte
     assert login.run("status", campaign, code=4).startswith("job j001-n1: unsubmitted\n")
 
 
-def test_without_sbatch_the_scripts_are_written_and_the_resume_command_is_printed(login: Login) -> None:
-    campaign = login.plan()
-    shutil.rmtree(campaign / "jobs")
-    said = login.run("submit", campaign, code=5, env={"PATH": str(login.directory)})
-    assert f"there is no sbatch on this machine; the scripts are in {campaign / 'jobs'}" in said
-    assert f"gpubench submit {campaign}" in said, said
-    assert (campaign / "jobs" / "j001-n1" / "job.sh").exists()
-    assert job_ids(campaign) == {}
+def test_a_campaign_on_no_shared_file_system_is_refused_before_anything_is_submitted(
+    slurm: SlurmCluster, login: Login
+) -> None:
+    campaign = login.plan("--set", "paths.shared=['/elsewhere', '$NOWHERE']")
+    said = login.run("submit", campaign, code=6)
+    assert "lies below none of paths.shared: /elsewhere; $NOWHERE (a variable in it isn't set here)" in said
+    assert not slurm.say("squeue", "--noheader")
+    assert not list(campaign.glob("jobs/*/submitted.json"))
 
 
 def test_a_front_end_that_is_killed_before_it_hears_the_number_leaves_a_job_that_is_found(

@@ -1,4 +1,4 @@
-"""Campaigns from squashfs images on two hosts: by the options of pyxis, by enroot and Apptainer."""
+"""What only campaigns in containers can get wrong: squashfs images on two hosts, by pyxis' options and by enroot."""
 
 from __future__ import annotations
 
@@ -13,82 +13,28 @@ import pytest
 
 from gpubench.model.images_lock import LockRow
 from gpubench.node import scratch
-from gpubench.store.rundirs import read_provenance
 from tests.cli.campaigns import records
 from tests.cli.test_sites import ABORTED
-from tests.conftest import need
 from tests.slurm.campaigns import Login, job_ids
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.hosts import until
+from tests.slurm.pyxis_files import unpacked
 from tests.slurm.test_campaigns import leave_no_process, until_running
 
 pytestmark = pytest.mark.system
-RUNTIMES = ["pyxis", "enroot"]
+RUNTIMES = ["pyxis", pytest.param("enroot", marks=pytest.mark.long)]
+"""The checks and the end of a script are the same for both; what enroot does alone is in tests/runtimes."""
 
 
 @pytest.fixture
-def user(request: pytest.FixtureRequest, imported: LockRow) -> Login:
-    """A user other than root, whose images are squashfs files; root where those are mounted and only root may."""
-    mounted = "apptainer" in request.node.name
-    if mounted:
-        need(shutil.which("apptainer") is not None, "apptainer (bash requirements/apptainer.sh)")
-    only_root = mounted and not Path("/dev/fuse").stat().st_mode & 0o002
-    login: Login = request.getfixturevalue("login" if only_root else "nobody")
-    login.lock(imported)
-    return login
+def user(nobody: Login, imported: LockRow) -> Login:
+    """A user other than root, whose images are squashfs files."""
+    nobody.lock(imported)
+    return nobody
 
 
-@pytest.mark.parametrize("runtime", [*RUNTIMES, "apptainer"])
-def test_runs_take_place_in_the_image_on_two_hosts(
-    slurm: SlurmCluster, user: Login, imported: LockRow, runtime: str
-) -> None:
-    before = len(creations(slurm))
-    campaign = user.plan("--runtime", runtime, "--protocol", "ucx", "--nodes", "2", pyxis=True)
-    user.run("submit", campaign, pyxis=True)
-    user.run("status", "--watch", campaign)
-    for run, record in records(campaign).items():
-        assert (record["status"], record["transport"], sorted(record["hosts"])) == ("ok", ["tcp"], ["n1", "n2"])
-        processes = read_provenance(campaign / "runs" / run)["processes"]
-        assert {process["build_id"] for process in processes} == {imported.build_id}
-        assert all(process["ucx"]["path"].startswith("/opt/gpubench/ucx/") for process in processes)
-    made = [line.split() for line in creations(slurm)[before:]]
-    if runtime == "pyxis":  # one container for both runs
-        assert [node for node, *_ in sorted(made)] == ["n1", "n2"]
-        number = job_ids(campaign)["j001-n2"]
-        (name,) = {name for _, _, name, _ in made}  # a new one for each start of the script
-        assert re.fullmatch(f"pyxis_gpubench-{imported.digest[7:23]}-{number}-[0-9a-f]{{8}}", name)
-    if runtime == "enroot":  # created once for both runs
-        name = f"gpubench-{imported.digest[7:23]}"
-        done = (slurm.shared / "pyxis" / "containers").read_text().splitlines()
-        created = [line for line in done if not line.partition(" ")[2].partition(" ")[2].startswith("pyxis_")]
-        assert sorted(created) == [f"{node} {what} {name}" for node in ("n1", "n2") for what in ("create", "remove")]
-    assert unpacked(slurm) == []
-    leave_no_process(slurm)
-
-
-@pytest.mark.parametrize("runtime", [*RUNTIMES, "apptainer"])
-def test_a_job_that_is_warned_of_its_end_leaves_a_record_from_inside_the_container(
-    slurm: SlurmCluster, user: Login, runtime: str
-) -> None:
-    campaign = user.plan("--runtime", runtime, "--nodes", "2", reps=5000, pyxis=True)
-    user.run("submit", campaign, pyxis=True)
-    until_running(user, campaign)
-    number = job_ids(campaign)["j001-n2"]
-    slurm.say("scancel", "--batch", "--signal=TERM", number)  # as --signal=B:TERM@ does
-    slurm.wait_job(number)
-    said = user.run("status", campaign, code=4)
-    assert re.search(r"block 1 \w \(\w+\): skipped: (node rank 1: )?interrupted by SIGTERM", said)
-    assert "it was asked to end" in said
-    assert slurm.job(number)["ExitCode"] == "130:0"
-    leave_no_process(slurm)
-    assert unpacked(slurm) == []
-
-
-@pytest.mark.parametrize("runtime", ["venv", *RUNTIMES])
-def test_a_block_that_the_time_limit_does_not_hold_is_skipped_with_the_reason(
-    slurm: SlurmCluster, user: Login, runtime: str
-) -> None:
-    campaign = user.plan("--runtime", runtime, "--set", "estimates.run=60s", pyxis=True)
+def test_a_block_that_the_time_limit_does_not_hold_is_skipped_with_the_reason(slurm: SlurmCluster, user: Login) -> None:
+    campaign = user.plan("--runtime", "pyxis", "--set", "estimates.run=60s", pyxis=True)
     slurm.say("scontrol", "update", "NodeName=n[1-4]", "State=DRAIN", "Reason=maintenance")
     try:
         user.run("submit", campaign, pyxis=True)
@@ -105,12 +51,6 @@ def test_a_block_that_the_time_limit_does_not_hold_is_skipped_with_the_reason(
     why = "skipped: no time left: the block takes about 192 s, the job ends in"
     assert len(re.findall(rf"^block 1 \w \(\w+\): {why} \d+ s$", said, re.MULTILINE)) == 2
     assert {record["status"] for record in records(campaign).values()} == {"skipped"}
-
-
-def creations(slurm: SlurmCluster) -> list[str]:
-    """What the stand-in for pyxis unpacked."""
-    file = slurm.shared / "pyxis" / "creations"
-    return file.read_text().splitlines() if file.exists() else []
 
 
 def test_a_container_whose_unpacking_was_cut_off_is_never_started_and_the_next_job_removes_it(
@@ -146,6 +86,7 @@ def test_what_a_killed_job_left_on_its_nodes_is_listed_and_removed(
     slurm.say("scancel", "--signal=KILL", "--full", first)
     slurm.wait_job(first)
     slurm.wait_idle(["n1", "n2"])
+    leave_no_process(slurm)  # a script that was not killed with its job still removes its container
     words = [sys.executable, "-c", ABORTED, slurm.root / "hosts" / "n1" / "tmp"]
     dead = Path(subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip())
     for path in (dead, dead / scratch.HOLD):  # what a supervisor leaves that is killed with all its processes
@@ -210,12 +151,3 @@ def test_why_a_container_did_not_start_is_said_by_status_and_stays_with_the_camp
     assert "exit code 40" not in said
     assert re.search(rf"^block 1 .*: lost: .*{why}", said, re.MULTILINE)
     assert unpacked(slurm) == []
-
-
-def unpacked(slurm: SlurmCluster) -> list[str]:
-    """The containers on the hosts, whole or not."""
-    folders = [
-        *slurm.root.glob("hosts/n*/tmp/stand-in-pyxis-*"),
-        *slurm.root.glob("hosts/n*/tmp/gpubench-enroot-*/containers"),
-    ]
-    return sorted(path.name for folder in folders for path in folder.glob("[!.]*"))

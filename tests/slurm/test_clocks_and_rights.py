@@ -24,7 +24,7 @@ pytestmark = pytest.mark.system
 AHEAD_S = 300
 
 
-@pytest.mark.parametrize("ahead", ["n1", "n2"])
+@pytest.mark.parametrize("ahead", ["n1", pytest.param("n2", marks=pytest.mark.long)])
 def test_nodes_whose_clocks_differ_by_five_minutes_change_neither_order_nor_deadlines(
     ahead: str, slurm: SlurmCluster, login: Login
 ) -> None:
@@ -59,7 +59,7 @@ def of(path: Path) -> int:
     return stat.S_IMODE(path.lstat().st_mode)
 
 
-@pytest.mark.parametrize("umask", ["077", "002"])
+@pytest.mark.parametrize("umask", [pytest.param("077", marks=pytest.mark.long), "002"])
 def test_what_an_ordinary_user_runs_under_any_umask_is_writable_for_nobody_else_and_shows_no_secret(
     umask: str, slurm: SlurmCluster, nobody: Login
 ) -> None:

@@ -84,6 +84,7 @@ def test_parsl_s_blocks_are_slurm_jobs_beside_the_run_s_own_and_gone_after_it(
     assert list((login.directory / "scratch").iterdir()) == []
 
 
+@pytest.mark.long
 def test_parsl_s_blocks_are_gone_when_the_run_is_cancelled(slurm: SlurmCluster, login: Login) -> None:
     campaign = planned(login, "100s")
     login.run("submit", campaign)

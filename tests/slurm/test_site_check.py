@@ -44,17 +44,6 @@ def test_a_right_profile_is_confirmed_down_to_what_ucx_sees_inside_the_image(log
     assert left(login) == []
 
 
-def test_a_new_profile_that_is_filled_in_is_confirmed_by_the_nodes(login: Login) -> None:
-    login.run("sites", "new", "fresh", "--scheduler", "slurm", "--runtime", "venv")
-    assert "wrong: paths.shared is empty" in login.run("sites", "check", "./fresh.toml", code=2)
-    here = ("interface=eth0", "batch.queue=batch", "layout.one_machine=true", f"paths.shared=['{login.directory}']")
-    said = login.run(
-        "sites", "check", "./fresh.toml", "--live", "--nodes", "2", *(w for s in here for w in ("--set", s))
-    )
-    assert any(line.startswith("ok: partition batch: job ") for line in said.splitlines())
-    assert "wrong" not in said
-
-
 def test_every_untruth_of_a_profile_is_named_with_what_the_nodes_have(login: Login) -> None:
     said = login.run(
         *CHECK,
@@ -75,18 +64,6 @@ def test_every_untruth_of_a_profile_is_named_with_what_the_nodes_have(login: Log
         assert words in said, said
     (directory,) = left(login)
     assert str(directory.relative_to(login.directory)) in said
-
-
-def test_a_partition_that_refuses_the_job_is_an_error_of_the_scheduler(slurm: SlurmCluster, login: Login) -> None:
-    said = login.run(*CHECK, "--set", "batch.queue=nope", code=7)
-    assert "invalid partition specified: nope" in said
-    assert not slurm.say("squeue", "--noheader")
-
-
-def test_a_check_that_nodes_would_not_see_is_refused_before_anything_is_submitted(login: Login) -> None:
-    said = login.run(*CHECK, "--set", "paths.shared=['/elsewhere']", code=6)
-    assert "lies below none of paths.shared: /elsewhere" in said
-    assert left(login) == []
 
 
 def test_a_directory_of_the_login_nodes_own_is_found_out(login: Login, tmp_path: Path) -> None:

@@ -47,19 +47,12 @@ def test_a_campaign_runs_on_the_nodes_of_an_allocation_and_ends_with_it_still_he
     slurm: SlurmCluster, login: Login
 ) -> None:
     campaign = login.plan("--nodes", "1 2")
-    done = inside(login, 2, "submit", "--here", campaign)
+    done = inside(login, 2, "submit", "--here")  # the newest campaign
     assert done.returncode == 0, done.stdout + done.stderr
     assert sorted((run["nodes"], run["status"]) for run in runs(campaign)) == [(1, "ok")] * 2 + [(2, "ok")] * 2
     (number,) = set(job_ids(campaign).values())
     assert [path.read_text() for path in sorted(campaign.glob(f"jobs/*/end-{number}"))] == ["0\n", "0\n"]
     assert "4 ok of 4 runs" in login.run("status", campaign)
-
-
-def test_without_a_campaign_it_is_the_newest(login: Login) -> None:
-    campaign = login.plan()
-    done = inside(login, 1, "submit", "--here")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert [run["status"] for run in runs(campaign)] == ["ok", "ok"]
 
 
 def test_outside_an_allocation_and_in_too_small_a_one_it_says_what_to_type(login: Login) -> None:
