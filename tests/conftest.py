@@ -20,7 +20,7 @@ import pytest
 from gpubench.cli.say import show_log
 from tests import in_process
 
-pytest_plugins = ["tests.second_try", "tests.bytecode", "tests.cpu_seconds", "tests.point_counts"]
+pytest_plugins = ["tests.second_try", "tests.bytecode", "tests.point_counts"]
 pytest_plugins += ["tests.real_parts", "pytester"]
 
 THOROUGH = int(os.environ.get("PYTEST_THOROUGH", "1"))

@@ -1,23 +1,14 @@
-"""A small real campaign that is killed at one point, resumed until it is done, and looked at: is all of it there?
-
-As a program: ``python -m tests.kills.campaign --seed 7 --moments 60 --slurm 40`` prints a table of kill points.
-"""
+"""A small real campaign that is killed at one point, resumed until it is done, and looked at: is all of it there?"""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import fcntl
-import itertools
 import json
 import os
 import re
-import secrets
-import shutil
 import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -32,8 +23,8 @@ from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import is_temporary, read_record, run_directories
 from tests.cli.campaigns import Front, cluster_processes, nothing_left, until, words, write_suite
 from tests.conftest import own_queue, run_gpubench
-from tests.kills.points import ERRORS, LONGEST_S, Call, Fault, Full, Point, moments
-from tests.kills.slurm_points import SlurmPoint, slurm_points
+from tests.kills.points import ERRORS, LONGEST_S, Call, Fault, Full, Point
+from tests.kills.slurm_points import SlurmPoint
 from tests.slurm.campaigns import copy_images
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.test_campaigns import left_on
@@ -310,14 +301,12 @@ def _without_page(rows: Rows) -> Rows:
     return Counter({row: count for row, count in rows.items() if row[:2] != (ANSWERS, PAGE)})
 
 
-def all_calls(
-    role: str, call: str, directory: Path, expected: Rows, *, first: int = 1, error: str = ""
-) -> Iterator[Seen]:
-    """The ``first`` such call of the role, the one behind it, and so on, until nobody makes so many.
+def all_calls(role: str, call: str, directory: Path, expected: Rows, *, error: str = "") -> Iterator[Seen]:
+    """The first such call of the role, the one behind it, and so on, until nobody makes so many.
 
     ``error``: they fail with it and kill nobody; ``any``: with one of ``ERRORS`` after the other.
     """
-    for number in range(first, 1000):
+    for number in range(1, 1000):
         place = directory / f"{role.replace(' ', '-')}-{call}-{number}-{error}"
         place.mkdir()
         named = ERRORS[number % len(ERRORS)] if error == "any" else error
@@ -333,88 +322,3 @@ def full(role: str, steps: int, most_kib: int, directory: Path, expected: Rows) 
         place = directory / f"full-{role}-{step}"
         place.mkdir()
         yield kill(Full(role, most_kib * step // steps), place, expected)
-
-
-def _by_slurm(seed: int, count: int) -> Iterator[Seen]:
-    if not count:
-        return
-    with SlurmCluster() as slurm, UnderSlurm(slurm) as site:
-        for name in ("cold", "undisturbed"):  # the first one takes longer
-            (slurm.shared / name).mkdir()
-            whole = Undisturbed.run(slurm.shared / name, site)
-        for number, point in enumerate(slurm_points(slurm, seed, count, whole.seconds)):
-            place = slurm.shared / str(number)
-            place.mkdir()
-            yield kill(point, place, whole.rows, site=site)
-
-
-def _keep(directory: Path, name: object, folder: Path | None) -> None:
-    """Copy what the campaign of the point that is called so ends in to a directory in ``folder``."""
-    if folder is None:
-        return
-    to = folder / re.sub(r"[^0-9a-z.]+", "-", str(name).lower())
-    to.mkdir(parents=True, exist_ok=True)
-    for result in ("report.html", "report.md", "verdicts.json", "results.parquet"):
-        for path in directory.glob(f"outputs/*/{result}"):
-            shutil.copy(path, to)
-
-
-def main() -> None:
-    """Print a line for each point; the exit code is 1 where something was lost or left."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
-    parser.add_argument("--moments", type=int, default=12)
-    parser.add_argument("--calls", nargs="*", default=[], help="every such call: 'front end:rename' job.sh:fsync:7 ...")
-    parser.add_argument(
-        "--errors", nargs="*", default=[], help="every such call fails: 'front end:rename:1:EIO', or :any"
-    )
-    parser.add_argument(
-        "--full", nargs="*", default=[], help="directories that are full: outputs:STEPS:KIB scratch:..."
-    )
-    parser.add_argument(
-        "--interleaved", action="store_true", help="kill the moments' campaigns with all clusters alive"
-    )
-    parser.add_argument("--slurm", type=int, default=0, help="so many points under a real Slurm of four hosts")
-    parser.add_argument("--keep", type=Path, help="folder to which each campaign's page, verdicts and table are copied")
-    options = parser.parse_args()
-    print(f"seed {options.seed}", flush=True)
-    tried: dict[str, list[Seen]] = {}
-    with tempfile.TemporaryDirectory(prefix="kills-") as folder:
-        home = Path(folder)
-        (home / "undisturbed").mkdir()
-        local = options.moments or options.calls or options.errors or options.full
-        whole = Undisturbed.run(home / "undisturbed") if local else Undisturbed(Counter(), 0.0)
-        expected = whole.rows
-        _keep(home / "undisturbed", "undisturbed", options.keep)
-
-        def by_moment() -> Iterator[Seen]:
-            points = moments(options.seed, options.moments, whole.seconds, interleaved=options.interleaved)
-            for number, point in enumerate(points):
-                (home / str(number)).mkdir()
-                yield kill(point, home / str(number), expected, interleaved=options.interleaved)
-
-        asked = [(*one.split(":"), "1")[:3] for one in options.calls]
-        calls = (all_calls(role, call, home, expected, first=int(first)) for role, call, first in asked)
-        failing = [one.split(":") for one in options.errors]
-        errors = (
-            all_calls(role, call, home, expected, first=int(first), error=error) for role, call, first, error in failing
-        )
-        filled = [one.split(":") for one in options.full]
-        fulls = (full(role, int(steps), int(kib), home, expected) for role, steps, kib in filled)
-        for seen in itertools.chain(by_moment(), *calls, *errors, *fulls, _by_slurm(options.seed, options.slurm)):
-            print(seen, flush=True)
-            tried.setdefault(seen.point.kind, []).append(seen)
-            _keep(seen.directory, seen.point, options.keep)
-            if not seen.faults:
-                shutil.rmtree(seen.directory)
-    print("\n| kind | tried | struck | with faults |\n|---|---|---|---|")
-    for kind, ones in tried.items():
-        struck, wrong = (
-            sum(map(bool, column)) for column in zip(*((one.struck, one.faults) for one in ones), strict=True)
-        )
-        print(f"| {kind} | {len(ones)} | {struck} | {wrong} |")
-    sys.exit(any(seen.faults for seen in itertools.chain(*tried.values())))
-
-
-if __name__ == "__main__":
-    main()

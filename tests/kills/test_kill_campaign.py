@@ -12,18 +12,13 @@ import pytest
 from tests.conftest import need
 from tests.kills.campaign import Rows, Undisturbed, all_calls, full, kill
 from tests.kills.conftest import Note
-from tests.kills.points import CONDUCTOR, SPANS, Call, Moment, moments
+from tests.kills.points import CONDUCTOR, Moment, moments
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
 SEED = "KILLS_SEED"
 """Variable that repeats the moments of another time; every failure prints it."""
 MANY = 24
-FEW = [
-    *(("front end", "link", 1), ("front end", "rename", 4), ("front end", "rename", 7), ("front end", "fsync", 21)),
-    *(("job.sh", "rename", 2), ("job.sh", "rename", 5)),
-]
-"""Before the plan, scripts, the job's state, the report; the meeting point of a run, its record."""
 
 
 @pytest.fixture(scope="module")
@@ -46,30 +41,11 @@ def seed() -> int:
     return kills_seed()
 
 
-@pytest.mark.parametrize("number", range(len(SPANS)), ids=list(SPANS))
-def test_of_a_campaign_whose_process_is_killed_nothing_is_lost(
-    number: int, seed: int, undisturbed: Undisturbed, tmp_path: Path, note: Note
-) -> None:
-    point = list(moments(seed, len(SPANS), undisturbed.seconds))[number]
-    seen = note(kill(point, tmp_path, undisturbed.rows))
-    assert not seen.faults, f"{SEED}={seed} {seen}"
-
-
 def test_of_an_interleaved_campaign_whose_conductor_is_killed_nothing_is_lost(
     expected: Rows, tmp_path: Path, note: Note
 ) -> None:
     seen = note(kill(Moment(CONDUCTOR, 1, 1.5), tmp_path, expected, interleaved=True))
     assert seen.struck, seen
-    assert not seen.faults, seen
-
-
-@pytest.mark.parametrize(("role", "call", "number"), FEW)
-def test_of_a_campaign_that_is_killed_at_a_call_nothing_is_lost(  # noqa: PLR0917 - parameters and fixtures
-    role: str, call: str, number: int, expected: Rows, tmp_path: Path, note: Note
-) -> None:
-    need(bool(shutil.which("strace")), "strace (requirements/system.sh)")
-    seen = note(kill(Call(role, call, number), tmp_path, expected))
-    assert seen.struck, f"no {role} makes so many: {seen}"
     assert not seen.faults, seen
 
 

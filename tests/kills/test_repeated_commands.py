@@ -61,15 +61,17 @@ def kills(words: list[str], directory: Path, call: str, env: Mapping[str, str] |
         number += 1
 
 
+COMPARE = ("compare --fail-on regression far/tiny", ("results.parquet", "verdicts.json"))
+PACK = ("results pack far/tiny --out made/tiny.gpubench.zip", ("tiny.gpubench.zip",))
 each_command = pytest.mark.parametrize(
     ("command", "made"),
     [
         ("results import draco-csv {archive} --date 2025-11-07 --out made", ("import.json", "results.parquet")),
-        ("compare --fail-on regression far/tiny", ("results.parquet", "verdicts.json")),
         ("report far/tiny", ("report.html", "report.md", "results.parquet", "verdicts.json")),
-        ("results pack far/tiny --out made/tiny.gpubench.zip", ("tiny.gpubench.zip",)),
+        pytest.param(*COMPARE, marks=pytest.mark.long),
+        pytest.param(*PACK, marks=pytest.mark.long),
     ],
-    ids=["import", "compare", "report", "pack"],
+    ids=["import", "report", "compare", "pack"],
 )
 
 
