@@ -106,7 +106,9 @@ def test_a_variant_that_fails_loses_its_turns_and_its_run_and_the_other_goes_on(
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("two_nodes", [False, True], ids=["one node", "two nodes"])
+@pytest.mark.parametrize(
+    "two_nodes", [pytest.param(False, marks=pytest.mark.long, id="one node"), pytest.param(True, id="two nodes")]
+)
 def test_ctrl_c_leaves_nothing_and_resume_makes_a_whole_block_of_it(
     tmp_path: Path, gpubench: Run, two_nodes: bool
 ) -> None:

@@ -124,12 +124,13 @@ def test_kill_minus_nine_of_the_front_end_ends_the_whole_job(tmp_path: Path, gpu
     assert gpubench("bench", "--campaign", campaign).returncode == 0
 
 
-def test_two_campaigns_at_once_take_turns(tmp_path: Path) -> None:
-    suite = write_suite(tmp_path, reps=2)
-    fronts = [Front(tmp_path, *words(suite, "--blocks", "1")) for _ in range(2)]
+def test_two_campaigns_in_two_directories_take_turns(tmp_path: Path) -> None:
+    homes = [tmp_path / name for name in "ab"]
+    for home in homes:
+        home.mkdir()
+    queue = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    fronts = [Front(home, *words(write_suite(home, reps=2), "--blocks", "1"), env=queue) for home in homes]
     assert [front.end() for front in fronts] == [0, 0], [front.output for front in fronts]
-    campaigns = list((tmp_path / "outputs").iterdir())
-    assert len(campaigns) == 2
-    first, second = sorted([sorted(intervals(campaign)) for campaign in campaigns])
+    first, second = sorted(sorted(intervals(campaign_in(home))) for home in homes)
     assert first[-1][1] <= second[0][0]
     assert any("waiting for this machine" in front.output for front in fronts)

@@ -45,17 +45,6 @@ def test_two_reports_at_once_both_succeed_and_their_files_are_whole(gpubench: Ru
     assert checked.returncode == 0, checked.stdout
 
 
-def test_benches_in_two_directories_take_turns(tmp_path: Path) -> None:
-    homes = [tmp_path / name for name in "ab"]
-    for home in homes:
-        home.mkdir()
-    queue = {"XDG_STATE_HOME": str(tmp_path / "state")}
-    suites = [write_suite(home, reps=2, count=20) for home in homes]
-    fronts = [Front(home, *words(suite, "--blocks", "1"), env=queue) for home, suite in zip(homes, suites, strict=True)]
-    assert [front.end() for front in fronts] == [0, 0], [front.output for front in fronts]
-    assert any("waiting for this machine" in front.output for front in fronts)
-
-
 @pytest.mark.parametrize("at", [f"runs/{{run}}/{name}" for name in ("run.json", "samples.jsonl", "provenance.json")])
 def test_a_campaign_that_is_moved_while_its_report_is_made_is_one_line_and_does_not_come_back(
     gpubench: Run, tmp_path: Path, at: str

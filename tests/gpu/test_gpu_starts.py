@@ -103,7 +103,12 @@ def on_own(gpus: int, near: list[list[int]]) -> list[tuple[str, str, list[int]]]
 @pytest.mark.system
 @pytest.mark.parametrize(
     ("stack", "gpus", "protocol"),
-    [*((stack, 8, "tcp") for stack in STACKS), ("ucxx-0.45.1", 1, "tcp"), ("ucxx-0.45.1", 2, "ucx")],
+    [
+        ("ucx-py-0.29", 8, "tcp"),  # the oldest
+        ("ucxx-0.45.1", 2, "ucx"),
+        *(pytest.param(stack, 8, "tcp", marks=pytest.mark.long) for stack in STACKS if stack != "ucx-py-0.29"),
+        pytest.param("ucxx-0.45.1", 1, "tcp", marks=pytest.mark.long),
+    ],
 )
 def test_every_gpu_worker_has_its_own_gpu_and_the_cpus_near_it(
     start: Start, stack: str, gpus: int, protocol: str
@@ -180,6 +185,7 @@ def test_where_the_step_has_no_cpu_near_a_gpu_its_worker_may_use_all_of_the_step
     assert " near GPU 1 on " in line
 
 
+@pytest.mark.long
 @pytest.mark.system
 def test_where_the_step_has_some_of_the_cpus_near_a_gpu_its_worker_is_on_those_and_the_run_warns(start: Start) -> None:
     record, processes = start("ucx-py-0.35", 2, "tcp", node="partly-absent")
@@ -189,6 +195,7 @@ def test_where_the_step_has_some_of_the_cpus_near_a_gpu_its_worker_is_on_those_a
     assert line.count("1 of the 2 CPUs") == 2
 
 
+@pytest.mark.long
 @pytest.mark.system
 def test_where_nvml_says_no_cpus_nothing_is_expected_and_the_run_warns(start: Start) -> None:
     record, _ = start("ucxx-0.45.1", 1, "tcp", variables={"STAND_IN_NVML_AFFINITY": "3"})
@@ -207,6 +214,7 @@ def test_workers_on_instances_of_mig_are_on_the_cpus_near_their_gpus(start: Star
     assert places(processes) == [("worker-0-0-0", instances[0], [0]), ("worker-0-0-1", instances[1], [1])]
 
 
+@pytest.mark.long
 @pytest.mark.system
 def test_workers_start_where_the_driver_knows_nothing_of_mig(start: Start) -> None:
     record, processes = start("ucx-py-0.35", 2, "tcp", node="old-driver")

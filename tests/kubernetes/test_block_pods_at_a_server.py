@@ -34,6 +34,7 @@ from tests.slurm.hosts import until
 
 pytestmark = [
     pytest.mark.system,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:Unverified HTTPS request"),
 ]
 KUBECONFIG = "kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION"

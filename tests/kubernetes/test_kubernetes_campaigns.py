@@ -62,6 +62,7 @@ def test_two_blocks_of_two_versions_on_two_nodes_come_home_over_the_log_one_job_
     assert "arrive-rank0.log" in cluster.run("logs", campaign)
 
 
+@pytest.mark.long
 def test_a_claim_holds_the_results_where_the_profile_has_one(cluster: Cluster) -> None:
     (cluster.root / "claims" / "results").rmdir()
     (cluster.root / "claims" / "results").symlink_to(cluster.directory)
@@ -140,6 +141,7 @@ def test_a_dead_node_ends_its_job_and_the_next_one_runs_on_another(cluster: Clus
     assert [record["block"] for record in records(campaign).values() if record["status"] == "ok"] == [2, 2]
 
 
+@pytest.mark.long
 def test_an_image_that_cannot_be_pulled_is_told_while_it_waits_and_at_the_deadline(cluster: Cluster) -> None:
     cluster.have_images({})
     times = ("limits.job=20s", "kubernetes.start=5s", "estimates.run=200ms", "estimates.workload=100ms")
@@ -188,6 +190,7 @@ def test_a_job_without_pods_says_why_and_a_log_that_was_turned_over_loses_no_res
         turned_over.parent.rmdir()
 
 
+@pytest.mark.long
 def test_a_torn_log_is_told_and_a_whole_one_is_taken_later(cluster: Cluster) -> None:
     campaign = cluster.plan(*ONE_VERSION, "--nodes", "1")
     cluster.run("submit", campaign)

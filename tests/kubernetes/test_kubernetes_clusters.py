@@ -177,6 +177,7 @@ def test_what_no_pod_could_use_is_refused_before_anything_is_written(mine: Stand
     assert not mine.directory.exists()
 
 
+@pytest.mark.long
 def test_a_claim_that_holds_something_else_is_told_and_nothing_is_left(mine: Standing) -> None:
     (mine.cluster.directory / "other").mkdir(exist_ok=True)
     said = mine.start("--protocol", "tcp", nodes=1, code=4, more=CLAIM.replace('"outputs"', '"other"'))

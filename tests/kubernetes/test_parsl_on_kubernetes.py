@@ -79,6 +79,7 @@ def test_blocks_are_gone_when_their_client_is_killed_and_when_the_campaign_is_ca
     nothing_left(lambda: left(cluster, campaign))
 
 
+@pytest.mark.long
 def test_a_block_that_finds_no_node_and_rights_that_are_missing_are_the_reason_of_a_skipped_workload(
     cluster: Cluster,
 ) -> None:

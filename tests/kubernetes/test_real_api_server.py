@@ -20,7 +20,7 @@ from tests.render.test_object_files import EVERYTHING, planned
 from tests.rendering import render_jobs
 from tests.slurm.hosts import until
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.long]
 
 UNKNOWN = ("completionMode", "namespaceSelector")
 """What 1.20 doesn't know: Indexed Jobs came with 1.21, namespaces of an affinity with 1.22. No more is left out."""

@@ -107,7 +107,12 @@ def login(tmp_path: Path) -> Iterator[Login]:
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "client"), [("launch-node", "rank0"), ("launch-node", "launch-node"), ("own-set", "rank0")]
+    ("scheduler", "client"),
+    [
+        pytest.param("launch-node", "rank0", marks=pytest.mark.long),
+        ("launch-node", "launch-node"),
+        ("own-set", "rank0"),
+    ],
 )
 def test_a_campaign_runs_with_scheduler_and_client_where_the_profile_wants_them(
     login: Login, scheduler: str, client: str

@@ -16,7 +16,7 @@ from gpubench.results.changes import find
 from gpubench.results.coverage import Gap, ResultHistory
 from gpubench.results.figures import Figure
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.long]
 
 DATES = [dt.date(2026, 1, 5) + dt.timedelta(weeks=number) for number in range(20)]
 

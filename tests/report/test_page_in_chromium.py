@@ -47,6 +47,7 @@ def test_every_chart_has_its_marks(page: browser.Page, report: Path) -> None:
     assert all(number == 18 + 6 for number in rules.values())
 
 
+@pytest.mark.long
 def test_colours_follow_the_readers_scheme(page: browser.Page, report: Path) -> None:
     colour = "getComputedStyle(document.querySelector('#chart-forest .mark-symbol.role-mark path')).fill"
     paper = "getComputedStyle(document.body).backgroundColor"
@@ -59,6 +60,7 @@ def test_colours_follow_the_readers_scheme(page: browser.Page, report: Path) -> 
     assert seen[0][0] != seen[1][0]
 
 
+@pytest.mark.long
 def test_text_is_readable_in_both_schemes(page: browser.Page, report: Path) -> None:
     contrast = """(() => {
       const light = (text) => {
@@ -106,6 +108,7 @@ def test_a_telephone_shows_it_without_sideways_scrolling(page: browser.Page, rep
     assert page.evaluate(f"getComputedStyle({box}).overflowX") == "auto"
 
 
+@pytest.mark.long
 def test_tables_keep_their_meaning_for_screen_readers(page: browser.Page, report: Path) -> None:
     page.open(report.as_uri(), width=375, height=800, mobile=True)
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
@@ -121,6 +124,7 @@ def pages_of(pdf: bytes) -> int:
     return len(re.findall(rb"/Type\s*/Page\b", pdf))
 
 
+@pytest.mark.long
 def test_it_prints_on_six_pages_with_its_charts_and_without_what_is_folded(page: browser.Page, tmp_path: Path) -> None:
     campaign = reports.story(tmp_path / "c")
     campaign.report.write_bytes(reports.page_html(reports.collect(campaign)))
@@ -141,6 +145,7 @@ def test_the_first_screen_answers_and_says_what_to_do(page: browser.Page, report
     assert page.evaluate("document.querySelectorAll('.tile svg').length") == 10
 
 
+@pytest.mark.long
 def test_without_scripts_the_page_is_complete_in_the_readers_colours(page: browser.Page, report: Path) -> None:
     shown = "[...document.querySelectorAll('main :not(button)')].map((one) => one.tagName).join(' ')"
     page.open(report.as_uri())
@@ -165,6 +170,7 @@ def test_without_scripts_the_page_is_complete_in_the_readers_colours(page: brows
         page.call("Emulation.setScriptExecutionDisabled", value=False)
 
 
+@pytest.mark.long
 def test_what_is_folded_opens_by_its_link(page: browser.Page, tmp_path: Path) -> None:
     campaign = reports.scaled(tmp_path / "c", blocks=2)
     campaign.report.write_bytes(reports.page_html(reports.collect(campaign)))
@@ -179,6 +185,7 @@ def test_what_is_folded_opens_by_its_link(page: browser.Page, tmp_path: Path) ->
     assert page.evaluate(is_visible)
 
 
+@pytest.mark.long
 def test_a_campaign_without_a_sample(page: browser.Page, tmp_path: Path) -> None:
     campaign = reports.empty(tmp_path / "c")
     campaign.report.write_bytes(reports.page_html(reports.collect(campaign)))
@@ -188,6 +195,7 @@ def test_a_campaign_without_a_sample(page: browser.Page, tmp_path: Path) -> None
     assert "No sample of this workload was taken." in page.evaluate("document.body.innerText")
 
 
+@pytest.mark.long
 def test_scaling_and_links_are_drawn(page: browser.Page, tmp_path: Path) -> None:
     campaign = reports.scaled(tmp_path / "c")
     campaign.report.write_bytes(reports.page_html(reports.collect(campaign)))

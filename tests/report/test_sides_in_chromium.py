@@ -19,7 +19,7 @@ from gpubench.results.sides import two_sides
 from gpubench.stats.data import CellRun
 from gpubench.stats.question import Question
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.long]
 
 
 def side(name: str, slower: float, largest: int) -> Results:
