@@ -137,15 +137,9 @@ def logs(files: Files, data: bytes) -> None:
 
 
 def malice() -> Iterator[tuple[str, Edit, str]]:
+    """Names and kinds of files are those of test_packs.py; two of them show that this command looks, too."""
     yield "outside", lambda files, _: put(files, "../../evil", b"x"), "leads out of a directory"
-    yield "absolute", lambda files, _: put(files, "/tmp/evil", b"x"), "leads out of a directory"
-    yield "backslashes", lambda files, _: put(files, "..\\..\\evil", b"x"), "leads out of a directory"
     yield "link", lambda _, more: more.append(special("runs/link", stat.S_IFLNK)), "no plain file"
-    yield "device", lambda _, more: more.append(special("runs/sda", stat.S_IFBLK)), "no plain file"
-    yield "pipe", lambda _, more: more.append(special("runs/pipe", stat.S_IFIFO)), "no plain file"
-    yield "twice", lambda _, more: more.append(special("plan.json", stat.S_IFREG)), "two of its files have one name"
-    yield "capitals", lambda files, _: put(files, "PLAN.json", b"{}"), "differ only in capitals"
-    yield "bomb", lambda files, _: put(files, "jobs/j001-n1/job.log", bytes(ZEROS)), "would unpack to"
     yield "bomb of logs", lambda files, _: logs(files, archive(size=ZEROS)), "would unpack to"
     yield "encrypted logs", lambda files, _: logs(files, changed_header(archive(), 2, b"\x01")), "can't be unpacked"
     yield "strange logs", lambda files, _: logs(files, changed_header(archive(), 4, b"\x63")), "can't be unpacked"
@@ -167,8 +161,7 @@ def test_a_malicious_pack_is_refused_and_nothing_is_written(
     with zipfile.ZipFile(evil, "w", zipfile.ZIP_DEFLATED) as target:
         for name, data in files.items():
             target.writestr(name, data)
-    with zipfile.ZipFile(evil, "a") as target, pytest.MonkeyPatch.context() as quiet:
-        quiet.setattr("warnings.warn", lambda *_words, **_more: None)  # a name that stands twice
+    with zipfile.ZipFile(evil, "a") as target:
         for info in more:
             target.writestr(info, "/etc/passwd")
     directory = tmp_path / "repository"
@@ -180,7 +173,6 @@ def test_a_malicious_pack_is_refused_and_nothing_is_written(
     assert said in done.stdout + done.stderr
     assert content(directory) == before
     assert {*tmp_path.iterdir()} == around
-    assert not Path("/tmp/evil").exists()
 
 
 def test_an_index_that_leads_out_of_the_repository_is_refused(

@@ -39,12 +39,6 @@ def test_an_addition_reads_back_as_it_was_written() -> None:
     assert PlanAddition.parse(addition.dump(), "001.json") == addition
 
 
-def test_the_file_names_its_schema_and_ends_with_a_newline() -> None:
-    text = plan().dump()
-    assert json.loads(text)["schema"] == "gpubench/plan/1"
-    assert text.endswith("}\n")
-
-
 @pytest.mark.parametrize("cut", [0, 1, 100, -10])
 def test_a_plan_that_is_cut_off_is_one_line_about_the_file(cut: int) -> None:
     assert "is cut off or not JSON" in refusal(plan().dump()[:cut])
@@ -64,8 +58,3 @@ def test_a_plan_that_is_cut_off_is_one_line_about_the_file(cut: int) -> None:
 )
 def test_a_plan_of_another_schema_or_with_wrong_fields_is_one_line_about_the_file(text: str, message: str) -> None:
     assert message in refusal(text)
-
-
-def test_a_plan_can_not_be_edited() -> None:
-    with pytest.raises(ValueError, match="frozen"):
-        plan().seed = 8  # type: ignore[misc]

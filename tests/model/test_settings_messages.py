@@ -1,6 +1,5 @@
 """A typo in a profile or a suite names file, path and the nearest key."""
 
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -115,9 +114,3 @@ def test_every_shipped_suite_resolves_to_complete_parameters(path: Path) -> None
     for workload in suite.resolve(path.name, reps=None, timeout_s=60.0):
         assert set(workload.params) == set(CATALOGUE[workload.name].params)
         assert workload.reps >= 1
-
-
-def test_sites_and_suites_are_there_at_all() -> None:
-    assert {"local"} <= {path.stem for path in shipped("sites")}
-    assert {"quick"} <= {path.stem for path in shipped("suites")}
-    assert tomllib.loads(LOCAL)["defaults"]["suite"] == "quick"

@@ -117,13 +117,6 @@ def test_folders_of_modules_are_named_before_modules_are_loaded() -> None:
     assert loads == ["module use /soft/modulefiles", "module load spack-pe-base", "module load apptainer"]
 
 
-def test_summits_header_says_what_its_old_scripts_said() -> None:
-    header = [line.removeprefix("#BSUB ") for line in scripts("summit")[4].splitlines() if line.startswith("#BSUB")]
-    assert {"-nnodes 4", "-W 2:00", "-q batch", "-alloc_flags 'gpumps smt4'", "-J j003-n4", "-o lsf-%J.log"} <= set(
-        header
-    )
-
-
 def test_summit_on_921_nodes_has_921_supervisors_with_6_workers_each() -> None:
     site = load_site("summit", ["layout.scheduler=launch-node"])
     images = {spec: an_image(site, spec) for spec in ("1.21.0", "1.22.0")}
@@ -163,14 +156,6 @@ def test_draco_leaves_out_ucx_1_13_on_more_than_four_nodes_and_nowhere_else() ->
     assert all("skip_run" not in found[nodes] for nodes in (1, 2, 4))
     for nodes, script in found.items():
         assert script.count("\nrun ") == 16 - len(left_out[nodes])
-
-
-def test_dracos_header_says_what_its_old_scripts_said_and_asks_for_all_cpus() -> None:
-    header = [line.removeprefix("#SBATCH ") for line in scripts("draco")[8].splitlines() if line.startswith("#SBATCH")]
-    assert {
-        *("--nodes=8", "--ntasks-per-node=1", "--cpus-per-task=80", "--gpus-per-node=8", "--time=120"),
-        *("--partition=batch_dgx1_m2", "--account=sw_rapids_testing", "--nv-meta=ml-model.rapids-benchmarks"),
-    } <= set(header)
 
 
 @pytest.mark.parametrize("name", QUEUED)
