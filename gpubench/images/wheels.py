@@ -96,7 +96,8 @@ def _not_a_release(spec: str, name: str) -> UsageError | PlanRefusedError:
     if re.fullmatch(r"[\d.]+\.x|[a-z][\w./-]*", name):
         return PlanRefusedError(
             f"UCX '{spec}' is a branch, and a branch needs an image built from source",
-            then="kind venv holds releases, and commits of a clone on this machine: --set image.ucx_repository=DIR",
+            then="write a release, or name a clone on this machine (--set image.ucx_repository=DIR); "
+            f"releases: {', '.join(releases())}",
         )
     return UsageError(f"UCX '{spec}' is no version{nearest(name, releases())}", then="write a release like 1.19.0")
 

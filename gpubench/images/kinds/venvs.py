@@ -263,8 +263,9 @@ def ask_ucx(files: Path, ucx: Wheel | UcxSource) -> dict[str, Any]:
         }.items()
     }
     if facts["release"] != ucx.release or not facts.pop("path").startswith(str(libraries)):
+        origin = "" if isinstance(ucx, UcxSource) else "the wheel of "
         raise DataError(
-            f"{'' if isinstance(ucx, UcxSource) else 'the wheel of '}{ucx} answers as UCX '{facts['release']}': {' '.join(output.split())[:200]}",
+            f"{origin}{ucx} answers as UCX '{facts['release']}': {' '.join(output.split())[:200]}",
             then="it can't be used on this machine; choose another version",
         )
     if isinstance(ucx, UcxSource) and not (facts["revision"] and ucx.commit.startswith(facts["revision"])):
