@@ -48,7 +48,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 def register(app: typer.Typer) -> None:
     """Add the group."""
     group = command_group("One image per UCX version. Build, push, import and list images.")
-    for command in (build, push, import_, lock):
+    for command in (build, push, import_):
         group.command(command.__name__.rstrip("_"))(command)
     group.command("list")(list_)
     app.add_typer(group, name="images")
@@ -72,7 +72,6 @@ def build(
         typer.Option("--push/--no-push", help="Push to the site's registry; default: push if the site names one."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write Dockerfiles; default: outputs/images.")] = None,
-    at_once: Annotated[int, typer.Option("--at-once", min=1, help="Number of builds at the same time.")] = 2,
     settings: campaign_options.Set = None,
 ) -> None:
     """Build an image per version, push and lock it. Writes a Dockerfile, create.sh or load.sh for each.
@@ -80,7 +79,6 @@ def build(
     Without Docker or conda the files are still written, and the exit code is 5. A version that fails doesn't stop
     the others; the exit code is then that of the failure.
     """
-    from gpubench.cli.build_display import build_display
     from gpubench.images import building
 
     options = CampaignOptions(site=site, runtime=runtime, base=base, date=date, settings=settings)
@@ -88,12 +86,10 @@ def build(
         building.BuildRequest(
             site=_container_site(options),
             specs=_required(specs, ucx),
-            displayed=build_display,
             date=_date(options),
             stack=stack,
             push=push,
             out=out,
-            at_once=at_once,
         )
     )
 
@@ -106,11 +102,10 @@ def push(
     settings: campaign_options.Set = None,
 ) -> None:
     """Push locked images to the site's registry. Without names: all of them. Locks the registry's digests."""
-    from gpubench.cli.build_display import build_display
     from gpubench.images import building
 
     options = CampaignOptions(site=site, date=date, settings=settings)
-    building.push(_site(options), _specs_of(specs, ucx), _date(options), build_display)
+    building.push(_site(options), _specs_of(specs, ucx), _date(options))
 
 
 def import_(
@@ -141,23 +136,27 @@ def list_(
     site: Annotated[str | None, typer.Option(help="Only images of this site.", autocompletion=completion.sites)] = None,
     date: campaign_options.Date = None,
     settings: campaign_options.Set = None,
+    registry: Annotated[
+        bool, typer.Option("--registry", help="Ask the site's registry, and lock what it holds; needs no Docker.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Every image that there is. Locked ones by digest, venvs by content, and the squashfs files imported here.
 
-    With SPEC: its names and digests, its UCX, and its packages; of site local if --site names no other.
+    With SPEC: its names and digests, its UCX, and its packages; of site local if --site names no other. With
+    --registry: the images of the site that its registry holds; images.lock.toml gets their rows.
     """
-    from gpubench.images.listing import image_lines, images_of
+    from gpubench.images.listing import image_lines, images_in_registry, images_of
 
+    options = CampaignOptions(site=site or "local", date=date, settings=settings)
     if spec is not None:
-        if as_json:
-            raise UsageError("--json lists images", then="leave SPEC or --json out")
-        options = CampaignOptions(site=site or "local", date=date, settings=settings)
+        if as_json or registry:
+            raise UsageError("--json and --registry list images", then="leave SPEC or the option out")
         say_lines(image_lines(_site(options), spec, _date(options)))
-    elif date or settings:
+    elif date or (settings and not registry):
         raise UsageError("--date and --set are for one image", then="name its version")
     else:
-        _show_images(images_of(site), as_json=as_json)
+        _show_images(images_in_registry(_site(options)) if registry else images_of(site), as_json=as_json)
 
 
 def _show_images(entries: Sequence[Entry], *, as_json: bool) -> None:
@@ -195,20 +194,6 @@ def _table(entries: Sequence[Entry]) -> Table:
         )
         table.add_row(*map(Text, cells))
     return table
-
-
-def lock(
-    site: campaign_options.Site = "local",
-    from_registry: Annotated[
-        bool, typer.Option("--from-registry", help="Ask the registry instead of the local engine; needs no Docker.")
-    ] = False,
-    settings: campaign_options.Set = None,
-) -> None:
-    """Make the site's rows of images.lock.toml again. From the images in the engine or the registry."""
-    from gpubench.images import lock
-
-    options = CampaignOptions(site=site, settings=settings)
-    lock.lock(_site(options), from_registry=from_registry)
 
 
 def _specs_of(specs: list[str] | None, ucx: str | None) -> list[str]:

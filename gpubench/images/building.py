@@ -5,16 +5,15 @@ import datetime as dt
 import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 
-from gpubench import __version__, resources
+from gpubench import resources
 from gpubench.errors import GpubenchError, MissingToolError, PlanRefusedError, SchedulerError, UsageError
 from gpubench.files import write_atomically
-from gpubench.images.container_builds import build_all_images, contexts, steps
-from gpubench.images.docker.build import Display, find_buildx
-from gpubench.images.docker.engine import Engine, PushProgress
-from gpubench.images.kinds.base import Step, images_root
+from gpubench.images.container_builds import build_all_images, contexts
+from gpubench.images.docker.build import find_buildx
+from gpubench.images.docker.engine import Engine
+from gpubench.images.kinds.base import images_root
 from gpubench.images.kinds.conda import make_prefix
 from gpubench.images.kinds.modules import describe_modules
 from gpubench.images.lock import add_rows, locked_rows, read_lock
@@ -29,22 +28,19 @@ from gpubench.render.conda import LOAD_SCRIPT, render_modules, render_prefix
 
 _log = logging.getLogger(__name__)
 
-Make = Callable[[Step], LockRow]
-Displayed = Callable[[Sequence[str]], AbstractContextManager[Display]]
+Make = Callable[[], LockRow]
 
 
 @dataclasses.dataclass(frozen=True)
 class BuildRequest:
-    """What to build; ``displayed`` shows the progress of the versions that it is given."""
+    """What to build, and what is chosen for it."""
 
     site: Site
     specs: Sequence[str]
-    displayed: Displayed
     date: str = ""
     stack: str = ""
     push: bool | None = None
     out: Path | None = None
-    at_once: int = 2
 
 
 def build(request: BuildRequest) -> None:
@@ -75,7 +71,7 @@ def _build_venvs(request: BuildRequest) -> None:
 def _build_containers(request: BuildRequest) -> None:
     registry = _registry(request.site) if request.push else request.site.image.registry
     chosen_recipes = recipes(request.specs, request.site, stack=request.stack)
-    for spec, context in contexts(chosen_recipes, None, gpubench=__version__).items():
+    for spec, context in contexts(chosen_recipes, None).items():
         _write(request, spec, context.files)
     open_refs = [recipe for recipe in chosen_recipes if unresolved(recipe)]
     resolved_recipes = [recipe for recipe in chosen_recipes if not unresolved(recipe)]
@@ -85,32 +81,24 @@ def _build_containers(request: BuildRequest) -> None:
     try:
         engine = Engine.connect()
         find_buildx()
-        rendered = contexts(resolved_recipes, engine, gpubench=__version__)
+        rendered = contexts(resolved_recipes, engine)
     except MissingToolError as error:
         raise MissingToolError(f"{error.what}; Dockerfiles written to {_folder(request)}", then=error.then) from None
     for spec, context in rendered.items():
         _write(request, spec, context.files)
-    with request.displayed(steps(resolved_recipes)) as show:
-        built = build_all_images(
-            engine,
-            resolved_recipes,
-            rendered,
-            root=images_root(request.site.paths.images),
-            date=request.date,
-            push=bool(registry) if request.push is None else request.push,
-            show=show,
-            at_once=request.at_once,
-            keep=lambda row: add_rows([row]),
-        )
-    for row in filter(None, (container.row for container in built)):
-        _log.info(f"{row.spec}: {reference(row)}")
-    failed = {container.recipe.spec: container.error for container in built if container.error}
+    results = build_all_images(
+        engine,
+        resolved_recipes,
+        rendered,
+        root=images_root(request.site.paths.images),
+        date=request.date,
+        push=bool(registry) if request.push is None else request.push,
+    )
+    failed = {spec: result for spec, result in results.items() if isinstance(result, GpubenchError)}
     if failed and silent:
         _log.warning(str(silent))
     if failed:
-        # They were shown in full while the builds went on.
-        logs = ", ".join(str(container.outcome.log) for container in built if container.error)
-        raise _summary(failed, len(chosen_recipes), SchedulerError, then=f"see {logs}")
+        raise _summary(failed, len(chosen_recipes), SchedulerError)
     if silent:
         raise silent
 
@@ -162,21 +150,17 @@ _BUILDERS: dict[str, Callable[[BuildRequest], None]] = {
 def _make(request: BuildRequest, makers: Mapping[str, Make]) -> None:
     """Build all, even if one fails; then raise an error that names the failed ones, or the only failure."""
     failed: dict[str, GpubenchError] = {}
-    rows: list[LockRow] = []
-    with request.displayed(list(makers)) as show:
-        for spec, make in makers.items():
-            try:
-                row = make(functools.partial(show.step, spec))
-            except GpubenchError as error:
-                failed[spec] = error
-                if len(makers) > 1:
-                    show.fail(spec, str(error))
-                continue
-            show.done(spec)
-            rows.append(_dated(row, request.date))
-    add_rows(rows)
-    for row in rows:
-        _log.info(f"{row.spec}: {row.digest} {row.python}")
+    for spec, make in makers.items():
+        _log.info(f"building {spec}")
+        try:
+            row = _dated(make(), request.date)
+        except GpubenchError as error:
+            failed[spec] = error
+            if len(makers) > 1:
+                _log.warning(f"{spec}: failed: {error}")
+            continue
+        add_rows([row])
+        _log.info(f"{spec}: {row.digest} {row.python}")
     if failed:
         raise _summary(failed, len(makers), MissingToolError) if len(makers) > 1 else failed.popitem()[1]
 
@@ -212,13 +196,11 @@ def _unresolved(unresolved_recipes: Sequence[Recipe], written: str) -> MissingTo
     )
 
 
-def _summary(
-    failed: Mapping[str, GpubenchError], count: int, otherwise: type[GpubenchError], *, then: str = ""
-) -> GpubenchError:
+def _summary(failed: Mapping[str, GpubenchError], count: int, otherwise: type[GpubenchError]) -> GpubenchError:
     """An error that names the failed ones: of their common class, or of class ``otherwise``."""
     kinds = {type(error) for error in failed.values()}
     kind = kinds.pop() if len(kinds) == 1 else otherwise
-    return kind(f"{len(failed)} of {count} images failed: {', '.join(failed)}", then=then)
+    return kind(f"{len(failed)} of {count} images failed: {', '.join(failed)}")
 
 
 def _refuse_push(request: BuildRequest) -> None:
@@ -236,22 +218,16 @@ def _registry(site: Site) -> str:
     return site.image.registry
 
 
-def push(site: Site, specs: Sequence[str], date: str, displayed: Displayed) -> None:
+def push(site: Site, specs: Sequence[str], date: str) -> None:
     """Push locked local images to the site's registry, and lock what the registry calls them."""
     registry = _registry(site)
     rows = [row for row in locked_rows(site, specs, date) if row.registry != registry]
     engine = Engine.connect()
-    with displayed([row.spec for row in rows]) as show:
-        for row in rows:
-            engine.ensure(reference(row))
-
-            def on_progress(progress: PushProgress, spec: str = row.spec) -> None:
-                show.step(spec, progress.text, progress.share)
-
-            digest = engine.push(reference(row), registry, row.tag, on_progress)
-            show.done(row.spec)
-            pushed = row.model_copy(update={"registry": registry, "digest": digest})
-            add_rows([pushed])
-            _log.info(f"{row.spec}: {reference(pushed)}")
+    for row in rows:
+        engine.ensure(reference(row))
+        digest = engine.push(reference(row), registry, row.tag)
+        pushed = row.model_copy(update={"registry": registry, "digest": digest})
+        add_rows([pushed])
+        _log.info(f"{row.spec}: {reference(pushed)}")
     if not rows:
         _log.info(f"nothing to push: {', '.join(specs) or 'every image'} is in {registry} already")

@@ -8,7 +8,7 @@ from gpubench.errors import UsageError
 from gpubench.images import manifests
 from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, images_root, of_lock
-from gpubench.images.lock import locked_rows, read_lock
+from gpubench.images.lock import lock_registry, locked_rows, read_lock
 from gpubench.images.obtain import kind_of
 from gpubench.model.site import Site
 from gpubench.render.environment import command_line
@@ -28,6 +28,11 @@ def images_of(site: str | None) -> list[Entry]:
     return list({(entry.kind, entry.spec, entry.site, entry.date, entry.where): entry for entry in entries}.values())
 
 
+def images_in_registry(site: Site) -> list[Entry]:
+    """The images of a site that its registry holds; they are locked. Raises as ``lock_registry``."""
+    return of_lock(lock_registry(site))
+
+
 def image_lines(site: Site, spec: str, date: str) -> Iterator[str]:
     """The lock row, the manifest, and every package; raises UsageError where there is no such image."""
     document: Mapping[str, Any]
@@ -45,7 +50,7 @@ def image_lines(site: Site, spec: str, date: str) -> Iterator[str]:
         request = ImageRequest(
             [spec], site, images_root(site.paths.images), read_lock(), build=False, progress=_log.info
         )
-        entry = KINDS[kind_of(site)].obtain(request).images[spec]
+        entry = KINDS[kind_of(site)].obtain(request)[spec]
         if entry is None:
             raise UsageError(
                 f"there is no image {spec} for site {site.name}",

@@ -1,4 +1,4 @@
-"""``images.lock.toml`` in the current directory, read and written whole; ``gpubench images lock`` makes it again."""
+"""``images.lock.toml`` in the current directory, read and written whole, and made again from a registry."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from gpubench.errors import DataError, MissingToolError, UsageError
 from gpubench.files import locked, write_atomically
 from gpubench.images import manifests
 from gpubench.images.kinds.base import images_root
-from gpubench.images.manifests import BUILD_ID_LABEL, BUILD_MANIFEST, SITE_LABEL, from_labels, plain
+from gpubench.images.manifests import BUILD_ID_LABEL, BUILD_MANIFEST, SITE_LABEL, from_labels
 from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
 from gpubench.model.site import Site
 from gpubench.render.environment import command_line
@@ -53,60 +53,20 @@ def locked_rows(site: Site, specs: Sequence[str], date: str) -> list[LockRow]:
     return [row for row in rows.values() if row]
 
 
-def lock(site: Site, *, from_registry: bool) -> None:
-    """Read the images' own manifests, and write their rows; rows of images that no longer exist stay unchanged.
+def lock_registry(site: Site) -> list[LockRow]:
+    """Read the manifests of the images in the site's registry, and write their rows; other rows stay unchanged.
 
     Raises:
         UsageError: the site names no registry.
         SchedulerError: the registry is down or refuses.
-        MissingToolError: Docker isn't running.
-        DataError: images were found, and none of them is gpubench's for this site.
+        DataError: none of its images is gpubench's for this site.
     """
-    rows = list(_of_registry(site) if from_registry else _of_engine(site))
-    if not rows:
-        where = site.image.registry if from_registry else "the local engine"
-        raise DataError(f"{where} holds no image for site {site.name}", then="gpubench images build makes one")
-    add_rows(rows)
-    for row in rows:
-        _log.info(f"{row.spec} {row.date}: {row.digest}")
-
-
-def _of_engine(site: Site) -> Iterable[LockRow]:
-    from gpubench.images.docker.build import LOCAL_REPOSITORY  # noqa: PLC0415 - it loads docker
-    from gpubench.images.docker.engine import Engine  # noqa: PLC0415
-
-    engine, root = Engine.connect(), images_root(site.paths.images)
-    newest: dict[str, str] = {}
-    for image in engine.images(f"{SITE_LABEL}={site.name}"):  # newest first
-        for tag in image.tags:
-            name, _, word = tag.rpartition(":")
-            if name in (LOCAL_REPOSITORY, plain(site.image.registry)) and newest.setdefault(word, image.id) == image.id:
-                document = manifests.read_manifest(engine.read_file(image.id, BUILD_MANIFEST), tag)
-                digest = next(
-                    (
-                        repo_digest.partition("@")[2]
-                        for repo_digest in image.digests
-                        if repo_digest.startswith(f"{name}@")
-                    ),
-                    "",
-                )
-                yield from_labels(
-                    image.labels,
-                    document,
-                    manifests.keep(root, document),
-                    site=site.name,
-                    registry=site.image.registry if digest else "",
-                    tag=word,
-                    digest=digest or image.id,
-                )
-
-
-def _of_registry(site: Site) -> Iterable[LockRow]:
     from gpubench.images.docker.registry import Registry  # noqa: PLC0415 - it loads docker
 
     if not site.image.registry:
         raise UsageError(f"site {site.name} names no registry", then="give it: --set image.registry=HOST/NAME")
     registry, root = Registry(site.image.registry), images_root(site.paths.images)
+    rows = []
     for tag in registry.tags():
         if not tag.startswith("ucx-py-"):
             continue
@@ -116,16 +76,15 @@ def _of_registry(site: Site) -> Iterable[LockRow]:
                 continue
             text = registry.last_layer_file(image, BUILD_MANIFEST)
             document = manifests.read_manifest(text, f"{site.image.registry}:{tag}")
-            row = from_labels(
-                image.labels,
-                document,
-                manifests.keep(root, document),
-                site=site.name,
-                registry=site.image.registry,
-                tag=tag,
-                digest=image.digest,
-            )
+            row = from_labels(image.labels, document, site=site, tag=tag, digest=image.digest)
+            manifests.keep(root, document)
         except DataError as error:
             _log.warning(f"{tag} left out: {error}")
             continue
-        yield row
+        rows.append(row)
+    if not rows:
+        raise DataError(
+            f"{site.image.registry} holds no image for site {site.name}", then="gpubench images build makes one"
+        )
+    add_rows(rows)
+    return rows

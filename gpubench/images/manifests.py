@@ -14,6 +14,7 @@ from gpubench.errors import DataError
 from gpubench.files import write_atomically
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
+from gpubench.model.site import Site
 from gpubench.node.spec.plain import content_id, parse_json
 
 BUILD_MANIFEST = "/gpubench/manifest.json"
@@ -71,14 +72,7 @@ def _image(row: LockRow, name: str, manifest: str) -> Image:
 
 
 def from_labels(
-    labels: Mapping[str, str],
-    manifest: Mapping[str, Any],
-    manifest_id: str,
-    *,
-    site: str,
-    registry: str,
-    tag: str,
-    digest: str,
+    labels: Mapping[str, str], manifest: Mapping[str, Any], *, site: Site, tag: str, digest: str
 ) -> LockRow:
     """The row of an image that somebody else built: from its labels and its manifest.
 
@@ -90,8 +84,8 @@ def from_labels(
         return LockRow(
             kind="docker",
             spec=labels["io.gpubench.ucx-spec"],
-            site=site,
-            registry=registry,
+            site=site.name,
+            registry=site.image.registry,
             date=tag.rpartition("-")[2],
             tag=tag,
             digest=digest,
@@ -102,7 +96,7 @@ def from_labels(
             stack=labels["io.gpubench.stack"],
             python=labels["io.gpubench.python"],
             env=manifest["env"],
-            manifest=manifest_id,
+            manifest=manifest_id(manifest),
             architecture=labels["io.gpubench.architecture"],
             base=manifest["base"]["name"],
         )
@@ -211,5 +205,5 @@ def require_locked(row: LockRow, document: dict[str, Any]) -> None:
     if manifest_id(document) != row.manifest:
         raise DataError(
             f"image {reference(row)} isn't the one of images.lock.toml: its manifest differs",
-            then="run gpubench images lock",
+            then="run gpubench images list --registry",
         )

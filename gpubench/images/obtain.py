@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from gpubench.errors import UsageError
 from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.base import Found, ImageRequest, images_root
-from gpubench.images.lock import add_rows, read_lock
+from gpubench.images.lock import read_lock
 from gpubench.images.recipes import stacks_for
 from gpubench.model.base import nearest
 from gpubench.model.image import Image
@@ -62,12 +62,11 @@ def obtain_images(
         look_only=look_only,
         progress=(lambda _line: None) if look_only else _log.info,
     )
-    obtained = KINDS[kind].obtain(request)
+    images = KINDS[kind].obtain(request)
     if kind in BUILT:  # what no stack can run is known before anybody builds it
-        missing = {spec for spec, image in obtained.images.items() if image is None}
+        missing = {spec for spec, image in images.items() if image is None}
         stacks_for(sorted(missing - not_imported(site, missing)), site)
-    add_rows(obtained.rows)
-    return obtained.images
+    return images
 
 
 def not_imported(site: Site, specs: Iterable[str]) -> set[str]:

@@ -78,7 +78,9 @@ class ImagesLock(Settings):
         """Read the file; raises DataError for another schema, UsageError for what can't be read."""
         plain = parse_toml(text, source)
         if plain.get("schema") != IMAGES_LOCK:
-            raise DataError(f"{source} is not a {IMAGES_LOCK}", then="remove it, and run gpubench images lock")
+            raise DataError(
+                f"{source} is not a {IMAGES_LOCK}", then="remove it, and run gpubench images list --registry"
+            )
         return ImagesLock.of(plain, source)
 
     def dump(self) -> str:

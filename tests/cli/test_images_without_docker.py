@@ -90,13 +90,13 @@ def test_push_show_and_import_name_the_missing_image_and_how_to_build_it(gpubenc
 
 
 def test_push_without_a_registry_says_how_to_name_one(gpubench: Run) -> None:
-    for words in (["push"], ["build", "1.16.0", "--push"], ["lock", "--from-registry"]):
+    for words in (["push"], ["build", "1.16.0", "--push"], ["list", "--registry"]):
         done = gpubench("images", *words, env=NOWHERE)
         assert (done.returncode, "--set image.registry=HOST/NAME" in last_line(done)) == (2, True), words
 
 
 def test_a_registry_that_is_down_is_one_line_and_exit_7(gpubench: Run) -> None:
-    done = gpubench("images", "lock", "--from-registry", "--set", "image.registry=127.0.0.1:9/team/bench", env=NOWHERE)
+    done = gpubench("images", "list", "--registry", "--set", "image.registry=127.0.0.1:9/team/bench", env=NOWHERE)
     assert done.returncode == 7
     assert len(done.stderr.strip().splitlines()) == 1
     assert "127.0.0.1:9" in last_line(done)

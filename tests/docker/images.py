@@ -6,13 +6,13 @@ import base64
 import contextlib
 import hashlib
 import json
-import threading
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import docker
-from gpubench.images.docker.build import BuildJob, BuildOutcome, build_all, build_image
+from gpubench.images.docker.build import BuildJob, BuildOutcome, build_all
 from gpubench.images.docker.engine import Engine
 from tests.docker.daemon import PASSWORD, USER, DockerDaemon
 
@@ -29,37 +29,24 @@ def dockerfile(base: str, *commands: str) -> dict[str, bytes]:
 def job(name: str, files: Mapping[str, bytes], **more: Any) -> BuildJob:
     """A job with the tag ``ucx-py-NAME-20261121``."""
     defaults: dict[str, Any] = {"labels": {f"{OURS}.name": name}, "architecture": ARCHITECTURE, "network": "host"}
-    return BuildJob(name=name, files=files, tag=f"ucx-py-{name}-20261121", **{**defaults, **more})
+    return BuildJob(name=name, files=files, tag=f"ucx-py-{name.replace('/', '-')}-20261121", **{**defaults, **more})
 
 
-class Seen:
-    """A display that remembers."""
-
-    def __init__(self) -> None:
-        self.steps: list[tuple[str, str, float]] = []
-        self.ended: dict[str, str] = {}
-        self.first = threading.Event()
-
-    def step(self, name: str, text: str, share: float) -> None:
-        self.steps.append((name, text, share))
-        self.first.set()
-
-    def done(self, name: str) -> None:
-        self.ended[name] = "done"
-
-    def fail(self, name: str, line: str) -> None:
-        self.ended[name] = line
-
-
-def build_one(one: BuildJob, logs: Path, show: Seen | None = None) -> BuildOutcome:
+def build_one(one: BuildJob, logs: Path) -> BuildOutcome:
     """Build a single job."""
-    (outcome,) = build_all([one], at_once=1, logs=logs, show=show or Seen())
-    return outcome
+    outcomes: list[BuildOutcome] = []
+    with Engine.connect() as engine:
+        build_all(engine, [one], logs, outcomes.append)
+    return outcomes[0]
 
 
-def built(engine: Engine, files: Mapping[str, bytes], platform: str = ARCHITECTURE) -> str:
-    """An image without a tag."""
-    return build_image(engine, job("untagged", files, labels={}, architecture=platform), lambda _: None)
+def built(engine: Engine, files: Mapping[str, bytes]) -> str:
+    """The id of an image of this content."""
+    outcomes: list[BuildOutcome] = []
+    with tempfile.TemporaryDirectory() as logs:
+        build_all(engine, [job("built", files, labels={})], Path(logs), outcomes.append)
+    assert outcomes[0].error is None
+    return outcomes[0].image
 
 
 def tags(daemon: DockerDaemon) -> list[str]:

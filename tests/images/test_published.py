@@ -162,8 +162,12 @@ def test_a_lock_from_the_registry_leaves_out_what_is_another_sites_or_not_ours_a
     registry.push(place, "ucx-py-old-20200101", manifest, labels=labels)
     registry.push(place, "ucx-py-empty-20200101", {"x": b""}, labels=full)
     registry.push(place, "latest", manifest, labels=full)
-    done = gpubench("images", "lock", "--from-registry", "--set", f"image.registry={registry.host}/{place}", env=env)
-    assert (done.returncode, done.stdout) == (0, f"1.22.0 20261107: {digest}\n"), done.stdout + done.stderr
+    words = ("images", "list", "--registry", "--json", "--set", f"image.registry={registry.host}/{place}")
+    done = gpubench(*words, env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [one["identity"] for one in json.loads(done.stdout)["images"]] == [digest]
+    (row,) = ImagesLock.parse((tmp_path / "images.lock.toml").read_text(), "lock").image
+    assert (row.spec, row.date, row.digest) == ("1.22.0", "20261107", digest)
     assert [line.split(":")[1] for line in done.stderr.splitlines()] == [
         " ucx-py-empty-20200101 left out",
         " ucx-py-old-20200101 left out",

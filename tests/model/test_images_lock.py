@@ -105,5 +105,5 @@ def test_an_unknown_key_names_the_file_the_key_and_the_nearest() -> None:
 
 
 def test_another_schema_is_bad_data_and_says_what_to_do() -> None:
-    with pytest.raises(DataError, match="is not a gpubench/images-lock/1; remove it, and run gpubench images lock"):
+    with pytest.raises(DataError, match="is not a gpubench/images-lock/1; remove it, and run gpubench images list"):
         ImagesLock.parse('schema = "gpubench/images-lock/9"', "images.lock.toml")

@@ -1,10 +1,7 @@
 """The Docker engine, as far as images need it: images, pushes and pulls over its API."""
 
 import contextlib
-import dataclasses
-import datetime as dt
-import threading
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import docker.errors
@@ -14,23 +11,18 @@ import urllib3.exceptions
 
 import docker
 import docker.context
-from gpubench.errors import GpubenchError, InterruptedByUserError, MissingToolError, SchedulerError
+from gpubench.errors import GpubenchError, MissingToolError, SchedulerError
 from gpubench.images.docker import archive
 from gpubench.images.docker.failures import ENGINE_ERRORS, cause, engine_failure, no_engine, one_line, reason, too_slow
 from gpubench.images.docker.names import (
     Repository,
     find_credentials,
     is_digest,
+    require_architecture,
     split_reference,
     uname_architecture,
 )
 
-Cancelled = Callable[[], bool]
-"""Asked a few times a second from another thread; True ends what is under way."""
-
-_LOOK_S = 0.1
-
-_DONE = ("Pushed", "Layer already exists", "Mounted from")
 CALL_S = 60
 """For an answer that needs no work."""
 SILENCE_S = 300
@@ -38,91 +30,12 @@ SILENCE_S = 300
 _DEFAULT = "unix:///var/run/docker.sock"
 
 
-class StreamClient(docker.APIClient):
+class _StreamClient(docker.APIClient):
     """A client for one long answer. Its ``timeout`` bounds every silence, also where the SDK would wait forever."""
 
-    answer: requests.Response | None = None
-
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
-        """Send one request, and remember its answer."""
-        options["timeout"] = options.get("timeout") or self.timeout
-        self.answer = super().send(request, **options)
-        return self.answer
-
-    def give_up(self) -> None:
-        """Wake whoever reads the answer."""
-        if self.answer is not None:
-            with contextlib.suppress(OSError, RuntimeError, ValueError):
-                self.answer.raw.shutdown()
-
-
-def never() -> bool:
-    """The Cancelled of what can't be cancelled."""
-    return False
-
-
-@contextlib.contextmanager
-def ending(end: Callable[[], None], cancelled: Cancelled) -> Iterator[None]:
-    """While the block runs, call ``end`` when ``cancelled`` says so."""
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.wait(_LOOK_S):
-            if cancelled():
-                end()
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        over.set()
-        watcher.join()
-
-
-@dataclasses.dataclass(frozen=True)
-class PushProgress:
-    """What a push is doing, and the share of its bytes (0 to 1) that the registry has."""
-
-    text: str
-    share: float
-
-
-class Layers:
-    """Adds up the engine's messages about single layers."""
-
-    def __init__(self) -> None:
-        self._bytes: dict[str, tuple[float, float]] = {}
-        self._done: dict[str, bool] = {}
-
-    def note(self, message: dict[str, Any]) -> PushProgress | None:
-        """The progress after one message of the engine, None where it isn't about a layer."""
-        layer, status = message.get("id", ""), str(message.get("status", ""))
-        if not layer or not status:
-            return None
-        self._done[layer] = status.startswith(_DONE)
-        detail = message.get("progressDetail") or {}
-        if total := float(detail.get("total", 0)):
-            # What is on the wire may be more than the engine foresaw.
-            self._bytes[layer] = (min(float(detail.get("current", 0)), total), total)
-        elif self._done[layer] and layer in self._bytes:
-            self._bytes[layer] = (self._bytes[layer][1],) * 2
-        text = f"pushing, {sum(self._done.values())} of {len(self._done)} layers done"
-        if status.startswith("Retrying"):
-            text += "; the registry failed, trying again"
-        total = sum(total for _, total in self._bytes.values())
-        return PushProgress(text, sum(sent for sent, _ in self._bytes.values()) / total if total else 0.0)
-
-
-@dataclasses.dataclass(frozen=True)
-class LocalImage:
-    """An image in the engine. ``created`` in UTC; ``digests`` as registries know it, ``HOST/REPOSITORY@sha256:…``."""
-
-    id: str
-    tags: tuple[str, ...]
-    labels: Mapping[str, str]
-    created: dt.datetime
-    digests: tuple[str, ...]
+        """Send one request."""
+        return super().send(request, **{**options, "timeout": options.get("timeout") or self.timeout})
 
 
 class Engine:
@@ -162,36 +75,23 @@ class Engine:
         with _failing(f"tag image {tag}"):
             self._api.tag(image, name, word)
 
-    def push(
-        self,
-        image: str,
-        name: str,
-        tag: str,
-        on_progress: Callable[[PushProgress], None],
-        cancelled: Cancelled = never,
-    ) -> str:
+    def push(self, image: str, name: str, tag: str) -> str:
         """Push as ``REPOSITORY:TAG`` and return the registry's digest, ``sha256:…``.
 
         Raises:
             SchedulerError: the registry is down, refuses, is full or slow.
-            InterruptedByUserError: ``cancelled`` said so.
         """
         repository = Repository.parse(name)
+        reference = repository.at(tag)
+        self.tag(image, reference)
         auth = _auth(repository.host)
-        self.tag(image, repository.at(tag))
-        layers, digest, what = Layers(), "", f"push {repository.at(tag)}"
 
-        def begin(client: docker.APIClient) -> Iterator[dict[str, Any]]:
-            yield from client.push(repository.name, tag, stream=True, decode=True, auth_config=auth)
+        def begin(client: docker.APIClient) -> Iterable[dict[str, Any]]:
+            return client.push(repository.name, tag, stream=True, decode=True, auth_config=auth)  # type: ignore[no-any-return]
 
-        with contextlib.closing(self._transfer(begin, cancelled, what=what, host=repository.host)) as answers:
-            for message in answers:
-                digest = str((message.get("aux") or {}).get("Digest", digest))
-                if progress := layers.note(message):
-                    on_progress(progress)
-        if not digest:
-            raise SchedulerError(f"could not {what}: Docker ended without a digest", then="run it again")
-        return digest
+        if digest := self._transfer(begin, f"push {reference}", repository.host):
+            return digest
+        raise SchedulerError(f"could not push {reference}: Docker ended without a digest", then="run it again")
 
     def pull(self, reference: str) -> str:
         """Fetch ``HOST/REPOSITORY@sha256:…`` (or ``:TAG``) and return the image's id.
@@ -204,11 +104,10 @@ class Engine:
         repository = Repository.parse(name)
         auth = _auth(repository.host)
 
-        def begin(client: docker.APIClient) -> Iterator[dict[str, Any]]:
-            yield from client.pull(repository.name, tag=word, stream=True, decode=True, auth_config=auth)
+        def begin(client: docker.APIClient) -> Iterable[dict[str, Any]]:
+            return client.pull(repository.name, tag=word, stream=True, decode=True, auth_config=auth)  # type: ignore[no-any-return]
 
-        for _ in self._transfer(begin, never, what=f"pull {reference}", host=repository.host):
-            pass
+        self._transfer(begin, f"pull {reference}", repository.host)
         return str(self._inspect(repository.at(word))["Id"])
 
     def read_file(self, image: str, path: str) -> bytes:
@@ -228,21 +127,9 @@ class Engine:
             finally:
                 self._api.remove_container(container, force=True, v=True)
 
-    def images(self, label: str) -> list[LocalImage]:
-        """Every image that carries the label (``KEY`` or ``KEY=VALUE``), also those without a tag; newest first."""
-        with _failing("list images"):
-            rows = self._api.images(filters={"label": label})
-        local_images = [
-            LocalImage(
-                id=row["Id"],
-                tags=tuple(tag for tag in row.get("RepoTags") or () if not tag.startswith("<none>")),
-                labels=row.get("Labels") or {},
-                created=dt.datetime.fromtimestamp(row["Created"], dt.UTC),
-                digests=tuple(digest for digest in row.get("RepoDigests") or () if not digest.startswith("<none>")),
-            )
-            for row in rows
-        ]
-        return sorted(local_images, key=lambda image: (image.created, image.id), reverse=True)
+    def digests(self, image: str) -> Sequence[str]:
+        """What registries know it as, ``HOST/REPOSITORY@sha256:…``."""
+        return [name for name in self._inspect(image).get("RepoDigests") or () if not name.startswith("<none>")]
 
     def architecture(self, image: str) -> str:
         """As ``uname -m`` says it."""
@@ -269,52 +156,45 @@ class Engine:
             )
         self.pull(reference)
 
-    def pin(self, reference: str) -> str:
-        """The name that always means what ``reference`` means now: by digest, of an image without one by its id."""
+    def pin(self, reference: str, architecture: str) -> str:
+        """The name that always means what ``reference`` means now: by digest, of an image without one by its id.
+
+        Raises:
+            PlanRefusedError: an image that only this engine has, for another ``architecture`` (as ``uname -m`` does).
+            MissingToolError, SchedulerError: as ``pull``.
+        """
         self.ensure(reference)
+        if digests := self.digests(reference):
+            return digests[0]
         image = self._inspect(reference)
-        return next(
-            (digest for digest in image.get("RepoDigests") or () if not digest.startswith("<none>")), str(image["Id"])
-        )
+        require_architecture(uname_architecture(image["Architecture"]), architecture, f"base image {reference}")
+        return str(image["Id"])
 
     def _inspect(self, image: str) -> dict[str, Any]:
         with _failing(f"find image {image}"):
             return dict(self._api.inspect_image(image))  # type: ignore[no-untyped-call]
 
-    def _transfer(
-        self,
-        begin: Callable[[docker.APIClient], Iterator[dict[str, Any]]],
-        cancelled: Cancelled,
-        *,
-        what: str,
-        host: str,
-    ) -> Generator[dict[str, Any], None, None]:
-        """The messages of a push to, or a pull from, registry ``host``; ``what`` completes "could not …".
+    def _transfer(self, begin: Callable[[docker.APIClient], Iterable[dict[str, Any]]], what: str, host: str) -> str:
+        """A push to, or a pull from, registry ``host``, and the digest if it is told; ``what`` completes "could not …".
 
         Raises:
             SchedulerError: the registry failed.
             MissingToolError: the engine failed.
-            InterruptedByUserError: ``cancelled`` said so.
         """
-        client = StreamClient(**self._address, version=self._api.api_version, timeout=SILENCE_S)
+        client = _StreamClient(**self._address, version=self._api.api_version, timeout=SILENCE_S)
+        digest = ""
         try:
-            with ending(client.give_up, cancelled):
-                for message in begin(client):
-                    if "error" in message:
-                        raise engine_failure(what, one_line(str(message["error"])), host)
-                    yield message
+            for message in begin(client):
+                if "error" in message:
+                    raise engine_failure(what, one_line(str(message["error"])), host)
+                digest = str((message.get("aux") or {}).get("Digest", digest))
         except (requests.Timeout, urllib3.exceptions.TimeoutError):
-            if not cancelled():
-                raise too_slow(what, host, SILENCE_S) from None
+            raise too_slow(what, host, SILENCE_S) from None
         except ENGINE_ERRORS as error:
-            if not cancelled():
-                raise engine_failure(what, reason(error), host) from None
+            raise engine_failure(what, reason(error), host) from None
         finally:
-            if client.answer is not None:
-                client.answer.close()
             client.close()
-        if cancelled():
-            raise InterruptedByUserError("interrupted")
+        return digest
 
 
 def _auth(host: str) -> dict[str, str]:

@@ -18,9 +18,8 @@ from gpubench.model.site import Site
 
 Found = tuple[Image, Mapping[str, Any]]
 """An image and its manifest."""
-
-Step = Callable[[str, float], None]
-"""Gets the text of a step and the share of the steps before it, 0 to 1."""
+Obtained = dict[str, Found | None]
+"""Images by spec, None where there is none yet."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,14 +47,6 @@ class ImageRequest:
     build: bool = True
     look_only: bool = False
     progress: Progress = print
-
-
-@dataclasses.dataclass(frozen=True)
-class Obtained:
-    """``images`` by spec, None where there is none yet; ``rows`` are new for the lock."""
-
-    images: dict[str, Found | None]
-    rows: tuple[LockRow, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -139,7 +130,7 @@ def obtain_installed(request: ImageRequest, kind: str, image_of: Callable[[LockR
         spec: request.lock.find(kind=kind, spec=spec, site=request.site.name, date=request.date)
         for spec in request.specs
     }
-    return Obtained({spec: _installed(request.root, row, image_of(row)) if row else None for spec, row in rows.items()})
+    return {spec: _installed(request.root, row, image_of(row)) if row else None for spec, row in rows.items()}
 
 
 def installed_ready(image: Image) -> None:

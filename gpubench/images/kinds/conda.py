@@ -1,5 +1,6 @@
 """Kind ``conda``: a prefix on a file system that every node sees, named by all that went into it."""
 
+import logging
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,6 @@ from gpubench.images import manifests
 from gpubench.images.kinds.base import (
     ImageRequest,
     Obtained,
-    Step,
     installed_ready,
     no_entries,
     obtain_installed,
@@ -20,6 +20,8 @@ from gpubench.model.images_lock import LockRow
 from gpubench.model.recipe import Recipe
 from gpubench.render.conda import SCRIPT, Prefix
 
+_log = logging.getLogger(__name__)
+
 _CAUSES: dict[int, type[GpubenchError]] = {3: DataError, 5: MissingToolError}
 _STEP = "== "
 
@@ -28,7 +30,7 @@ entries = no_entries
 ready = installed_ready
 
 
-def make_prefix(recipe: Recipe, prefix: Prefix, folder: Path, root: Path, step: Step) -> LockRow:
+def make_prefix(recipe: Recipe, prefix: Prefix, folder: Path, root: Path) -> LockRow:
     """Run the script of ``folder``, keep the manifest below ``root`` (``paths.images``); the row has no date yet.
 
     Raises:
@@ -36,7 +38,7 @@ def make_prefix(recipe: Recipe, prefix: Prefix, folder: Path, root: Path, step: 
         DataError: what was made isn't what the recipe says.
     """
     log = root / "logs" / f"conda-{recipe.spec.replace('/', '_')}.log"
-    message, code = _run_script(folder / SCRIPT, log, step)
+    message, code = _run_script(folder / SCRIPT, log, recipe.spec)
     if code:
         raise _failure(message, code, folder / SCRIPT, log, prefix)
     path = Path(prefix.path) / "gpubench" / "manifest.json"
@@ -77,10 +79,9 @@ def _row(recipe: Recipe, prefix: Prefix, document: dict[str, Any], manifest: str
     )
 
 
-def _run_script(script: Path, log: Path, step: Step) -> tuple[str, int]:
+def _run_script(script: Path, log: Path, spec: str) -> tuple[str, int]:
     """The last line of its output without our name in front, and the exit code; ``log`` gets all of it."""
-    steps = max(1, script.read_text("utf-8").count('\nstep "'))
-    done, last = 0, ""
+    last = ""
     log.parent.mkdir(parents=True, exist_ok=True)
     with (
         log.open("w", encoding="utf-8") as file,
@@ -92,8 +93,7 @@ def _run_script(script: Path, log: Path, step: Step) -> tuple[str, int]:
             file.write(shown)
             file.flush()
             if shown.startswith(_STEP):
-                step(shown.removeprefix(_STEP).strip(), done / steps)
-                done = min(done + 1, steps)
+                _log.info(f"{spec}: {shown.removeprefix(_STEP).strip()}")
             elif shown.strip():
                 last = shown.strip()
     return last.removeprefix("gpubench: "), process.returncode

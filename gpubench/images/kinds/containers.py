@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from gpubench import __version__
 from gpubench.errors import MissingToolError
 from gpubench.images import manifests
 from gpubench.images.kinds.base import Found, ImageRequest, Obtained, no_entries
@@ -15,7 +14,6 @@ from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
 
 if TYPE_CHECKING:
-    from gpubench.images.container_builds import BuiltContainer
     from gpubench.images.docker.engine import Engine
 
 ON_DEMAND = False
@@ -32,14 +30,9 @@ def obtain(request: ImageRequest) -> Obtained:
     """
     rows: dict[str, LockRow | None] = {spec: _row(request, spec) for spec in request.specs}
     missing = [spec for spec, row in rows.items() if row is None]
-    built: list[BuiltContainer] = []
     if missing and request.build:
-        built = _build(request, missing)
-        rows |= {build.recipe.spec: build.row for build in built}
-    return Obtained(
-        {spec: _image_and_manifest(request, row) if row else None for spec, row in rows.items()},
-        tuple(build.row for build in built if build.row),
-    )
+        rows |= _build(request, missing)
+    return {spec: _image_and_manifest(request, row) if row else None for spec, row in rows.items()}
 
 
 def ready(image: Image) -> None:
@@ -64,24 +57,18 @@ def _row(request: ImageRequest, spec: str) -> LockRow | None:
     return row if row and request.base in ("", row.base) else None
 
 
-def _build(request: ImageRequest, specs: list[str]) -> list[BuiltContainer]:
-    from gpubench.images.container_builds import Plain, build_all_images, contexts  # noqa: PLC0415 - as above
+def _build(request: ImageRequest, specs: list[str]) -> dict[str, LockRow]:
+    from gpubench.images.container_builds import build_all_images, contexts  # noqa: PLC0415 - as above
 
     engine = _engine()
     chosen_recipes = recipes(specs, request.site)
-    built = build_all_images(
-        engine,
-        chosen_recipes,
-        contexts(chosen_recipes, engine, gpubench=__version__),
-        root=request.root,
-        date=request.date,
-        push=False,
-        show=Plain(request.progress),
-    )
-    for build in built:
-        if build.error:
-            raise build.error
-    return built
+    built = build_all_images(engine, chosen_recipes, contexts(chosen_recipes, engine), root=request.root)
+    rows = {}
+    for spec, result in built.items():
+        if not isinstance(result, LockRow):
+            raise result
+        rows[spec] = result
+    return rows
 
 
 def _image_and_manifest(request: ImageRequest, row: LockRow) -> Found:

@@ -17,7 +17,6 @@ from gpubench.images import manifests
 from gpubench.images.kinds.base import (
     ImageRequest,
     Obtained,
-    Step,
     installed_ready,
     no_entries,
     obtain_installed,
@@ -55,14 +54,13 @@ entries = no_entries
 ready = installed_ready
 
 
-def describe_modules(spec: str, site: Site, load: Path, root: Path, step: Step) -> LockRow:
+def describe_modules(spec: str, site: Site, load: Path, root: Path) -> LockRow:
     """Load what ``load`` says, ask it, and keep load lines and manifest below ``root``; the row has no date yet.
 
     Raises:
         MissingToolError: no ``module`` command here, or no end of it.
         DataError: a module can't be loaded, or what is there isn't the UCX that ``spec`` names.
     """
-    step("loading modules", 0.0)
     loaded = _loaded(load)
     python, packages = json.loads(_bash(load, ["python3", "-I", "-c", _ASK]))
     env = {**BINDING_ENV, **loaded}
@@ -88,7 +86,6 @@ def describe_modules(spec: str, site: Site, load: Path, root: Path, step: Step) 
     files = {LOAD_SCRIPT: load.read_bytes(), DESCRIBE: text, "build.json": dump({**facts, "build_id": key})}
     for name, data in files.items():
         write_atomically(folder / name, data)
-    step("manifest", 0.5)
     ucx = _ucx(env.get("LD_LIBRARY_PATH", ""))
     _bash(folder / LOAD_SCRIPT, [python, "-I", "-B", str(folder / DESCRIBE), str(ucx or folder / "no-ucx")])
     path = Path(modules_image(root, row).build_manifest)

@@ -107,7 +107,7 @@ def imported(folder: Path) -> list[ImportedSquashfs]:
 def obtain(request: ImageRequest) -> Obtained:
     """What ``images build`` has locked and ``images import`` has brought here; nothing is built or imported now."""
     folder = folder_of(request.site, request.root)
-    return Obtained({spec: _find(request, folder, spec) for spec in request.specs})
+    return {spec: _find(request, folder, spec) for spec in request.specs}
 
 
 def _find(request: ImageRequest, folder: Path, spec: str) -> Found | None:

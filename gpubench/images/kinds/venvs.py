@@ -467,8 +467,8 @@ def manifest(built: BuiltVenv) -> dict[str, Any]:
 def obtain(request: ImageRequest) -> Obtained:
     """All on one stack, built where missing or damaged: no decision of anybody's. Raises as ``ensure``."""
     if request.look_only:
-        return Obtained(dict(find(request.specs, request.root, site=request.site)))
-    return Obtained(dict(ensure(request.specs, request.root, request.progress, site=request.site)))
+        return dict(find(request.specs, request.root, site=request.site))
+    return dict(ensure(request.specs, request.root, request.progress, site=request.site))
 
 
 ready = verify
