@@ -7,12 +7,11 @@ from pathlib import Path
 
 from gpubench import __version__, resources
 from gpubench.errors import GpubenchError
-from gpubench.images import manifests
 from gpubench.images.docker.build import BuildJob, BuildOutcome, build_all
 from gpubench.images.docker.engine import Engine
 from gpubench.images.docker.names import require_architecture
 from gpubench.images.lock import add_rows
-from gpubench.images.manifests import BUILD_MANIFEST, reference
+from gpubench.images.manifests import BUILD_MANIFEST, read_manifest, reference
 from gpubench.model.images_lock import LockRow
 from gpubench.model.recipe import Recipe
 from gpubench.render.context import BuildContext, render_context
@@ -51,7 +50,7 @@ def build_all_images(
     Args:
         engine: where they are built.
         rendered: see ``contexts``.
-        root: ``paths.images``; logs and manifests are kept there.
+        root: ``paths.images``; logs are kept there.
         date: ``YYYYMMDD`` for the tag; empty: today.
         push: to the site's registry.
     """
@@ -71,7 +70,7 @@ def build_all_images(
 
     def ended(outcome: BuildOutcome) -> None:
         recipe = by_spec[outcome.job.name]
-        result = _row_or_error(engine, recipe, rendered[recipe.spec], outcome, root=root, date=date)
+        result = _row_or_error(engine, recipe, rendered[recipe.spec], outcome, date)
         results[recipe.spec] = result
         if isinstance(result, LockRow):
             add_rows([result])
@@ -122,14 +121,13 @@ def _job(
 
 
 def _row_or_error(
-    engine: Engine, recipe: Recipe, context: BuildContext, outcome: BuildOutcome, *, root: Path, date: str
+    engine: Engine, recipe: Recipe, context: BuildContext, outcome: BuildOutcome, date: str
 ) -> LockRow | GpubenchError:
     if outcome.error:
         return outcome.error
     try:
         require_architecture(engine.architecture(outcome.image), recipe.settings.architecture, "what was built")
-        document = manifests.read_manifest(engine.read_file(outcome.image, BUILD_MANIFEST), outcome.job.tag)
-        manifest = manifests.keep(root, document)
+        document = read_manifest(engine.read_file(outcome.image, BUILD_MANIFEST), outcome.job.tag)
     except GpubenchError as error:
         return error
     return LockRow(
@@ -147,7 +145,7 @@ def _row_or_error(
         stack=recipe.stack,
         python=context.python,
         env=dict(context.env),
-        manifest=manifest,
         architecture=recipe.settings.architecture,
         base=recipe.base,
+        document=document,
     )

@@ -5,10 +5,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpubench.errors import UsageError
-from gpubench.images import manifests
 from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, images_root, of_lock
-from gpubench.images.lock import lock_registry, locked_rows, read_lock
+from gpubench.images.lock import lock_registry, read_lock
 from gpubench.images.obtain import kind_of
 from gpubench.model.site import Site
 from gpubench.render.environment import command_line
@@ -35,17 +34,9 @@ def images_in_registry(site: Site) -> list[Entry]:
 
 def image_lines(site: Site, spec: str, date: str) -> Iterator[str]:
     """The lock row, the manifest, and every package; raises UsageError where there is no such image."""
-    document: Mapping[str, Any]
-    if read_lock().find(kind="docker", spec=spec, site=site.name, date=date):
-        (row,) = locked_rows(site, [spec], date)
-        manifest = manifests.manifest_of(images_root(site.paths.images), row)
-        if manifest is None:
-            push = command_line(["gpubench", "images", "push", spec, "--site", to_type(site.name)])
-            raise UsageError(
-                f"the manifest of image {spec} ({row.digest}) isn't on this machine, and the image was never pushed",
-                then=f"where it was built: {push}",
-            )
-        document, head = manifest, row.model_dump()
+    row = read_lock().find(kind="docker", spec=spec, site=site.name, date=date)
+    if row:
+        document, head = row.document, row.model_dump(exclude={"document"}) | {"manifest": row.manifest}
     else:
         request = ImageRequest(
             [spec], site, images_root(site.paths.images), read_lock(), build=False, progress=_log.info
@@ -56,8 +47,7 @@ def image_lines(site: Site, spec: str, date: str) -> Iterator[str]:
                 f"there is no image {spec} for site {site.name}",
                 then=command_line(["gpubench", "images", "build", "--site", to_type(site.name), "--ucx", spec]),
             )
-        image, document = entry
-        head = image.model_dump(exclude={"env"}) | {"env": image.env}
+        document, head = dict(entry[1]), entry[0].model_dump(exclude={"env"}) | {"env": entry[0].env}
     for name, value in head.items():
         if value:
             yield f"{name:<14} {_text(value)}"

@@ -6,9 +6,7 @@ from pathlib import Path
 
 from gpubench.errors import DataError, MissingToolError, UsageError
 from gpubench.files import locked, write_atomically
-from gpubench.images import manifests
-from gpubench.images.kinds.base import images_root
-from gpubench.images.manifests import BUILD_ID_LABEL, BUILD_MANIFEST, SITE_LABEL, from_labels
+from gpubench.images.manifests import BUILD_ID_LABEL, BUILD_MANIFEST, SITE_LABEL, from_labels, read_manifest
 from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
 from gpubench.model.site import Site
 from gpubench.render.environment import command_line
@@ -65,7 +63,7 @@ def lock_registry(site: Site) -> list[LockRow]:
 
     if not site.image.registry:
         raise UsageError(f"site {site.name} names no registry", then="give it: --set image.registry=HOST/NAME")
-    registry, root = Registry(site.image.registry), images_root(site.paths.images)
+    registry = Registry(site.image.registry)
     rows = []
     for tag in registry.tags():
         if not tag.startswith("ucx-py-"):
@@ -75,9 +73,8 @@ def lock_registry(site: Site) -> list[LockRow]:
             if not image.labels.get(BUILD_ID_LABEL) or image.labels.get(SITE_LABEL) != site.name:
                 continue
             text = registry.last_layer_file(image, BUILD_MANIFEST)
-            document = manifests.read_manifest(text, f"{site.image.registry}:{tag}")
+            document = read_manifest(text, f"{site.image.registry}:{tag}")
             row = from_labels(image.labels, document, site=site, tag=tag, digest=image.digest)
-            manifests.keep(root, document)
         except DataError as error:
             _log.warning(f"{tag} left out: {error}")
             continue

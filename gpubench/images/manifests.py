@@ -1,9 +1,8 @@
-"""Manifests: what an image is made of, as one document; compared, fetched, and kept below ``paths.images``.
+"""Manifests: what an image is made of, as one document; read and compared.
 
-And rows of ``images.lock.toml``: from a row to the image that a plan names, and back.
+And rows of ``images.lock.toml``: from a row to the image that a plan names, and from an image's labels to its row.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import pydantic
 
 from gpubench.errors import DataError
-from gpubench.files import write_atomically
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
@@ -96,9 +94,9 @@ def from_labels(
             stack=labels["io.gpubench.stack"],
             python=labels["io.gpubench.python"],
             env=manifest["env"],
-            manifest=manifest_id(manifest),
             architecture=labels["io.gpubench.architecture"],
             base=manifest["base"]["name"],
+            document=dict(manifest),
         )
     except (KeyError, TypeError, AttributeError, pydantic.ValidationError) as error:
         lacks = str(error) if isinstance(error, KeyError) else type(error).__name__
@@ -148,62 +146,3 @@ def read_manifest(text: bytes, source: str) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError):
         pass
     raise DataError(f"{source} holds no {MANIFEST}", then="build the image with gpubench images build")
-
-
-def keep(root: Path, document: Mapping[str, Any]) -> str:
-    """Write the manifest below ``root`` unless it is there; returns its hash.
-
-    Raises:
-        MissingToolError: it can't be written.
-    """
-    name = manifest_id(document)
-    path = _path(root, name)
-    if find(root, name) is None:
-        write_atomically(path, json.dumps(document, indent=1, sort_keys=True) + "\n")
-    return name
-
-
-def find(root: Path, name: str) -> dict[str, Any] | None:
-    """The manifest of that hash; None where it isn't kept here or isn't what its name says."""
-    try:
-        document = parse_json(_path(root, name).read_bytes())
-    except (OSError, ValueError):
-        return None
-    return document if isinstance(document, dict) and manifest_id(document) == name else None
-
-
-def _path(root: Path, name: str) -> Path:
-    return root / "manifests" / f"{name}.json"
-
-
-def manifest_of(root: Path, row: LockRow) -> dict[str, Any] | None:
-    """The manifest of a ``docker`` row: kept below ``root``, else fetched (some kB) and kept there.
-
-    None: it isn't kept here, and the image was never pushed.
-
-    Raises:
-        SchedulerError: the registry is down, refuses, or hasn't got the image any more.
-        DataError: what lies there isn't the image that was locked.
-        MissingToolError: it can't be kept.
-    """
-    document = find(root, row.manifest)
-    if document is not None or not row.registry:
-        return document
-    # Late: the HTTP library takes its time, and most manifests are here already.
-    from gpubench.images.docker.registry import Registry  # noqa: PLC0415
-
-    registry = Registry(row.registry)
-    image = registry.resolve(row.digest, architecture=row.architecture)
-    document = read_manifest(registry.last_layer_file(image, BUILD_MANIFEST), image.reference)
-    require_locked(row, document)
-    keep(root, document)
-    return document
-
-
-def require_locked(row: LockRow, document: dict[str, Any]) -> None:
-    """Raise DataError unless ``document``, read out of the image, is the manifest that the row names."""
-    if manifest_id(document) != row.manifest:
-        raise DataError(
-            f"image {reference(row)} isn't the one of images.lock.toml: its manifest differs",
-            then="run gpubench images list --registry",
-        )

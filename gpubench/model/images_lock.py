@@ -1,13 +1,14 @@
 """``images.lock.toml``: which image a version means on a site, by digest. Pure; the front end reads and writes it."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import pydantic
 import tomli_w
 
 from gpubench.errors import DataError
 from gpubench.model.base import Settings, parse_toml
+from gpubench.node.spec.plain import content_id
 
 IMAGES_LOCK = "gpubench/images-lock/1"
 LOCK_FILE = "images.lock.toml"
@@ -29,6 +30,7 @@ class LockRow(Settings):
         binding: ``ucxx``, ``ucx-py`` or ``none``.
         architecture: as ``uname -m`` says it.
         base: the image that the build started from, as typed.
+        document: the image's own manifest, so that a plan needs neither the image nor its registry.
     """
 
     kind: Literal["docker", "conda", "modules"]
@@ -45,9 +47,14 @@ class LockRow(Settings):
     stack: str
     python: str
     env: dict[str, str] = pydantic.Field(default_factory=dict)
-    manifest: str
     architecture: str
     base: str = ""
+    document: dict[str, Any]
+
+    @property
+    def manifest(self) -> str:
+        """The hash of the manifest, under which plans and campaigns name it."""
+        return content_id(self.document)
 
     @property
     def place(self) -> tuple[str, str, str, str, str]:

@@ -126,7 +126,7 @@ def test_images_of_a_profile_of_your_own_are_listed_where_it_has_them(gpubench: 
         binding="ucxx",
         stack="ucxx-0.45.1",
         python="/opt/gpubench/stack/bin/python",
-        manifest="m",
+        document={},
         architecture="x86_64",
     )
     (tmp_path / "images.lock.toml").write_text(ImagesLock().with_rows([row]).dump())

@@ -196,7 +196,7 @@ def test_a_profile_is_listed_and_shown_as_text(gpubench: Run, tmp_path: Path) ->
 
 
 def test_the_list_of_images_holds_what_stands_in_the_lock_as_text(gpubench: Run, tmp_path: Path) -> None:
-    words = dict.fromkeys(("build_id", "binding", "stack", "python", "manifest", "architecture"), "x")
+    words = dict.fromkeys(("build_id", "binding", "stack", "python", "architecture"), "x")
     row = LockRow(
         kind="docker",
         spec="1.19.0",
@@ -204,6 +204,7 @@ def test_the_list_of_images_holds_what_stands_in_the_lock_as_text(gpubench: Run,
         date="20260101",
         digest="sha256:" + "1" * 64,
         ucx_version=f"[red]1.19.0{HOSTILE}",
+        document={},
         **words,
     )
     (tmp_path / "images.lock.toml").write_text(ImagesLock().with_rows([row]).dump())

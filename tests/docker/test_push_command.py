@@ -33,8 +33,8 @@ def row(image: str, word: str) -> LockRow:
         binding="ucxx",
         stack="ucxx-0.45.1",
         python="/opt/gpubench/stack/bin/python",
-        manifest=word,
         architecture="x86_64",
+        document={"build_id": word},
     )
 
 

@@ -29,7 +29,7 @@ def lock(directory: Path, digest: str, host: str) -> None:
         binding="ucxx",
         stack="ucxx-0.45.1",
         python="/opt/gpubench/stack/bin/python",
-        manifest="m",
+        document={},
         architecture="x86_64",
     )
     (directory / "images.lock.toml").write_text(ImagesLock().with_rows([row]).dump())

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gpubench.images import manifests
 from gpubench.images.kinds.base import images_root
 from gpubench.images.kinds.venvs import ensure
 from gpubench.model.image import Image
@@ -214,8 +213,8 @@ class Cluster:
             stack="of-a-test",
             python="/opt/gpubench/stack/bin/python",
             env={**env, "LD_LIBRARY_PATH": "/opt/gpubench/ucx/lib"},
-            manifest=manifests.keep(self._cache / "gpubench", described),
             architecture=platform.machine(),
+            document=described,
         )
 
 

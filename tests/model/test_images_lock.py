@@ -29,7 +29,7 @@ def row(**changes: Any) -> LockRow:
         "stack": "ucx-py-0.29",
         "python": "/opt/gpubench/stack/bin/python",
         "env": {"LD_LIBRARY_PATH": "/opt/gpubench/ucx/lib"},
-        "manifest": "0123456789ab",
+        "document": {"stack": {"packages": {"dask": "2025.7.0"}}},
         "architecture": "x86_64",
     }
     return LockRow(**{**plain, **changes})

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from gpubench.images import manifests
 from gpubench.images.kinds.base import images_root
 from gpubench.images.kinds.venvs import ensure
 from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
@@ -136,8 +135,8 @@ def stack_image(work: Path, cache: Path) -> LockRow:
         stack="of-a-test",
         python="/opt/gpubench/stack/bin/python",
         env={**image.env, "LD_LIBRARY_PATH": "/opt/gpubench/ucx/lib"},
-        manifest=manifests.keep(root, document),
         architecture=platform.machine(),
+        document=document,
     )
     file = root / "squashfs" / squashfs_name(row.digest)
     file.parent.mkdir(parents=True)

@@ -124,13 +124,13 @@ def no_entries(paths: ImagePaths) -> list[Entry]:  # noqa: ARG001 - of every kin
     return []
 
 
-def obtain_installed(request: ImageRequest, kind: str, image_of: Callable[[LockRow], Image]) -> Obtained:
+def obtain_locked(request: ImageRequest, kind: str, image_of: Callable[[LockRow], Image]) -> Obtained:
     """What ``images build`` has locked; nothing is built now."""
     rows = {
         spec: request.lock.find(kind=kind, spec=spec, site=request.site.name, date=request.date)
         for spec in request.specs
     }
-    return {spec: _installed(request.root, row, image_of(row)) if row else None for spec, row in rows.items()}
+    return {spec: (image_of(row), row.document) if row else None for spec, row in rows.items()}
 
 
 def installed_ready(image: Image) -> None:
@@ -143,17 +143,3 @@ def installed_ready(image: Image) -> None:
         raise DataError(f"can't read {path} of image {image.ucx_spec}: {error.strerror}", then=again) from None
     if manifest_id(document) != image.id:
         raise DataError(f"{path} isn't the one of image {image.ucx_spec} ({image.id})", then=f"{again}, and plan again")
-
-
-def _installed(root: Path, row: LockRow, image: Image) -> Found | None:
-    document = manifests.find(root, row.manifest)
-    if document is None:
-        try:
-            text = Path(image.build_manifest).read_bytes()
-        except OSError:
-            return None
-        document = manifests.read_manifest(text, image.build_manifest)
-        if manifest_id(document) != row.manifest:
-            return None
-        manifests.keep(root, document)
-    return image, document

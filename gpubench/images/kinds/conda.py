@@ -12,7 +12,7 @@ from gpubench.images.kinds.base import (
     Obtained,
     installed_ready,
     no_entries,
-    obtain_installed,
+    obtain_locked,
 )
 from gpubench.images.manifests import prefix_image
 from gpubench.images.process import started, without_logins
@@ -31,7 +31,7 @@ ready = installed_ready
 
 
 def make_prefix(recipe: Recipe, prefix: Prefix, folder: Path, root: Path) -> LockRow:
-    """Run the script of ``folder``, keep the manifest below ``root`` (``paths.images``); the row has no date yet.
+    """Run the script of ``folder``, with a log below ``root`` (``paths.images``); the row has no date yet.
 
     Raises:
         MissingToolError: no conda here, another architecture, a channel that doesn't answer, a full disk.
@@ -43,10 +43,9 @@ def make_prefix(recipe: Recipe, prefix: Prefix, folder: Path, root: Path) -> Loc
         raise _failure(message, code, folder / SCRIPT, log, prefix)
     path = Path(prefix.path) / "gpubench" / "manifest.json"
     try:
-        document = manifests.read_manifest(path.read_bytes(), str(path))
+        return _row(recipe, prefix, manifests.read_manifest(path.read_bytes(), str(path)))
     except OSError as error:
         raise DataError(f"can't read {path}: {error.strerror}", then=f"rm -r {prefix.path}, and build again") from None
-    return _row(recipe, prefix, document, manifests.keep(root, document))
 
 
 def _failure(message: str, code: int, script: Path, log: Path, prefix: Prefix) -> GpubenchError:
@@ -60,13 +59,13 @@ def _failure(message: str, code: int, script: Path, log: Path, prefix: Prefix) -
     return (kind or MissingToolError)(f"{what}; {script.name} written to {script.parent}", then=then)
 
 
-def _row(recipe: Recipe, prefix: Prefix, document: dict[str, Any], manifest: str) -> LockRow:
+def _row(recipe: Recipe, prefix: Prefix, document: dict[str, Any]) -> LockRow:
     return LockRow(
         kind="conda",
         spec=recipe.spec,
         site=recipe.site,
         date="",
-        digest=manifest,
+        digest=manifests.manifest_id(document),
         build_id=document["build_id"],
         ucx_version=document["ucx"]["version"],
         ucx_commit=recipe.ucx_commit,
@@ -74,8 +73,8 @@ def _row(recipe: Recipe, prefix: Prefix, document: dict[str, Any], manifest: str
         stack=recipe.stack,
         python=f"{prefix.path}/bin/python",
         env=prefix.env,
-        manifest=manifest,
         architecture=recipe.settings.architecture,
+        document=document,
     )
 
 
@@ -101,4 +100,4 @@ def _run_script(script: Path, log: Path, spec: str) -> tuple[str, int]:
 
 def obtain(request: ImageRequest) -> Obtained:
     """What ``images build`` has locked; a prefix takes too long to make it by the way."""
-    return obtain_installed(request, "conda", prefix_image)
+    return obtain_locked(request, "conda", prefix_image)

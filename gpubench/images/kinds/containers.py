@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gpubench.errors import MissingToolError
-from gpubench.images import manifests
-from gpubench.images.kinds.base import Found, ImageRequest, Obtained, no_entries
+from gpubench.images.kinds.base import ImageRequest, Obtained, no_entries
 from gpubench.images.manifests import docker_image
 from gpubench.images.recipes import recipes
 from gpubench.model.image import Image
@@ -32,7 +30,7 @@ def obtain(request: ImageRequest) -> Obtained:
     missing = [spec for spec, row in rows.items() if row is None]
     if missing and request.build:
         rows |= _build(request, missing)
-    return {spec: _image_and_manifest(request, row) if row else None for spec, row in rows.items()}
+    return {spec: (docker_image(row), row.document) if row else None for spec, row in rows.items()}
 
 
 def ready(image: Image) -> None:
@@ -69,27 +67,3 @@ def _build(request: ImageRequest, specs: list[str]) -> dict[str, LockRow]:
             raise result
         rows[spec] = result
     return rows
-
-
-def _image_and_manifest(request: ImageRequest, row: LockRow) -> Found:
-    image = docker_image(row)
-    document = manifests.find(request.root, row.manifest)
-    if document is None:
-        document = _ask(request, row, image)
-        manifests.keep(request.root, document)
-    return image, document
-
-
-def _ask(request: ImageRequest, row: LockRow, image: Image) -> dict[str, Any]:
-    """The manifest out of the engine's image, which the campaign will need there; without an engine the registry's."""
-    try:
-        engine = _engine()
-    except MissingToolError:
-        manifest = manifests.manifest_of(request.root, row)
-        if manifest is None:
-            raise
-        return manifest
-    engine.ensure(image.reference)
-    document = manifests.read_manifest(engine.read_file(image.reference, image.build_manifest), image.reference)
-    manifests.require_locked(row, document)
-    return document

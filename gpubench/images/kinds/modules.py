@@ -13,15 +13,14 @@ from typing import Any
 
 from gpubench.errors import DataError, GpubenchError, MissingToolError
 from gpubench.files import write_atomically
-from gpubench.images import manifests
 from gpubench.images.kinds.base import (
     ImageRequest,
     Obtained,
     installed_ready,
     no_entries,
-    obtain_installed,
+    obtain_locked,
 )
-from gpubench.images.manifests import modules_folder, modules_image
+from gpubench.images.manifests import manifest_id, modules_folder, modules_image, read_manifest
 from gpubench.images.specs import parse
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
@@ -79,8 +78,8 @@ def describe_modules(spec: str, site: Site, load: Path, root: Path) -> LockRow:
         stack="modules",
         python=python,
         env=env,
-        manifest="",
         architecture=platform.machine(),
+        document={},
     )
     folder = modules_folder(root, row)
     files = {LOAD_SCRIPT: load.read_bytes(), DESCRIBE: text, "build.json": dump({**facts, "build_id": key})}
@@ -89,9 +88,8 @@ def describe_modules(spec: str, site: Site, load: Path, root: Path) -> LockRow:
     ucx = _ucx(env.get("LD_LIBRARY_PATH", ""))
     _bash(folder / LOAD_SCRIPT, [python, "-I", "-B", str(folder / DESCRIBE), str(ucx or folder / "no-ucx")])
     path = Path(modules_image(root, row).build_manifest)
-    document = manifests.read_manifest(path.read_bytes(), str(path))
-    manifest = manifests.keep(root, document)
-    update = {"digest": manifest, "manifest": manifest, "ucx_version": document["ucx"]["version"]}
+    document = read_manifest(path.read_bytes(), str(path))
+    update = {"digest": manifest_id(document), "document": document, "ucx_version": document["ucx"]["version"]}
     return row.model_copy(update=update)
 
 
@@ -160,4 +158,4 @@ def _bash(load: Path, arguments: Sequence[str]) -> str:
 
 def obtain(request: ImageRequest) -> Obtained:
     """What ``images build`` has locked: what is loaded must not be asked anew on every day."""
-    return obtain_installed(request, "modules", functools.partial(modules_image, request.root))
+    return obtain_locked(request, "modules", functools.partial(modules_image, request.root))

@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 
 from gpubench.errors import DataError
-from gpubench.images import manifests
 from gpubench.images.kinds.base import Entry, Found, ImagePaths, ImageRequest, Obtained, folder_of
 from gpubench.images.manifests import docker_image
 from gpubench.model.image import Image
@@ -115,12 +114,11 @@ def _find(request: ImageRequest, folder: Path, spec: str) -> Found | None:
     if row is None:
         return None
     imported = find_import(folder, row.digest)
-    manifest = manifests.manifest_of(request.root, row) if imported else None
-    if imported is None or manifest is None:
+    if imported is None:
         return None
     check(imported, deep=False)
     image = docker_image(row).model_copy(update={"kind": "squashfs", "reference": str(imported.path)})
-    return image, manifest
+    return image, row.document
 
 
 def ready(image: Image) -> None:
