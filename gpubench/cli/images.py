@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,7 +39,17 @@ MoreSpecs = Annotated[
         autocompletion=completion.several(completion.versions),
     ),
 ]
-COLUMNS = ("version", "UCX", "kind", "site", "date", "stack", "digest or content", "where", "size")
+COLUMNS = {
+    "spec": "version",
+    "ucx": "UCX",
+    "kind": "kind",
+    "site": "site",
+    "date": "date",
+    "stack": "stack",
+    "identity": "digest or content",
+    "where": "where",
+}
+"""Of the table, by what they show."""
 WIDTH = 200
 """Columns of the table, also of a narrower terminal, which wraps the lines: digests stay whole."""
 
@@ -161,7 +172,7 @@ def list_(
 
 def _show_images(entries: Sequence[Entry], *, as_json: bool) -> None:
     if as_json:
-        say_text(json.dumps({"images": [entry.plain() for entry in entries]}, indent=1))
+        say_text(json.dumps({"images": [dataclasses.asdict(entry) for entry in entries]}, indent=1))
     elif not entries:
         say("no image yet; for example: gpubench images build --ucx 1.16.0, or gpubench bench, which builds them")
     else:
@@ -177,22 +188,12 @@ def _table(entries: Sequence[Entry]) -> Table:
     from gpubench.model.quantities import format_bytes
 
     table = Table(box=None, pad_edge=False)
-    for name in COLUMNS:
-        table.add_column(name, overflow="fold", justify="right" if name == "size" else "left")
+    for name in COLUMNS.values():
+        table.add_column(name, overflow="fold")
+    table.add_column("size", overflow="fold", justify="right")
     for entry in entries:
         size = format_bytes(entry.size) if entry.size else ""
-        cells = (
-            entry.spec,
-            entry.ucx,
-            entry.kind,
-            entry.site,
-            entry.date,
-            entry.stack,
-            entry.identity,
-            entry.where,
-            size,
-        )
-        table.add_row(*map(Text, cells))
+        table.add_row(*(Text(getattr(entry, name)) for name in COLUMNS), Text(size))
     return table
 
 

@@ -64,7 +64,7 @@ def build_all_images(
         if outcome.error is None:
             _log.info(f"{outcome.job.name}: built")
             return
-        _tell(outcome.job.name, outcome.error, outcome.lines)
+        _tell(outcome, outcome.error)
         stack = stacks[outcome.job.name].stack
         results.update({recipe.spec: outcome.error for recipe in recipes if recipe.stack == stack})
 
@@ -76,7 +76,7 @@ def build_all_images(
             add_rows([result])
             _log.info(f"{recipe.spec}: {reference(result)}")
         else:
-            _tell(recipe.spec, result, outcome.lines)
+            _tell(outcome, result)
 
     _log.info(f"building {', '.join([*stacks, *by_spec])}; what is printed is in {logs}")
     jobs = [_job(recipe, rendered[recipe.spec], name, tag=name, target="shared") for name, recipe in stacks.items()]
@@ -90,10 +90,10 @@ def build_all_images(
     return results
 
 
-def _tell(name: str, error: GpubenchError, lines: Sequence[str]) -> None:
-    for line in lines:
-        _log.info(f"{name}: {line}")
-    _log.warning(f"{name}: failed: {error}")
+def _tell(outcome: BuildOutcome, error: GpubenchError) -> None:
+    for line in outcome.lines:
+        _log.info(f"{outcome.job.name}: {line}")
+    _log.warning(str(error))
 
 
 def _shared(recipes: Sequence[Recipe]) -> list[Recipe]:
@@ -129,7 +129,7 @@ def _row_or_error(
         require_architecture(engine.architecture(outcome.image), recipe.settings.architecture, "what was built")
         document = read_manifest(engine.read_file(outcome.image, BUILD_MANIFEST), outcome.job.tag)
     except GpubenchError as error:
-        return error
+        return type(error)(f"image {recipe.spec}: {error.what}", then=error.then)
     return LockRow(
         kind="docker",
         spec=recipe.spec,

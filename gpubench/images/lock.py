@@ -69,7 +69,7 @@ def lock_registry(site: Site) -> list[LockRow]:
         if not tag.startswith("ucx-py-"):
             continue
         try:
-            image = registry.resolve(tag)
+            image = registry.resolve(tag, site.image.architecture)
             if not image.labels.get(BUILD_ID_LABEL) or image.labels.get(SITE_LABEL) != site.name:
                 continue
             text = registry.last_layer_file(image, BUILD_MANIFEST)

@@ -55,30 +55,6 @@ def started(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen
             raise
 
 
-class Log:
-    """Appends to a file. A disk that is full is reported by what failed, not by its log."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = None
-        with contextlib.suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("a", encoding="utf-8", buffering=1)
-
-    def __enter__(self) -> "Log":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            with contextlib.suppress(OSError):
-                self._file.close()
-
-    def write(self, line: str) -> None:
-        """One line, on disk at once."""
-        if self._file is not None:
-            with contextlib.suppress(OSError):
-                self._file.write(f"{line}\n")
-
-
 DEADLINE_S = 1800.0
 """A stack is 0.4 GB to fetch: half an hour is 0.25 MB/s."""
 
@@ -150,8 +126,10 @@ def run_uv(arguments: Sequence[str], *, what: str, folder: Path, log: Path, hold
             kill_group(process)
             output, _ = process.communicate()
     output = without_logins(output)
-    with Log(log) as file:
-        file.write(f"$ uv {' '.join(arguments)}\n{output}")
+    with contextlib.suppress(OSError):  # a disk that is full is reported by what failed, not by its log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("a", encoding="utf-8") as file:
+            file.write(f"$ uv {' '.join(arguments)}\n{output}\n")
     if late:
         raise MissingToolError(
             f"could not install {what} within {format_seconds(DEADLINE_S)}; {_UNTOUCHED}",

@@ -72,6 +72,19 @@ def test_a_branch_that_nobody_can_resolve_leaves_the_other_version(site: Site) -
     assert [row["spec"] for row in locked if row["date"] == "20260102"] == ["1.16.0"]
 
 
+def test_a_build_that_fails_shows_the_end_of_its_log_and_names_it(site: Site) -> None:
+    before = (site.directory / "images.lock.toml").read_text()
+    package = ["--set", 'image.packages=["no-such-package"]', "--no-push", "--date", "20260103"]
+    done = site.run("images", "build", "1.16.0", "--base", site.base, *package, *site.settings)
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert re.search(r"^1\.16\.0: #\d+ .*Unable to locate package no-such-package", done.stdout, re.MULTILINE)
+    failure, summary = done.stderr.splitlines()
+    assert failure.startswith("gpubench: image 1.16.0: its build failed (")
+    assert failure.endswith(f"log: {site.directory / 'cache' / 'gpubench' / 'logs' / '1.16.0.log'}")
+    assert summary == "gpubench: 1 of 1 images failed: 1.16.0"
+    assert (site.directory / "images.lock.toml").read_text() == before
+
+
 def test_a_whole_campaign_runs_inside_the_containers_by_digest(site: Site) -> None:
     done = site.run(*site.bench("--ucx", " ".join(VERSIONS), "--blocks", "1"))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -7,25 +7,33 @@ from typing import Any
 
 import pytest
 import requests
+from requests.auth import HTTPBasicAuth
 
-from gpubench.errors import DataError
+from gpubench.errors import DataError, SchedulerError
 from gpubench.images.docker import archive
 from gpubench.images.docker.build import log_path
 from gpubench.images.docker.names import Credentials, Repository
-from gpubench.images.docker.registry import LONGEST_PAUSE_S, _next_page, _Patience, log_in, parse_challenge
-from gpubench.images.process import Log
+from gpubench.images.docker.registry import LONGEST_PAUSE_S, _next_page, _Patience, log_in, parse_challenges
+
+REPOSITORY = Repository.parse("r.example.org/team/ucx")
 
 
 def test_a_challenge_is_read_with_quotes_and_commas() -> None:
     header = 'Bearer realm="https://auth.example/token",service="a, b",scope="repository:x:pull,push",error="a \\"b\\""'
-    scheme, parameters = parse_challenge(header)
-    assert scheme == "bearer"
-    assert parameters["realm"] == "https://auth.example/token"
-    assert parameters["service"] == "a, b"
-    assert parameters["scope"] == "repository:x:pull,push"
-    assert parameters["error"] == 'a "b"'
-    assert parse_challenge('Basic realm="x"') == ("basic", {"realm": "x"})
-    assert parse_challenge("") == ("", {})
+    assert parse_challenges(header) == {
+        "bearer": {
+            "realm": "https://auth.example/token",
+            "service": "a, b",
+            "scope": "repository:x:pull,push",
+            "error": 'a "b"',
+        }
+    }
+    assert parse_challenges('Basic realm="x"') == {"basic": {"realm": "x"}}
+    assert parse_challenges('Negotiate, Basic realm=x, charset=""') == {
+        "negotiate": {},
+        "basic": {"realm": "x", "charset": ""},
+    }
+    assert parse_challenges("") == {}
 
 
 CODEBERG = (
@@ -35,12 +43,18 @@ CODEBERG = (
 """renovatebot/renovate lib/modules/datasource/docker/common.spec.ts."""
 ARTIFACTORY = 'Bearer realm="https://r.example.org/token",service="r.example.org", Basic realm="Artifactory Realm"'
 """Two headers, as an HTTP client joins them; google/go-containerregistry#1075."""
+BASIC_FIRST = 'Basic realm="https://r.example.org", Bearer realm="https://r.example.org/token",service="x"'
 
 
 @pytest.mark.parametrize(
-    ("header", "realm"), [(CODEBERG, "https://codeberg.org/v2/token"), (ARTIFACTORY, "https://r.example.org/token")]
+    ("header", "realm"),
+    [
+        (CODEBERG, "https://codeberg.org/v2/token"),
+        (ARTIFACTORY, "https://r.example.org/token"),
+        (BASIC_FIRST, "https://r.example.org/token"),
+    ],
 )
-def test_a_password_goes_to_the_realm_of_the_first_challenge_and_to_no_other(header: str, realm: str) -> None:
+def test_a_password_goes_to_the_realm_of_the_tokens_and_to_no_other(header: str, realm: str) -> None:
     asked: list[tuple[str, str, dict[str, Any]]] = []
 
     def send(method: str, url: str, **options: Any) -> requests.Response:
@@ -49,11 +63,22 @@ def test_a_password_goes_to_the_realm_of_the_first_challenge_and_to_no_other(hea
         answer.status_code, answer._content = 200, b'{"token": "t"}'
         return answer
 
-    repository = Repository.parse("r.example.org/team/ucx")
     for login in (Credentials("me", "secret"), Credentials("me", token="refresh")):
-        log_in(header, repository, login, send)
+        log_in(header, REPOSITORY, login, send)
     assert [(method, url) for method, url, _ in asked] == [("GET", realm), ("POST", realm)]
     assert asked[1][2]["allow_redirects"] is False, "a redirected POST would hand on the token"
+
+
+def test_of_kerberos_and_a_password_the_password_is_taken() -> None:
+    """A registry behind Kerberos offers both; Negotiate alone can't be answered."""
+
+    def send(method: str, url: str, **options: Any) -> requests.Response:
+        raise AssertionError("nobody else is asked")
+
+    login = Credentials("me", "secret")
+    assert log_in('Negotiate, Basic realm="r"', REPOSITORY, login, send) == HTTPBasicAuth(b"me", b"secret")
+    with pytest.raises(SchedulerError, match=r"401, asks for 'negotiate'"):
+        log_in("Negotiate", REPOSITORY, login, send)
 
 
 def test_retry_after_comes_in_two_forms_and_is_bounded() -> None:
@@ -106,16 +131,3 @@ def test_a_link_is_no_file() -> None:
 
 def test_a_branch_with_slashes_has_one_log(tmp_path: Path) -> None:
     assert log_path(tmp_path, "topic/x y").name == "topic-x-y.log"
-
-
-def test_a_log_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
-    in_the_way = tmp_path / "file"
-    in_the_way.write_text("")
-    with Log(in_the_way / "a.log") as log:
-        log.write("lost")
-    with Log(Path("/dev/full")) as log:
-        log.write("lost too")
-        log.write("and this")
-    with Log(tmp_path / "logs" / "a.log") as log:
-        log.write("kept")
-        assert (tmp_path / "logs" / "a.log").read_text() == "kept\n"

@@ -52,7 +52,7 @@ def test_a_local_image_and_one_of_another_registry_are_pushed_once_each(  # noqa
     lock(tmp_path, row(image, "b1"))
     here = f"{registry.host}/team/pushed"
     said = push(here)
-    digest = Registry(here).resolve("ucx-py-1.22.0-20261107").digest
+    digest = Registry(here).resolve("ucx-py-1.22.0-20261107", "x86_64").digest
     assert f"1.22.0: {here}@{digest}" in said
     assert "nothing to push: every image is in" in push(here)
 
@@ -60,12 +60,12 @@ def test_a_local_image_and_one_of_another_registry_are_pushed_once_each(  # noqa
     with RegistryServer() as other:
         there = f"{other.host}/team/pushed"
         assert f"1.22.0: {there}@" in push(f"http://{there}")  # however it is asked, runtimes know it by its name
-        assert Registry(there).resolve("ucx-py-1.22.0-20261107").config == image
+        assert Registry(there).resolve("ucx-py-1.22.0-20261107", "x86_64").config == image
 
     # A later build of the same day has the same tag; it isn't "there already".
     later = built(engine, {"Dockerfile": b"FROM scratch\nCOPY x /\n", "x": b"a later build"})
     lock(tmp_path, row(digest, "b1").model_copy(update={"registry": here}), row(later, "b2"))
     push(here)
-    assert Registry(here).resolve("ucx-py-1.22.0-20261107").config == later
+    assert Registry(here).resolve("ucx-py-1.22.0-20261107", "x86_64").config == later
     (left,) = ImagesLock.parse((tmp_path / "images.lock.toml").read_text(), "lock").image
     assert (left.build_id, left.registry) == ("b2", here)

@@ -40,11 +40,10 @@ def test_the_digest_of_a_push_is_what_the_registry_says_and_what_is_pulled(
     place = f"{registry.host}/team/ucx"
     outcome = build_one(job("v1.14.x", dockerfile(base), push=place), tmp_path)
     assert outcome.error is None
-    found = Registry(place).resolve("ucx-py-v1.14.x-20261121", architecture="x86_64")
+    found = Registry(place).resolve("ucx-py-v1.14.x-20261121", "x86_64")
     assert outcome.digest == found.digest
     assert found.config == outcome.image
     assert found.labels["io.gpubench.test.name"] == "v1.14.x"
-    assert found.architecture == "x86_64"
     assert Registry(place).last_layer_file(found, "/gpubench/manifest.json") == b'{"build_id": "b1"}'
 
     remove(engine, outcome.image)
@@ -52,12 +51,22 @@ def test_the_digest_of_a_push_is_what_the_registry_says_and_what_is_pulled(
     assert engine.pull(found.reference) == outcome.image
 
 
+def test_a_digest_that_the_engine_does_not_know_is_not_believed(
+    engine: Engine, registry: RegistryServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Engine, "digests", lambda _engine, _image: [f"docker.io/team/ucx@sha256:{'a' * 64}"])
+    files = {"Dockerfile": b"FROM scratch\nCOPY x /\n", "x": b"moved meanwhile"}
+    outcome = build_one(job("believed", files, push=f"{registry.host}/team/ucx"), tmp_path)
+    assert isinstance(outcome.error, SchedulerError)
+    assert "doesn't say which digest" in str(outcome.error)
+
+
 def test_a_tag_that_moved_leaves_the_digest_where_it_was(engine: Engine, registry: RegistryServer) -> None:
     place = f"{registry.host}/team/moved"
     first, second = small(engine, "first"), small(engine, "second")
     old, new = push(engine, first, place), push(engine, second, place)
     assert old != new
-    assert Registry(place).resolve("v1").digest == new
+    assert Registry(place).resolve("v1", "x86_64").digest == new
     remove(engine, first)
     remove(engine, second)
     pulled = engine.pull(f"{place}@{old}")
@@ -138,7 +147,7 @@ def test_a_full_registry_is_one_line(engine: Engine, tmp_path: Path) -> None:
     assert "is out of order or its disk is full: could not push" in str(outcome.error)
 
 
-def test_a_registry_that_stops_answering_is_too_slow(
+def test_a_registry_that_stops_answering_is_not_waited_for(
     engine: Engine, registry: RegistryServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine_module, "SILENCE_S", 2)
@@ -147,8 +156,8 @@ def test_a_registry_that_stops_answering_is_too_slow(
         proxy.faults = [Fault(path="/blobs/uploads", silent=30)] * 20
         with pytest.raises(SchedulerError) as caught:
             push(engine, image, f"{proxy.host}/ucx")
-    assert "is too slow: could not push" in str(caught.value)
-    assert "nothing moved for 2 s" in str(caught.value)
+    assert "doesn't answer: could not push" in str(caught.value)
+    assert "timed out" in str(caught.value)
 
 
 def test_what_the_registry_has_not_got_is_one_line(engine: Engine, registry: RegistryServer) -> None:
@@ -195,5 +204,5 @@ def test_a_credential_helper_is_asked(
     (docker_home / "config.json").write_text(json.dumps(config))
     place = f"{locked_registry.host}/team/helped"
     digest = push(engine, small(engine, "helped"), place)
-    assert Registry(place).resolve("v1").digest == digest
+    assert Registry(place).resolve("v1", "x86_64").digest == digest
     assert f"get {locked_registry.host}" in Path(f"{helper}.log").read_text()

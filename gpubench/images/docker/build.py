@@ -204,7 +204,8 @@ class _Build:
     def _digest(self) -> str:
         metadata = json.loads((self._folder / "metadata.json").read_text())
         digest = str(metadata.get("containerimage.digest", ""))
-        if f"{Repository.parse(self._job.push).name}@{digest}" not in self._engine.digests(self._job.reference):
+        # That the engine has it too, under whatever name: a tag that somebody else moved meanwhile has another one.
+        if digest not in {name.rpartition("@")[2] for name in self._engine.digests(self._job.reference)}:
             raise SchedulerError(f"the registry doesn't say which digest {self._job.reference} has", then="push again")
         return digest
 

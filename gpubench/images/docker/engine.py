@@ -1,19 +1,19 @@
 """The Docker engine, as far as images need it: images, pushes and pulls over its API."""
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import docker.errors
 import docker.utils
 import requests
-import urllib3.exceptions
 
 import docker
 import docker.context
 from gpubench.errors import GpubenchError, MissingToolError, SchedulerError
 from gpubench.images.docker import archive
-from gpubench.images.docker.failures import ENGINE_ERRORS, cause, engine_failure, no_engine, one_line, reason, too_slow
+from gpubench.images.docker.failures import ENGINE_ERRORS, cause, engine_failure, no_engine, one_line, reason
 from gpubench.images.docker.names import (
     Repository,
     find_credentials,
@@ -84,12 +84,9 @@ class Engine:
         repository = Repository.parse(name)
         reference = repository.at(tag)
         self.tag(image, reference)
-        auth = _auth(repository.host)
-
-        def begin(client: docker.APIClient) -> Iterable[dict[str, Any]]:
-            return client.push(repository.name, tag, stream=True, decode=True, auth_config=auth)  # type: ignore[no-any-return]
-
-        if digest := self._transfer(begin, f"push {reference}", repository.host):
+        options: dict[str, Any] = {"stream": True, "decode": True, "auth_config": _auth(repository.host)}
+        push = functools.partial(docker.APIClient.push, repository=repository.name, tag=tag, **options)
+        if digest := self._transfer(push, f"push {reference}", repository.host):
             return digest
         raise SchedulerError(f"could not push {reference}: Docker ended without a digest", then="run it again")
 
@@ -102,12 +99,9 @@ class Engine:
         """
         name, word = split_reference(reference)
         repository = Repository.parse(name)
-        auth = _auth(repository.host)
-
-        def begin(client: docker.APIClient) -> Iterable[dict[str, Any]]:
-            return client.pull(repository.name, tag=word, stream=True, decode=True, auth_config=auth)  # type: ignore[no-any-return]
-
-        self._transfer(begin, f"pull {reference}", repository.host)
+        options: dict[str, Any] = {"stream": True, "decode": True, "auth_config": _auth(repository.host)}
+        pull = functools.partial(docker.APIClient.pull, repository=repository.name, tag=word, **options)
+        self._transfer(pull, f"pull {reference}", repository.host)
         return str(self._inspect(repository.at(word))["Id"])
 
     def read_file(self, image: str, path: str) -> bytes:
@@ -188,8 +182,6 @@ class Engine:
                 if "error" in message:
                     raise engine_failure(what, one_line(str(message["error"])), host)
                 digest = str((message.get("aux") or {}).get("Digest", digest))
-        except (requests.Timeout, urllib3.exceptions.TimeoutError):
-            raise too_slow(what, host, SILENCE_S) from None
         except ENGINE_ERRORS as error:
             raise engine_failure(what, reason(error), host) from None
         finally:

@@ -15,25 +15,25 @@ _REFUSED = ("unauthorized", "authentication required", "no basic auth", "denied"
 _DOWN = (
     "connection refused",
     "connection reset",
+    "connection aborted",
     "no such host",
-    "i/o timeout",
+    "timeout",
+    "timed out",
     "deadline exceeded",
-    "client.timeout",
     "network is unreachable",
     "no route to host",
-    "tls handshake timeout",
     "eof",
     "x509",
     "http response to https client",
 )
 # In this order: signs, the registry's state, what to do.
 _STATES = (
-    (("toomanyrequests", "too many requests"), "is overloaded", "run it again later"),
+    (("toomanyrequests", "too many requests", "too many 429"), "is overloaded", "run it again later"),
     (("manifest unknown", "not found", "name unknown"), "hasn't got it", "check its name"),
     (_DOWN, "doesn't answer", "check its name and the network, and run it again"),
     (
         # All that Docker passes on when a registry can't write its files.
-        ("unexpected http status: 5", "500 internal", "502 bad", "503 service", "unknown error"),
+        ("unexpected http status: 5", "500 internal", "502 bad", "503 service", "unknown error", "too many 5"),
         "is out of order or its disk is full",
         "its log has the cause; run it again when that is fixed",
     ),
@@ -96,14 +96,6 @@ def engine_failure(what: str, message: str, host: str = "") -> GpubenchError:
         if any(sign in lowered for sign in signs):
             return SchedulerError(f"registry {host} {state}: could not {what} ({message})", then=then)
     return SchedulerError(f"could not {what} ({message})", then=f"see Docker's log and that of registry {host}")
-
-
-def too_slow(what: str, host: str, silence: float) -> SchedulerError:
-    """Nothing moved for ``silence`` seconds."""
-    return SchedulerError(
-        f"registry {host} is too slow: could not {what} (nothing moved for {silence:g} s)",
-        then="check the registry and the network, and run it again: what was moved is kept",
-    )
 
 
 def no_engine(address: str, message: str) -> MissingToolError:

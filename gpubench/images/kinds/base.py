@@ -91,10 +91,6 @@ class Entry:
     stack: str = ""
     size: int = 0
 
-    def plain(self) -> dict[str, Any]:
-        """For JSON."""
-        return dataclasses.asdict(self)
-
 
 def of_lock(rows: Sequence[LockRow]) -> list[Entry]:
     """The rows of ``images.lock.toml``."""
