@@ -224,6 +224,7 @@ def push(site: Site, specs: Sequence[str], date: str) -> None:
     rows = [row for row in locked_rows(site, specs, date) if row.registry != registry]
     engine = Engine.connect()
     for row in rows:
+        _log.info(f"{row.spec}: pushing to {registry}")
         engine.ensure(reference(row))
         digest = engine.push(reference(row), registry, row.tag)
         pushed = row.model_copy(update={"registry": registry, "digest": digest})
