@@ -101,26 +101,27 @@ def program() -> str:
         ) from None
 
 
-def run_uv(arguments: Sequence[str], *, what: str, folder: Path, log: Path, hold: int, text: str = "") -> None:
-    """Run ``uv WORDS`` in ``folder`` with ``text`` as its standard input.
+def run_logged(
+    command: Sequence[str],
+    *,
+    folder: Path,
+    env: Mapping[str, str],
+    log: Path,
+    hold: int,
+    deadline_s: float,
+    text: str = "",
+) -> tuple[int | None, str]:
+    """Run a program in ``folder`` with ``text`` as its standard input; its exit code (None: it was killed) and output.
 
-    ``what`` names the aim in messages; ``log`` gets everything that uv printed. ``hold`` is the builder's lock: uv
-    keeps it open, so that nobody clears its folder while it still writes: a killed process frees its locks before its
-    children are told.
-
-    Raises:
-        MissingToolError: uv failed, or didn't end within DEADLINE_S seconds.
+    Args:
+        log: gets everything that was printed.
+        hold: the builder's lock. The program keeps it open, so that nobody clears its folder while it still writes: a
+            killed process frees its locks before its children are told.
     """
     late = False
-    with started(
-        die_with_parent([program(), *arguments]),
-        cwd=folder,  # uv reads the settings of a project that it finds around its working directory
-        env=environment(os.environ),
-        stdin=subprocess.PIPE,
-        pass_fds=(hold,),
-    ) as process:
+    with started(die_with_parent(command), cwd=folder, env=env, stdin=subprocess.PIPE, pass_fds=(hold,)) as process:
         try:
-            output, _ = process.communicate(text, timeout=DEADLINE_S)
+            output, _ = process.communicate(text, timeout=deadline_s)
         except subprocess.TimeoutExpired:
             late = True
             kill_group(process)
@@ -129,14 +130,38 @@ def run_uv(arguments: Sequence[str], *, what: str, folder: Path, log: Path, hold
     with contextlib.suppress(OSError):  # a disk that is full is reported by what failed, not by its log
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("a", encoding="utf-8") as file:
-            file.write(f"$ uv {' '.join(arguments)}\n{output}\n")
-    if late:
+            file.write(f"$ {' '.join(command)}\n{output}\n")
+    return None if late else process.returncode, output
+
+
+def run_uv(arguments: Sequence[str], *, what: str, folder: Path, log: Path, hold: int, text: str = "") -> None:
+    """Run ``uv WORDS`` as ``run_logged`` does; ``what`` names the aim in messages.
+
+    Raises:
+        MissingToolError: uv failed, or didn't end within DEADLINE_S seconds.
+    """
+    code, output = run_logged(
+        [program(), *arguments],
+        folder=folder,  # uv reads the settings of a project that it finds around its working directory
+        env=environment(os.environ),
+        log=log,
+        hold=hold,
+        deadline_s=DEADLINE_S,
+        text=text,
+    )
+    if code is None:
         raise MissingToolError(
             f"could not install {what} within {format_seconds(DEADLINE_S)}; {_UNTOUCHED}",
             then=f"run it again, what was fetched is kept; log: {log}",
         )
-    if process.returncode:
+    if code:
         raise failure(what, output, log)
+
+
+def disk_full(output: str) -> str:
+    """What a program printed of a disk without space; empty for none."""
+    match = _FULL.search(output)
+    return match[0].strip() if match else ""
 
 
 def failure(what: str, output: str, log: Path) -> GpubenchError:
@@ -144,8 +169,8 @@ def failure(what: str, output: str, log: Path) -> GpubenchError:
     causes = _CAUSE.findall(output)
     cause = causes[-1].rstrip(".") if causes else "uv gave no reason"
     lowered = output.lower()
-    if full := _FULL.search(output):
-        cause = full[0].strip()  # uv breaks the line that says it: the last cause may be its first half only
+    if full := disk_full(output):
+        cause = full  # uv breaks the line that says it: the last cause may be its first half only
         return MissingToolError(
             f"the disk is full: could not install {what} ({cause}); {_UNTOUCHED}",
             then=f"free some space (a stack takes up to 1.1 GB, a UCX version 0.15 GB) and run it again; log: {log}",

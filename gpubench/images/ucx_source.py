@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench.errors import BuildError, MissingToolError, UsageError
-from gpubench.images.process import Log, die_with_parent, kill_group, started
+from gpubench.images.process import disk_full, run_logged
 from gpubench.images.recipes import FABRICS
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
@@ -167,24 +167,15 @@ def _git(repository: Path, *words: str) -> str | None:
 
 
 def _run(command: Sequence[str], folder: Path, what: str, log: Path, hold: int) -> None:
-    late = False
     # What a shell says for its own builds would make another UCX of the same commit.
     env = {key: value for key, value in os.environ.items() if not key.endswith("FLAGS") and key not in ("CC", "CXX")}
-    program = shutil.which(command[0]) or command[0]
-    with started(
-        die_with_parent([program, *command[1:]]), cwd=folder, env=env, stdin=subprocess.DEVNULL, pass_fds=(hold,)
-    ) as process:
-        try:
-            output, _ = process.communicate(timeout=DEADLINE_S)
-        except subprocess.TimeoutExpired:
-            late = True
-            kill_group(process)
-            output, _ = process.communicate()
-    with Log(log) as file:
-        file.write(f"$ {' '.join(command)}\n{output}")
-    if late:
+    words = [shutil.which(command[0]) or command[0], *command[1:]]
+    code, output = run_logged(words, folder=folder, env=env, log=log, hold=hold, deadline_s=DEADLINE_S)
+    if full := disk_full(output):
+        raise MissingToolError(f"the disk is full: {what} can't be built ({full})", then=f"free 1 GB; log: {log}")
+    if code is None:
         raise BuildError(f"{what}: {command[0]} didn't end within {format_seconds(DEADLINE_S)}", then=f"log: {log}")
-    if process.returncode:
+    if code:
         causes = _CAUSE.findall(output)
-        cause = causes[0].strip() if causes else f"it ended with {process.returncode}"
+        cause = causes[0].strip() if causes else f"it ended with {code}"
         raise BuildError(f"{what} can't be built: {command[0]}: {cause[:200]}", then=f"see the log: {log}")

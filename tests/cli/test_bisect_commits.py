@@ -161,3 +161,16 @@ def test_an_image_of_a_commit_is_that_commit_or_none(gpubench: Run, repository: 
     done = gpubench("bench", *words, "--set", f"image.ucx_repository={repository.folder}")
     assert done.returncode == 5
     assert f"UCX {commit[:12]} answers as revision '0123456'" in done.stderr
+
+
+@pytest.mark.integration
+def test_a_full_disk_is_no_property_of_a_commit(runs: Any, bisect: Any, repository: Repository) -> None:
+    full = "install:\n\t@echo 'cc1: fatal error: No space left on device' >&2; false\n"
+    commits = [repository.commit(f"commit {number}", full if number == 2 else "") for number in range(1, 4)]
+    runs(lambda env: 1.5 if env["label"] == "new" else 1.0)
+    done = bisect(repository, f"old={commits[0]} new={commits[2]}")
+    assert done.returncode == 5
+    assert (
+        f"the disk is full: UCX 1.19.0 of commit {commits[1][:12]} can't be built (No space left on device"
+        in done.stderr
+    )
