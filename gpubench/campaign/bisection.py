@@ -32,7 +32,7 @@ from gpubench.errors import BuildError, DataError, IncompleteError, InterruptedB
 from gpubench.files import write_atomically
 from gpubench.images.compatibility import choose
 from gpubench.images.obtain import obtain_images
-from gpubench.images.wheels import resolve
+from gpubench.images.specs import RequestedUcx
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.model.variant import ImageSpec, Variant
@@ -194,8 +194,10 @@ def _stacks_to_name(campaign: Campaign) -> tuple[str, str]:
         spec = ImageSpec.parse(variant.ucx)
         if variant.image is None or variant.image.kind != "venv":
             return "", ""
-        stacks.append(str(manifests[variant.image.manifest]["stack"]["name"]))
-        is_needed |= not spec.stack and choose([resolve(spec.ucx)]).name != stacks[-1]
+        manifest = manifests[variant.image.manifest]
+        stacks.append(str(manifest["stack"]["name"]))
+        alone = RequestedUcx("release", str(manifest["ucx"]["release"]))  # a commit has one too
+        is_needed |= not spec.stack and choose([alone]).name != stacks[-1]
     return (stacks[0], stacks[1]) if is_needed else ("", "")
 
 

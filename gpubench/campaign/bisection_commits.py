@@ -42,7 +42,8 @@ def commits_of(ends: Sequence[str], repository: Path) -> PointList:
     sources = [UcxSource(repository, commit, release_of(repository, commit)) for commit in found]
     stack = first.stack or choose(sources).name
     settings = "".join(f",{name}={value}" for name, value in variants[0].env.items())
-    labels = {found[0]: variants[0].label, found[1]: variants[1].label}
+    # Where none was typed, the label is the whole variant, settings included.
+    labels = {commit: end.label.partition(",")[0] for commit, end in zip(found, variants, strict=True)}
     points = [
         f"{labels.get(commit, commit[:SHORT])}={ImageSpec(f'git:{commit}', stack, first.packages)}{settings}"
         for commit in commits

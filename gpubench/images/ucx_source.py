@@ -24,6 +24,10 @@ found beside each other."""
 # Bindings of other languages are built where a machine has their compilers, and no run loads them.
 _WORDS = ("--enable-cma", "--enable-mt", "--without-java", "--without-go")
 _VERSION = re.compile(r"define\(\[ucx_ver_(major|minor|patch)\], *(\d+)\)")
+_OF_ANOTHER_BUILD = re.compile(
+    r"\w*FLAGS|CC|CXX|CPP|CXXCPP|LD|LIBS|CONFIG_SITE|DESTDIR|GIT_(DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|NAMESPACE|PREFIX"
+    r"|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|SHALLOW_FILE|GRAFT_FILE)"
+)
 _GIT_S = 120.0
 _CAUSE = re.compile(r"(?:error|Error|\*\*\*|fatal)[: ].*")
 
@@ -158,6 +162,7 @@ def _git(repository: Path, *words: str) -> str | None:
             capture_output=True,
             text=True,
             errors="replace",
+            env=_environment(),
             timeout=_GIT_S,
             check=False,
         )
@@ -166,14 +171,32 @@ def _git(repository: Path, *words: str) -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
+def _environment() -> dict[str, str]:
+    """Without what a shell says for its own builds, which would make another UCX of the same commit; nor what git says
+    in its hooks, by which another repository would be read.
+    """
+    return {key: value for key, value in os.environ.items() if not _OF_ANOTHER_BUILD.fullmatch(key)}
+
+
 def _run(command: Sequence[str], folder: Path, what: str, log: Path, hold: int) -> None:
-    # What a shell says for its own builds would make another UCX of the same commit.
-    env = {key: value for key, value in os.environ.items() if not key.endswith("FLAGS") and key not in ("CC", "CXX")}
-    words = [shutil.which(command[0]) or command[0], *command[1:]]
-    code, output = run_logged(words, folder=folder, env=env, log=log, hold=hold, deadline_s=DEADLINE_S)
-    if full := disk_full(output):
-        raise MissingToolError(f"the disk is full: {what} can't be built ({full})", then=f"free 1 GB; log: {log}")
-    if code is None:
+    late = False
+    program = shutil.which(command[0]) or command[0]
+    with started(
+        die_with_parent([program, *command[1:]]),
+        cwd=folder,
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        pass_fds=(hold,),
+    ) as process:
+        try:
+            output, _ = process.communicate(timeout=DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            late = True
+            kill_group(process)
+            output, _ = process.communicate()
+    with Log(log) as file:
+        file.write(f"$ {' '.join(command)}\n{output}")
+    if late:
         raise BuildError(f"{what}: {command[0]} didn't end within {format_seconds(DEADLINE_S)}", then=f"log: {log}")
     if code:
         causes = _CAUSE.findall(output)

@@ -309,7 +309,7 @@ def _blocks_of_last(count: int, steps: Sequence[Step], neighbours: tuple[int, in
 def _rise(count: int, steps: Sequence[Step], neighbours: tuple[int, int], classes: Mapping[int, PointClass]) -> float:
     """How far the second neighbour lies above the first: points of a class are taken for equal, which scatters less."""
     # The first step is the one that had to show an effect: with it, the effect would look larger than it is.
-    ends = [value for step in steps[1:] or steps for value in _ends_of(count, step)]
+    ends = [value for step in steps[1:] for value in _ends_of(count, step)] or _ends_of(count, steps[0])
     heights = {PointClass.FAST: 0.0, PointClass.SLOW: float(np.mean(ends))}
     rises = []
     for point in neighbours:

@@ -104,6 +104,40 @@ def test_the_commit_that_made_it_slower_is_named_and_commits_that_do_not_build_a
 
 
 @pytest.mark.integration
+def test_between_ends_of_which_nothing_can_be_built_or_started_the_ends_are_the_answer(
+    runs: Any, bisect: Any, repository: Repository
+) -> None:
+    commits = [repository.commit("first"), repository.commit("second", BROKEN)]
+    (repository.folder / "ucx_info").write_text("#!/bin/sh\necho undefined symbol; exit 127\n")
+    commits.append(repository.commit("third"))
+    (repository.folder / "ucx_info").write_text(UCX_INFO)
+    commits.append(repository.commit("fourth"))
+    written = runs(lambda env: 1.5 if env["label"] == "new" else 1.0)
+    done = bisect(repository, f"old={commits[0]} new=master")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert (answer["answer"], answer["low"], answer["high"]) == ("named", "old", "new")
+    assert answer["skipped"] == [commit[:10] for commit in commits[1:3]]
+    assert answer["effect"]["blocks"] == 5
+    assert "answers as UCX '': undefined symbol" in " ".join(answer["notes"])
+    assert written.steps == [["old", "new"]] * 2
+
+
+@pytest.mark.integration
+def test_the_ends_of_a_search_among_settings_can_be_commits(
+    runs: Any, gpubench: Run, repository: Repository, tmp_path: Path
+) -> None:
+    repository.commit("only")
+    cause = "UCX_TCP_KEEPIDLE"
+    runs(lambda env: 1.5 if cause in env else 1.0)
+    suite = ("--suite", write_suite(tmp_path), "--protocol", "ucx", "--workers", "1", "--seed", "1", "--margin", "10%")
+    words = ("--variants", f"a=git:master b=git:master,{cause}=20s", "--over", "settings", "--json")
+    done = gpubench("bisect", *words, *suite, "--set", f"image.ucx_repository={repository.folder}")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["named"] == [cause]
+
+
+@pytest.mark.integration
 def test_a_search_among_commits_goes_on_without_the_options(
     runs: Any, gpubench: Run, bisect: Any, repository: Repository, tmp_path: Path
 ) -> None:
@@ -116,7 +150,9 @@ def test_a_search_among_commits_goes_on_without_the_options(
 
 
 @pytest.mark.integration
-def test_between_two_branches_the_way_leads_over_the_commit_that_both_have(repository: Repository) -> None:
+def test_between_two_branches_the_way_leads_over_the_commit_that_both_have(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, base = repository.commit("first"), repository.commit("base")
     side = [repository.commit(f"side {number}") for number in range(2)]
     repository.git("checkout", "-q", "-b", "other", base)
@@ -127,6 +163,10 @@ def test_between_two_branches_the_way_leads_over_the_commit_that_both_have(repos
     assert space.labels == ["a", side[0][:10], base[:10], main[0][:10], "b"]
     assert space.subject(1) == "side 0"
     assert f"git:{base},stack=" in space.variant(2)
+    monkeypatch.setenv("GIT_DIR", str(repository.folder / "none"))  # as in a hook of git
+    space = commits_of(["master,UCX_TLS=tcp", "other,UCX_TLS=tcp"], repository.folder)
+    assert space.labels == ["master", side[0][:10], base[:10], main[0][:10], "other"]
+    assert space.variant(0).endswith(",UCX_TLS=tcp")
 
 
 @pytest.mark.integration

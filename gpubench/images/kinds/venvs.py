@@ -243,7 +243,7 @@ def ask_ucx(files: Path, ucx: Wheel | UcxSource) -> dict[str, Any]:
 
     Raises:
         DataError: it doesn't run, is another release than its name says, or was loaded from elsewhere.
-        BuildError: it is of another commit.
+        BuildError: the same of a commit, or it is of another one.
     """
     program, libraries = files / "libucx" / "bin" / "ucx_info", files / "libucx" / "lib"
     # The wheel's RUNPATH points at the machine that built it.
@@ -263,11 +263,11 @@ def ask_ucx(files: Path, ucx: Wheel | UcxSource) -> dict[str, Any]:
         }.items()
     }
     if facts["release"] != ucx.release or not facts.pop("path").startswith(str(libraries)):
-        origin = "" if isinstance(ucx, UcxSource) else "the wheel of "
-        raise DataError(
-            f"{origin}{ucx} answers as UCX '{facts['release']}': {' '.join(output.split())[:200]}",
-            then="it can't be used on this machine; choose another version",
-        )
+        what = f"{ucx} answers as UCX '{facts['release']}': {' '.join(output.split())[:200]}"
+        then = "it can't be used on this machine; choose another version"
+        if isinstance(ucx, UcxSource):
+            raise BuildError(what, then=then)
+        raise DataError(f"the wheel of {what}", then=then)
     if isinstance(ucx, UcxSource) and not (facts["revision"] and ucx.commit.startswith(facts["revision"])):
         raise BuildError(
             f"UCX {ucx.commit[:12]} answers as revision '{facts['revision']}'", then="build another commit"
