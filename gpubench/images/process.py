@@ -19,6 +19,15 @@ _LOGIN = re.compile(r"(?<=//)[^/@\s]+@")
 # PR_SET_PDEATHSIG (prctl(2)): a killed gpubench leaves nothing behind that goes on fetching.
 _DIE_WITH_PARENT = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execv(sys.argv[1], sys.argv[1:])"
 
+# The same for a program that starts others: it is the leader of the group (``started``), and takes all of it with it.
+_GROUP_DIES_WITH_PARENT = """\
+import ctypes, os, signal, subprocess, sys
+signal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))
+ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+code = subprocess.call(sys.argv[1:], close_fds=False)
+sys.exit(code if code >= 0 else 128 - code)
+"""
+
 
 def without_logins(text: str) -> str:
     """The text without the ``USER:PASSWORD@`` of its addresses."""
@@ -28,6 +37,11 @@ def without_logins(text: str) -> str:
 def die_with_parent(command: Sequence[str]) -> list[str]:
     """The command line of a program that is killed when the thread that starts it ends."""
     return [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, *command]
+
+
+def group_dies_with_parent(command: Sequence[str]) -> list[str]:
+    """The same, for ``started``, of a program and all that it starts."""
+    return [sys.executable, "-I", "-S", "-c", _GROUP_DIES_WITH_PARENT, *command]
 
 
 def kill_group(process: subprocess.Popen[str]) -> None:
@@ -154,7 +168,12 @@ def run_uv(arguments: Sequence[str], *, what: str, folder: Path, log: Path, hold
             f"could not install {what} within {format_seconds(DEADLINE_S)}; {_UNTOUCHED}",
             then=f"run it again, what was fetched is kept; log: {log}",
         )
-    if code:
+    if process.returncode < 0:
+        raise MissingToolError(
+            f"uv was killed (signal {-process.returncode}): could not install {what}; {_UNTOUCHED}",
+            then=f"run it again; log: {log}",
+        )
+    if process.returncode:
         raise failure(what, output, log)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench.errors import BuildError, MissingToolError, UsageError
-from gpubench.images.process import disk_full, run_logged
+from gpubench.images.process import Log, group_dies_with_parent, kill_group, started
 from gpubench.images.recipes import FABRICS
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
@@ -29,7 +29,11 @@ _OF_ANOTHER_BUILD = re.compile(
     r"|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|SHALLOW_FILE|GRAFT_FILE)"
 )
 _GIT_S = 120.0
-_CAUSE = re.compile(r"(?:error|Error|\*\*\*|fatal)[: ].*")
+_BY_SIGNAL = 128
+_OF_MACHINE = re.compile(
+    r".*(?:no space left|quota exceeded|cannot allocate memory|killed signal|signal: killed).*", re.IGNORECASE
+)
+_CAUSE = re.compile(r"(?<![\w-])(?:error|Error|\*\*\*|fatal)[: ].*")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,7 +186,7 @@ def _run(command: Sequence[str], folder: Path, what: str, log: Path, hold: int) 
     late = False
     program = shutil.which(command[0]) or command[0]
     with started(
-        die_with_parent([program, *command[1:]]),
+        group_dies_with_parent([program, *command[1:]]),
         cwd=folder,
         env=_environment(),
         stdin=subprocess.DEVNULL,
@@ -198,7 +202,10 @@ def _run(command: Sequence[str], folder: Path, what: str, log: Path, hold: int) 
         file.write(f"$ {' '.join(command)}\n{output}")
     if late:
         raise BuildError(f"{what}: {command[0]} didn't end within {format_seconds(DEADLINE_S)}", then=f"log: {log}")
-    if code:
-        causes = _CAUSE.findall(output)
-        cause = causes[0].strip() if causes else f"it ended with {code}"
-        raise BuildError(f"{what} can't be built: {command[0]}: {cause[:200]}", then=f"see the log: {log}")
+    if process.returncode:
+        causes = _OF_MACHINE.findall(output) or _CAUSE.findall(output)
+        cause = causes[0].strip() if causes else f"it ended with {process.returncode}"
+        # Of these, another try may do: no commit is to blame.
+        by_machine = command[0] == "git" or process.returncode > _BY_SIGNAL or _OF_MACHINE.search(output)
+        kind = MissingToolError if by_machine else BuildError
+        raise kind(f"{what} can't be built: {command[0]}: {cause[:200]}", then=f"see the log: {log}")

@@ -1,0 +1,79 @@
+"""UCX built from a commit: who is to blame where it can't be, and what a killed gpubench leaves."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gpubench.errors import BuildError, MissingToolError
+from gpubench.images.ucx_source import UcxSource
+
+CODE = """\
+import os, sys
+from pathlib import Path
+from gpubench.images.ucx_source import UcxSource
+folder = Path(sys.argv[1])
+UcxSource(folder / "ucx", sys.argv[2], "1.19.0").build(folder / "build" / "files", folder / "log", 0)
+"""
+
+
+def committed(folder: Path, makefile: str) -> UcxSource:
+    repository = folder / "ucx"
+    (repository / "contrib").mkdir(parents=True)
+    for name in ("autogen.sh", "contrib/configure-release"):
+        (repository / name).write_text("#!/bin/sh\n")
+        (repository / name).chmod(0o755)
+    (repository / "Makefile").write_text(makefile)
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(repository))
+    for words in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "only")):
+        subprocess.run([*git, *words], check=True)
+    done = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+    (folder / "build" / "files").mkdir(parents=True)
+    return UcxSource(repository, done.stdout.strip(), "1.19.0")
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("makefile", "is_its_fault"),
+    [
+        ("all:\n\t@echo 'gcc -Werror -Wall'; echo 'ucp.c:1: error: expected declaration' >&2; false\n", True),
+        ("all:\n\t@echo 'ld: final link failed: No space left on device' >&2; false\n", False),
+        ("all:\n\t@echo 'cc1: fatal error: Killed signal terminated program' >&2; false\n", False),
+        ("all:\n\t@kill -9 $$PPID\n", False),
+    ],
+)
+def test_a_commit_is_to_blame_only_for_what_another_try_would_not_change(
+    tmp_path: Path, makefile: str, is_its_fault: bool
+) -> None:
+    source = committed(tmp_path, makefile)
+    with pytest.raises(MissingToolError, match="can't be built: make: ") as error:
+        source.build(tmp_path / "build" / "files", tmp_path / "log", 0)
+    assert isinstance(error.value, BuildError) is is_its_fault
+    assert "-Wall" not in str(error.value)
+
+
+@pytest.mark.integration
+def test_a_killed_gpubench_leaves_nothing_of_a_build(tmp_path: Path) -> None:
+    source = committed(tmp_path, f"all:\n\t$(MAKE) sub\nsub:\n\techo $$$$ > {tmp_path}/pid; sleep 60; true\n")
+    with subprocess.Popen([sys.executable, "-c", CODE, str(tmp_path), source.commit]) as builder:
+        deadline = time.monotonic() + 30
+        while not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip()):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        builder.send_signal(signal.SIGKILL)
+    pid = int((tmp_path / "pid").read_text())
+    while is_alive(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
