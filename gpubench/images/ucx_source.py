@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -133,18 +134,28 @@ def release_of(repository: Path, commit: str) -> str:
 
 def commit_named(repository: Path, ref: str) -> str:
     """All 40 digits of a branch, tag or commit; ``1.18.0`` is also tag ``v1.18.0``. Raises UsageError: none of them."""
+    if _git(repository, "rev-parse", "--git-dir") is None:
+        raise UsageError(f"git can't read {repository}", then=f"see {_command(repository, 'status')}")
     for name in (ref, f"v{ref}", f"origin/{ref}"):
         if commit := _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"):
             return commit.strip()
-    raise UsageError(f"{repository} has no branch, tag or commit '{ref}'", then=f"see git -C {repository} branch -a")
+    raise UsageError(
+        f"{repository} has no branch, tag or commit '{ref}'", then=f"see {_command(repository, 'branch', '-a')}"
+    )
 
 
 def commits_between(repository: Path, first: str, last: str) -> dict[str, str]:
     """From one commit to another, both included: back to the newest one that both have, and forward again.
 
     On each side only what its branch merged as one (``--first-parent``), so that each of them is a state that it had.
-    The first line of its message by commit. Raises UsageError: the two have no common commit.
+    The first line of its message by commit. Raises UsageError: the two have no common commit, or the
+    clone is shallow.
     """
+    if (_git(repository, "rev-parse", "--is-shallow-repository") or "").strip() == "true":
+        raise UsageError(
+            f"{repository} is a shallow clone: it lacks commits",
+            then=f"type {_command(repository, 'fetch', '--unshallow')}",
+        )
     base = (_git(repository, "merge-base", first, last) or "").strip()
     if not base:
         raise UsageError(f"{first[:12]} and {last[:12]} have no common commit in {repository}")
@@ -156,6 +167,10 @@ def _log(repository: Path, *words: str) -> list[tuple[str, str]]:
     """Commits and the first lines of their messages, the newest first."""
     lines = (_git(repository, "log", "--format=%H %s", *words) or "").splitlines()
     return [(commit, subject) for commit, _, subject in (line.partition(" ") for line in lines)]
+
+
+def _command(repository: Path, *words: str) -> str:
+    return shlex.join(["git", "-C", str(repository), *words])
 
 
 def _git(repository: Path, *words: str) -> str | None:

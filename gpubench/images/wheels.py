@@ -93,9 +93,9 @@ def resolve(spec: str) -> Wheel:
 
 
 def _not_a_release(spec: str, name: str) -> UsageError | PlanRefusedError:
-    if re.fullmatch(r"[\d.]+\.x|[a-z][\w./-]*", name):
+    if re.fullmatch(r"[\d.]+\.x|git:.*|[a-z][\w./-]*(@.*)?", name):
         return PlanRefusedError(
-            f"UCX '{spec}' is a branch, and a branch needs an image built from source",
+            f"UCX '{spec}' is a branch or commit, which needs an image built from source",
             then="write a release, or name a clone on this machine (--set image.ucx_repository=DIR); "
             f"releases: {', '.join(releases())}",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -204,13 +205,27 @@ def test_an_image_of_a_commit_is_that_commit_or_none(gpubench: Run, repository: 
 
 
 @pytest.mark.integration
-def test_a_full_disk_is_no_property_of_a_commit(runs: Any, bisect: Any, repository: Repository) -> None:
-    full = "install:\n\t@echo 'cc1: fatal error: No space left on device' >&2; false\n"
-    commits = [repository.commit(f"commit {number}", full if number == 2 else "") for number in range(1, 4)]
-    runs(lambda env: 1.5 if env["label"] == "new" else 1.0)
-    done = bisect(repository, f"old={commits[0]} new={commits[2]}")
-    assert done.returncode == 5
-    assert (
-        f"the disk is full: UCX 1.19.0 of commit {commits[1][:12]} can't be built (No space left on device"
-        in done.stderr
-    )
+def test_a_folder_without_a_repository_and_a_shallow_clone_are_refused(repository: Repository, tmp_path: Path) -> None:
+    first, last = repository.commit("first"), repository.commit("last")
+    shallow, empty = tmp_path / "shallow clone", tmp_path / "empty"
+    repository.git("clone", "-q", "--depth", "1", f"file://{repository.folder}", str(shallow))
+    with pytest.raises(UsageError, match=r"has no branch, tag or commit .*; see git -C '.*shallow clone' branch -a"):
+        commits_of([f"a={first}", "b=master"], shallow)
+    with pytest.raises(UsageError, match=r"is a shallow clone: it lacks commits; type git -C '.*' fetch --unshallow"):
+        commits_between(shallow, last, last)
+    empty.mkdir()
+    with pytest.raises(UsageError, match="git can't read "):
+        commits_of(["a=master", "b=other"], empty)
+
+
+@pytest.mark.integration
+def test_a_search_whose_clone_is_gone_says_so(runs: Any, gpubench: Run, bisect: Any, repository: Repository) -> None:
+    commits = [repository.commit(f"commit {number}") for number in range(1, 4)]
+    runs(lambda env: 1.5 if env["label"] == "new" else 1.0, stop_after=4)
+    search = re.search(r"search (\S+)", bisect(repository, f"old={commits[0]} new=master").stderr)
+    assert search
+    moved = repository.folder.rename(repository.folder.with_name("moved"))
+    done = gpubench("bisect", search[1])
+    moved.rename(repository.folder)
+    assert done.returncode == UsageError.exit_code
+    assert f"the clone {repository.folder} is gone; put it back" in done.stderr

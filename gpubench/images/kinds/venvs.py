@@ -371,10 +371,12 @@ def _ucx(text: str, site: Site | None) -> Wheel | UcxSource:
     """A wheel; or, of the profile's repository where that lies on this machine, a branch, tag or commit."""
     repository = local_repository(site) if site else None
     is_release = RELEASE.fullmatch(PREFIX.sub("", text.lower(), count=1))
-    if site is not None and repository is not None and not is_release:
-        requested = parse(text)
-        if requested.kind == "git":
-            return source_of(repository, requested.commit or requested.name, site)
+    named = site.image.ucx_repository if site else ""
+    is_folder = repository is not None or named.startswith(("/", "~"))
+    if site is not None and is_folder and not is_release and (requested := parse(text)).kind == "git":
+        if repository is None:
+            raise UsageError(f"UCX '{text}': the clone {named} is gone", then="put it back, or name another one")
+        return source_of(repository, requested.commit or requested.name, site)
     return resolve(text)
 
 
