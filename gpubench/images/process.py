@@ -124,6 +124,7 @@ def run_logged(
     hold: int,
     deadline_s: float,
     text: str = "",
+    starts_others: bool = False,
 ) -> tuple[int | None, str]:
     """Run a program in ``folder`` with ``text`` as its standard input; its exit code (None: it was killed) and output.
 
@@ -131,9 +132,11 @@ def run_logged(
         log: gets everything that was printed.
         hold: the builder's lock. The program keeps it open, so that nobody clears its folder while it still writes: a
             killed process frees its locks before its children are told.
+        starts_others: whether what the program starts must die with gpubench, too.
     """
     late = False
-    with started(die_with_parent(command), cwd=folder, env=env, stdin=subprocess.PIPE, pass_fds=(hold,)) as process:
+    wrapped = group_dies_with_parent(command) if starts_others else die_with_parent(command)
+    with started(wrapped, cwd=folder, env=env, stdin=subprocess.PIPE, pass_fds=(hold,)) as process:
         try:
             output, _ = process.communicate(text, timeout=deadline_s)
         except subprocess.TimeoutExpired:
@@ -168,19 +171,13 @@ def run_uv(arguments: Sequence[str], *, what: str, folder: Path, log: Path, hold
             f"could not install {what} within {format_seconds(DEADLINE_S)}; {_UNTOUCHED}",
             then=f"run it again, what was fetched is kept; log: {log}",
         )
-    if process.returncode < 0:
+    if code < 0:
         raise MissingToolError(
-            f"uv was killed (signal {-process.returncode}): could not install {what}; {_UNTOUCHED}",
+            f"uv was killed (signal {-code}): could not install {what}; {_UNTOUCHED}",
             then=f"run it again; log: {log}",
         )
-    if process.returncode:
+    if code:
         raise failure(what, output, log)
-
-
-def disk_full(output: str) -> str:
-    """What a program printed of a disk without space; empty for none."""
-    match = _FULL.search(output)
-    return match[0].strip() if match else ""
 
 
 def failure(what: str, output: str, log: Path) -> GpubenchError:
@@ -188,8 +185,8 @@ def failure(what: str, output: str, log: Path) -> GpubenchError:
     causes = _CAUSE.findall(output)
     cause = causes[-1].rstrip(".") if causes else "uv gave no reason"
     lowered = output.lower()
-    if full := disk_full(output):
-        cause = full  # uv breaks the line that says it: the last cause may be its first half only
+    if full := _FULL.search(output):
+        cause = full[0].strip()  # uv breaks the line that says it: the last cause may be its first half only
         return MissingToolError(
             f"the disk is full: could not install {what} ({cause}); {_UNTOUCHED}",
             then=f"free some space (a stack takes up to 1.1 GB, a UCX version 0.15 GB) and run it again; log: {log}",

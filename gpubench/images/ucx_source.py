@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench.errors import BuildError, MissingToolError, UsageError
-from gpubench.images.process import Log, group_dies_with_parent, kill_group, started
+from gpubench.images.process import run_logged
 from gpubench.images.recipes import FABRICS
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
@@ -198,29 +198,16 @@ def _environment() -> dict[str, str]:
 
 
 def _run(command: Sequence[str], folder: Path, what: str, log: Path, hold: int) -> None:
-    late = False
-    program = shutil.which(command[0]) or command[0]
-    with started(
-        group_dies_with_parent([program, *command[1:]]),
-        cwd=folder,
-        env=_environment(),
-        stdin=subprocess.DEVNULL,
-        pass_fds=(hold,),
-    ) as process:
-        try:
-            output, _ = process.communicate(timeout=DEADLINE_S)
-        except subprocess.TimeoutExpired:
-            late = True
-            kill_group(process)
-            output, _ = process.communicate()
-    with Log(log) as file:
-        file.write(f"$ {' '.join(command)}\n{output}")
-    if late:
+    words = [shutil.which(command[0]) or command[0], *command[1:]]
+    code, output = run_logged(
+        words, folder=folder, env=_environment(), log=log, hold=hold, deadline_s=DEADLINE_S, starts_others=True
+    )
+    if code is None:
         raise BuildError(f"{what}: {command[0]} didn't end within {format_seconds(DEADLINE_S)}", then=f"log: {log}")
-    if process.returncode:
+    if code:
         causes = _OF_MACHINE.findall(output) or _CAUSE.findall(output)
-        cause = causes[0].strip() if causes else f"it ended with {process.returncode}"
+        cause = causes[0].strip() if causes else f"it ended with {code}"
         # Of these, another try may do: no commit is to blame.
-        by_machine = command[0] == "git" or process.returncode > _BY_SIGNAL or _OF_MACHINE.search(output)
+        by_machine = command[0] == "git" or code > _BY_SIGNAL or _OF_MACHINE.search(output)
         kind = MissingToolError if by_machine else BuildError
         raise kind(f"{what} can't be built: {command[0]}: {cause[:200]}", then=f"see the log: {log}")
