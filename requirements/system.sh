@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What `make test-system` needs beyond Python: a browser for the report, mount and setpriv for bad disks and other users,
-# a Docker engine, a registry, Debian root file systems and a container runtime for the images, Slurm with accounting.
+# a Docker engine, a registry, Debian root file systems and a container runtime for the images, Slurm with accounting,
+# and the shells whose completions are tested.
 set -euo pipefail
 missing=()
 need() { command -v "$1" >/dev/null || missing+=("$2"); } # PROGRAM PACKAGE
@@ -26,6 +27,8 @@ need ip iproute2
 [ -e /usr/share/modules/init/bash ] || missing+=(environment-modules)
 need sshd openssh-server
 need strace strace
+need zsh zsh
+need fish fish
 need gcc gcc
 command -v apptainer >/dev/null || need patchelf patchelf
 get_others() { # from other releases of Debian
