@@ -274,8 +274,8 @@ class KubernetesSettings(Settings):
     context: str = pydantic.Field(default="", pattern="^[^\\x00-\\x1f]*$")
     """Context of the user's kubeconfig. Empty: the current one."""
     claim: str = pydantic.Field(default="", pattern="^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")
-    """A ReadWriteMany claim. Its ``claim_folder`` must be ``paths.outputs`` of the machine that submits; results
-    are files in it. Empty: results are in the log of rank 0's pod."""
+    """A ReadWriteMany claim, for a standing cluster. Its ``claim_folder`` must be ``paths.outputs`` of the machine that
+    submits."""
     claim_folder: str = ""
     """Path inside the claim. Empty: its root."""
     node_selector: dict[str, str] = pydantic.Field(default_factory=dict)

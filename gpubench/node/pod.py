@@ -26,7 +26,6 @@ from gpubench.node.stop import EXIT_NODE, EXIT_OK, IDLE_S, StopRequest
 from gpubench.node.writer.atomic import write_atomic
 
 DIRECTORY_VARIABLE = "GPUBENCH_POD"
-FRAMES_VARIABLE = "GPUBENCH_FRAMES"
 STATE_FILE = "state.json"
 BEFORE_THE_FIRST = -1
 FINISH_S = 5.0
@@ -157,9 +156,7 @@ def _tell(state: State, spec: RunSpec, rank: int) -> None:
 
 
 def _print_frames(run: str) -> None:
-    """What a run left, or every one, as lines of this container's log; nothing where there is another way home."""
-    if not os.environ.get(FRAMES_VARIABLE):
-        return
+    """What a run left, or every one, as lines of this container's log."""
     for directory in sorted((Path(os.environ["OUTDIR"]) / "runs").glob(f"{run}-*")):
         files = {name: (directory / name).read_bytes() for name in FILES if (directory / name).exists()}
         for line in encode(directory.name, files):

@@ -146,7 +146,7 @@ def _paths(site: Site) -> Iterator[CheckResult]:
     elif site.paths.shared:
         yield CheckResult(True, f"paths.shared: {', '.join(site.paths.shared)}")
     elif site.launcher in BRINGS_FILES:
-        where = f"lie in the claim {site.kubernetes.claim}" if site.kubernetes.claim else "come home over a pod's log"
-        yield CheckResult(True, f"no shared file system is needed: jobs bring their files along, results {where}")
+        words = "no shared file system is needed: jobs bring their files along, and pods print their results"
+        yield CheckResult(True, words)
     elif not site.layout.one_machine:
         yield CheckResult(None, "paths.shared is empty: it is unknown whether nodes see a campaign")

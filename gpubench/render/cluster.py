@@ -82,8 +82,7 @@ def _objects(record: ClusterRecord, job: ClusterJob) -> dict[str, Any]:
         "name": label(f"{record.name}-{job.job}", {"cluster": record.identity, "job": job.job}),
         "campaign": directory,
         "containers": [container(site, "cluster", record.image, words, measuring(site))],
-        "files": "",
-        "volumes": {"outputs": claimed(record)},
+        "outputs": claimed(record),
         "standing": True,
         "starts_pods": False,
     }

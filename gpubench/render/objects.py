@@ -24,7 +24,6 @@ MOST_FILES = 1024 * 1024
 FILES = "campaign.zip"
 UNPACKED = "/run/gpubench/campaign"
 PACKED = "/run/gpubench/files"
-CLAIMED = "/run/gpubench/outputs"
 UNPACK = "import sys, zipfile; zipfile.ZipFile(sys.argv[1]).extractall(sys.argv[2])"
 LONGEST_NAME = 44
 """Of the readable part: host names of pods are NAME-INDEX, and may have 63 letters."""
@@ -45,18 +44,16 @@ def objects(plan: Plan, job: PlannedJob, files: Mapping[str, bytes]) -> dict[str
         files: that the nodes need, by path below the campaign.
 
     Raises:
-        PlanRefusedError: they don't fit into a ConfigMap, and the site has no claim.
+        PlanRefusedError: they don't fit into a ConfigMap.
     """
-    settings = plan.site.kubernetes
     (block,) = job.blocks
-    campaign = f"{CLAIMED}/{plan.campaign}" if settings.claim else UNPACKED
     return {
         **of_any_job(plan.site, job.limit_s),
         "name": object_name(plan, job),
-        "campaign": campaign,
-        "containers": _containers(plan, job, block, campaign),
-        "files": "" if settings.claim else _packed(files),
-        "volumes": {"files": PACKED, "campaign": UNPACKED, "outputs": CLAIMED},
+        "campaign": UNPACKED,
+        "containers": _containers(plan, job, block),
+        "files": _packed(files),
+        "packed": PACKED,
         "standing": False,
         "starts_pods": starts_pods(plan.workloads),
     }
@@ -138,7 +135,7 @@ def container(
     return {"name": name, "image": image.reference, "command": command, "resources": dict(resources)}
 
 
-def _containers(plan: Plan, job: PlannedJob, block: PlannedBlock, campaign: str) -> list[dict[str, Any]]:
+def _containers(plan: Plan, job: PlannedJob, block: PlannedBlock) -> list[dict[str, Any]]:
     """Files out, every image in, all nodes there; then the runs; only the last one isn't an init container."""
     images = {
         run.variant: next(variant.image for variant in plan.variants if variant.label == run.variant)
@@ -146,14 +143,13 @@ def _containers(plan: Plan, job: PlannedJob, block: PlannedBlock, campaign: str)
     }
     by_reference = {image.reference: image for image in (known_image or UNRESOLVED for known_image in images.values())}
     first = images[block.runs[0].variant] or UNRESOLVED
-    claimed = bool(plan.site.kubernetes.claim)
-    node_half = f"{campaign}/{NODE_HALF}"
+    node_half = f"{UNPACKED}/{NODE_HALF}"
 
     def small(name: str, image: Image, *arguments: str) -> dict[str, Any]:
         return container(plan.site, name, image, arguments, SMALL)
 
     def spec(run: PlannedRun) -> str:
-        return f"{campaign}/jobs/{job.job}/{spec_path(block, run)}"
+        return f"{UNPACKED}/jobs/{job.job}/{spec_path(block, run)}"
 
     others = [image for reference, image in by_reference.items() if reference != first.reference]
     resources = measuring(plan.site)
@@ -165,7 +161,7 @@ def _containers(plan: Plan, job: PlannedJob, block: PlannedBlock, campaign: str)
         runs.append(container(plan.site, container_name(run), image, [node_half, *arguments], resources))
     deadline = str(int(plan.site.kubernetes.start))
     return [
-        *([] if claimed else [small("unpack", first, "-c", UNPACK, f"{PACKED}/{FILES}", UNPACKED)]),
+        small("unpack", first, "-c", UNPACK, f"{PACKED}/{FILES}", UNPACKED),
         *(small(f"image-{number}", image, "-c", "pass") for number, image in enumerate(others, start=1)),
         small("arrive", first, node_half, "pod", "arrive", "--spec", spec(block.runs[0]), "--deadline", deadline),
         *runs,
@@ -187,6 +183,6 @@ def _packed(files: Mapping[str, bytes]) -> str:
         raise PlanRefusedError(
             f"{len(files)} files of {format_bytes(plain)} are {len(packed)} bytes when packed, "
             f"and a ConfigMap holds {MOST_FILES}",
-            then="name a ReadWriteMany claim (kubernetes.claim), or take fewer variants or workloads",
+            then="take fewer variants or workloads",
         )
     return base64.b64encode(packed).decode("ascii")

@@ -53,15 +53,12 @@ CANCEL_S = 150.0
 KINDS = "job,service,configmap"
 RIGHTS = "serviceaccount,role,rolebinding"
 """Kinds that only a job has which starts pods of its own; who has none may not be allowed to ask for them."""
-FRAMES = "GPUBENCH_FRAMES"
-"""Variable of containers whose results come home over the log."""
 INSTANCE = "app.kubernetes.io/instance"
 GONE = "its objects are gone: they were deleted, or their time to be kept is over"
 
 _BY_HAND = re.compile(r"^# By hand: kubectl (.*) apply --server-side -f job\.yaml$", re.MULTILINE)
 _JOB_NAME = re.compile(r"^kind: Job\nmetadata:\n  name: ([a-z0-9-]+)$", re.MULTILINE)
 _HAS_RIGHTS = re.compile(r"^kind: Role$", re.MULTILINE)
-_OUTDIR = re.compile(r'name: OUTDIR, value: "/run/gpubench/outputs/(.*)"')
 _OF_A_BLOCK = re.compile(r"^ +subdomain: ", re.MULTILINE)
 """Its pods look for rank 0 by its name; those of a standing cluster don't."""
 _NO_SUCH, _MAY_NOT = "(NotFound)", "(Forbidden)"
@@ -79,13 +76,6 @@ def current_allocation(environ: Mapping[str, str]) -> Allocation | None:  # noqa
 def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ()) -> str:  # noqa: ARG001
     """``kubectl apply``, or only a note while jobs before it live; see ``QueuedScheduler.submit``."""
     name = _name(job_dir)
-    claimed = _OUTDIR.search(_text(job_dir))
-    campaign = job_dir.resolve().parents[1].name
-    if claimed and claimed[1] != campaign:
-        raise UsageError(
-            f"the pods of {job_dir} would look for campaign {claimed[1]} in the claim, but its directory is {campaign}",
-            then="rename it back",
-        )
     before = submitted.read(job_dir)
     cluster = _cluster(job_dir)
     # What somebody has declared ended may lie on a cluster that is gone.
@@ -282,7 +272,7 @@ def _fetch(job_dir: Path, *, again: bool = False) -> bool:
 def _run_directory(job_dir: Path, container: str) -> str:
     """What rank 0's container of a run prints, by the name that it has in the pod; empty for any other container."""
     specs = [path.stem for path in job_dir.glob(f"specs/*-{container.removeprefix('run-')}-*.json")]
-    if not container.startswith("run-") or not specs or FRAMES not in _text(job_dir):
+    if not container.startswith("run-") or not specs:
         return ""
     return f"{specs[0].rpartition('-')[2]}-1"
 

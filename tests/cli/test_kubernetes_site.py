@@ -42,7 +42,7 @@ def test_a_profile_without_a_shared_file_system_is_no_fault_where_jobs_bring_the
     done = gpubench("sites", "check", "kubernetes")
     assert done.returncode == 0, done.stderr
     assert "not checked" not in done.stdout
-    assert "ok: no shared file system is needed: jobs bring their files along, results come home over a" in done.stdout
+    assert "ok: no shared file system is needed: jobs bring their files along, and pods print" in done.stdout
 
 
 def test_what_needs_a_script_on_the_nodes_is_refused_in_words(gpubench: Run, tmp_path: Path) -> None:

@@ -45,7 +45,6 @@ class Pods:
             **os.environ,
             "GPUBENCH_POD": str(pod),
             "OUTDIR": str(pod / "campaign"),
-            "GPUBENCH_FRAMES": "1",
             "SCRATCHDIR": str(pod),
             "GPUBENCH_RENDEZVOUS": f"localhost:{self.port}",
             "GPUBENCH_JOB_TOKEN": "secret",

@@ -26,7 +26,7 @@ def with_pods(*settings: str, **changes: Any) -> Plan:
 
 
 def test_a_job_with_rights_and_the_spec_of_a_run_are_the_golden_ones() -> None:
-    made = with_pods("kubernetes.claim=results", "node.cores=2", "node.memory=3GiB", nodes=[1], blocks=1)
+    made = with_pods("node.cores=2", "node.memory=3GiB", nodes=[1], blocks=1)
     files = render_jobs(made, made.jobs, TEMPLATES, b"the packed node half")
     found = {"job.yaml": files["jobs/j001-n1/job.yaml"]}
     (found["run-0.json"],) = [data for name, data in files.items() if "/specs/001-0-" in name]

@@ -454,15 +454,6 @@ def test_the_end_of_a_job_is_told_on_a_copy_without_a_cluster(api: Api, monkeypa
     assert kubernetes.state(copy).end.startswith("DeadlineExceeded: so it is")
 
 
-def test_a_campaign_with_another_name_than_its_pods_look_for_is_refused(api: Api) -> None:
-    job = api.job()
-    line = '# - {name: OUTDIR, value: "/run/gpubench/outputs/of-yesterday"}\n'
-    (job / "job.yaml").write_text((job / "job.yaml").read_text() + line)
-    with pytest.raises(UsageError, match="look for campaign of-yesterday in the claim, but its directory is campaign"):
-        kubernetes.submit(job, os.environ)
-    assert api.commands() == []
-
-
 def test_nodes_are_not_lent_to_a_shell() -> None:
     with pytest.raises(UsageError, match="leave --here out"):
         kubernetes.current_allocation(os.environ)
