@@ -90,8 +90,6 @@ class SchedulerError(GpubenchError):
 
 
 class InterruptedByUserError(GpubenchError):
-    """Ctrl-C or a termination signal."""
-
     exit_code = 130
 
 

@@ -13,7 +13,6 @@ SHOWN = 12
 
 
 def result_lines(result: Mapping[str, Any]) -> Iterator[str]:
-    """A screenful."""
     cluster = result["cluster"]
     yield ""
     yield f"{result['workload']}, {result['backend']}: {result['status']}"

@@ -22,13 +22,10 @@ class Observer:
 
 
 class Observe(Protocol):
-    """Makes the observer of a campaign."""
-
     def __call__(self, campaign: Campaign, /, *, joining: bool = False) -> AbstractContextManager[Observer]:
         """``joining``: jobs of the campaign may be running already."""
 
 
 @contextlib.contextmanager
 def unobserved(_campaign: Campaign, /, *, joining: bool = False) -> Iterator[Observer]:  # noqa: ARG001
-    """Nobody looks."""
     yield Observer()

@@ -98,7 +98,6 @@ class Stack(Settings):
 
     @property
     def lock_file(self) -> Path:
-        """The lock of the stack's packages."""
         return docker_file(self.lock)
 
     def on_gpus(self, has_gpus: bool) -> "Stack":

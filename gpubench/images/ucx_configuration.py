@@ -36,7 +36,6 @@ class UcxVariable:
 
     @property
     def is_switch(self) -> bool:
-        """Whether it is on or off."""
         return self.syntax in _SWITCHES
 
 

@@ -260,7 +260,6 @@ class Record(Settings):
     model_config = pydantic.ConfigDict(populate_by_name=True)
 
     def dump(self) -> str:
-        """JSON text with a final newline."""
         return self.model_dump_json(by_alias=True, indent=1) + "\n"
 
     @classmethod

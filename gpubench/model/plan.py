@@ -71,7 +71,6 @@ class PlannedJob(Settings):
 
     @property
     def place(self) -> Place:
-        """Where its runs take place."""
         return self.nodes, self.workers_per_node
 
 
@@ -94,7 +93,6 @@ class Comparison(Settings):
 
     @property
     def place(self) -> Place:
-        """Where its runs take place."""
         return self.nodes, self.workers_per_node
 
 
@@ -185,7 +183,6 @@ class Plan(Record):
         return f"{where}; a connection without the job's secret is refused"
 
     def variant(self, label: str) -> PlannedVariant | None:
-        """The one of that label."""
         return next((variant for variant in self.variants if variant.label == label), None)
 
     def memory_limit(self, place: Place) -> int:

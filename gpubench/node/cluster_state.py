@@ -73,7 +73,6 @@ class ClusterStateFile:
         self._changed = True
 
     def event(self, what: str, cause: Optional[Dict[str, Any]] = None) -> None:
-        """Add an event: something went wrong."""
         self.state.events.append({"at": utc_now(), "what": what, "last_lines": (cause or {}).get("last_lines", [])})
         self._changed = True
 
@@ -83,11 +82,9 @@ class ClusterStateFile:
         return len(rows) == nodes and all(node["connected"] >= node["planned"] for node in rows)
 
     def ready(self, address: str) -> None:
-        """Clients may connect."""
         self.state.phase, self.state.address, self._changed = READY, address, True
 
     def end(self, reason: str) -> None:
-        """Write the final state."""
         self.state.phase, self.state.reason = ENDED, reason
         for node in self.state.nodes:
             node["connected"] = 0

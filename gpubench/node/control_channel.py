@@ -200,7 +200,6 @@ class ControlServer:
         connection.close()
 
     def _accept(self) -> None:
-        """Accept every connection that is waiting."""
         while True:
             try:
                 sock, _ = self._listener.accept()

@@ -17,7 +17,6 @@ NODE_NAME_VARIABLE = "GPUBENCH_NODE_NAME"
 
 
 def host() -> str:
-    """The name of this machine."""
     return os.environ.get(NODE_NAME_VARIABLE) or socket.gethostname()
 
 

@@ -99,7 +99,6 @@ class Child:
         return found.strip()[:MOST_WORDS]
 
     def tail(self, lines: int = TAIL_LINES) -> List[str]:
-        """The last lines of its log."""
         with contextlib.suppress(OSError):
             text = self.log.read_bytes()[-64 * 1024 :].decode("utf-8", "replace")
             return [line.rstrip() for line in text.splitlines()[-lines:]]

@@ -103,7 +103,6 @@ class Turns:
         return turn
 
     def forward(self, turn: Message) -> None:
-        """Send the turn to the client."""
         self._client.send(turn)
 
     def is_returned(self) -> bool:

@@ -79,7 +79,6 @@ def make_plan(
 
 
 def _jobs(request: Request, scope: Scope, campaign: str) -> list[PlannedJob]:
-    """One place after the other."""
     labels, places = [variant.label for variant in request.variants], [shape.place for shape in scope.clusters.shapes]
     reps = {item.params_id: item.reps for item in request.workloads} if interleaved(request.site) else None
     rng = random.Random(request.seed)  # noqa: S311 - a shuffle that anybody can repeat

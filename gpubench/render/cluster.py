@@ -55,7 +55,6 @@ def render_cluster_job(
 
 
 def _script(record: ClusterRecord, job: ClusterJob) -> dict[str, Any]:
-    """What only job scripts need."""
     site, runtime = record.site, RUNTIMES[record.site.runtime]
     command = runtime.command(record.image, [f"../../{NODE_HALF}", *_words(SPEC, job)])
     return {

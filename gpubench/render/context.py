@@ -45,7 +45,6 @@ class BuildContext:
 def render_context(
     recipe: Recipe, templates: Mapping[str, str], sources: Mapping[str, bytes], *, gpubench: str
 ) -> BuildContext:
-    """The build context of a recipe."""
     lock_hash = hashlib.sha256(sources[recipe.lock]).hexdigest()
     files = {"gpubench": sources["context/gpubench"], "describe.py": sources["context/describe.py"]}
     files |= wheel_files(recipe, sources)

@@ -251,7 +251,6 @@ def _in_image(plan: Plan, run: PlannedRun, *entry: str) -> list[str]:
 
 
 def place_of(site: Site, device: str) -> ImagePlace:
-    """Where the site's containers are started."""
     return ImagePlace(
         options=site.container.options,
         mounts=site.container.mounts,

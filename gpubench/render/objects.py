@@ -91,12 +91,10 @@ def block_pods(plan: Plan, job: PlannedJob, run: PlannedRun) -> dict[str, str]:
 
 
 def container_name(run: PlannedRun) -> str:
-    """Of the run, in its pod."""
     return f"run-{run.order}"
 
 
 def object_name(plan: Plan, job: PlannedJob) -> str:
-    """Of a campaign's job."""
     unique = {"campaign": plan.campaign, "at": plan.created_at, "seed": plan.seed, "job": job.job}
     return label(f"{plan.campaign}-{job.job}", unique)
 

@@ -32,7 +32,6 @@ def runtime_packages(fabric: list[str]) -> list[str]:
 
 
 def build_packages(fabric: list[str]) -> list[str]:
-    """Packages that compile it."""
     return sorted({*_BUILD}.union(*(_FABRIC[word][1] for word in fabric)))
 
 

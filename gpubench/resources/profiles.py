@@ -104,12 +104,10 @@ def default_variant(site: Site, ucx: str | None, *, then: str = "--ucx VERSION")
 
 
 def suite_names() -> list[str]:
-    """Suites that come with gpubench."""
     return sorted(path.stem for path in (resources.root() / "suites").glob("*.toml"))
 
 
 def site_names() -> list[str]:
-    """Every shipped profile."""
     return sorted(path.stem for path in (resources.root() / "sites").glob("*.toml"))
 
 

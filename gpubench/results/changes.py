@@ -54,7 +54,6 @@ class Series:
 
     @property
     def searched(self) -> bool:
-        """Whether it is long enough."""
         return len(self.figures) >= FEWEST
 
 

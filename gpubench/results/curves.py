@@ -54,7 +54,6 @@ def curves(results: Results, summary: Summary = "mean") -> list[Curve]:
 
 
 def workload_of(key: Key) -> Key:
-    """A cell without its size."""
     return tuple(
         (name, _without_growth(value) if name == "params" else value) for name, value in key if name not in _SIZE
     )

@@ -82,7 +82,6 @@ class JudgedCampaign:
 
     @property
     def plan(self) -> Plan:
-        """What was planned."""
         assert self.results.plan is not None
         return self.results.plan
 

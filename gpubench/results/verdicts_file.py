@@ -24,7 +24,6 @@ def verdicts_json(name: str, verdicts: Sequence[Verdict], settings: VerdictSetti
 def plain_verdicts(
     name: str, verdicts: Sequence[Verdict], settings: VerdictSettings, arrangement: str
 ) -> dict[str, Any]:
-    """The same as plain values."""
     cells = []
     for verdict in verdicts:
         figures = dataclasses.asdict(verdict)

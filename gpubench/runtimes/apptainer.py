@@ -13,8 +13,6 @@ from gpubench.runtimes.base import Expanded, ImagePlace, Runtime
 
 
 class Apptainer(Runtime):
-    """See the module."""
-
     KIND = "squashfs"
     PROGRAM = "apptainer"
     TEMPLATE = "runtimes/apptainer.sh.j2"

@@ -12,8 +12,6 @@ from gpubench.runtimes.base import Expanded, ImagePlace, Runtime
 
 
 class Docker(Runtime):
-    """See the module."""
-
     KIND = "docker"
     PROGRAM = "docker"
     TEMPLATE = "runtimes/docker.sh.j2"

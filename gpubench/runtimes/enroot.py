@@ -16,8 +16,6 @@ _ESCAPES = str.maketrans({"\\": "\\134", " ": "\\040", "\t": "\\011", "\n": "\\0
 
 
 class Enroot(Runtime):
-    """See the module."""
-
     KIND = "squashfs"
     PROGRAM = "enroot"
     TEMPLATE = "runtimes/enroot.sh.j2"

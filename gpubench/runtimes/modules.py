@@ -10,8 +10,6 @@ LOAD = '. "$0" && exec "$@"'
 
 
 class Modules(Runtime):
-    """See the module."""
-
     KIND = "modules"
 
     def prefix(self, place: ImagePlace) -> list[str]:  # noqa: ARG002 - no container is started

@@ -10,8 +10,6 @@ from gpubench.runtimes.base import Expanded, ImagePlace, Runtime
 
 
 class Pyxis(Runtime):
-    """See the module."""
-
     KIND = "squashfs"
     PROGRAM = "srun"
     TEMPLATE = "runtimes/pyxis.sh.j2"

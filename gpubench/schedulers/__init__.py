@@ -14,8 +14,6 @@ from gpubench.schedulers.state import JobState
 
 
 class Scheduler(Protocol):
-    """What every scheduler can be asked."""
-
     def state(self, job_dir: Path) -> JobState:
         """How the job that was last submitted from ``job_dir`` stands; raises SchedulerError, MissingToolError."""
 

@@ -183,7 +183,6 @@ class BatchScheduler(abc.ABC):
         return Allocation(job_id, nodes, count_variables, self.log(job_id), self.exit_code_file(job_id), cluster)
 
     def submit(self, job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ()) -> str:
-        """See ``QueuedScheduler.submit``."""
         self.check(job_dir)
         dependencies = self.dependencies(after)
         name, before, cluster = submitted.job_name(job_dir), submitted.read(job_dir), ""
@@ -248,7 +247,6 @@ class BatchScheduler(abc.ABC):
         return accepted
 
     def state(self, job_dir: Path) -> JobState:
-        """See ``Scheduler.state``."""
         job = submitted.read(job_dir)
         if job is None:
             return JobState("unsubmitted")
@@ -284,7 +282,6 @@ class BatchScheduler(abc.ABC):
             raise self.cancel_timeout(job, now)
 
     def declare_ended(self, job_dir: Path) -> None:
-        """See ``Scheduler.declare_ended``."""
         submitted.declare_ended(job_dir)
 
     def ask(self, *command: str) -> subprocess.CompletedProcess[str]:

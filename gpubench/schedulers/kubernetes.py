@@ -147,7 +147,6 @@ declare_ended = submitted.declare_ended
 
 
 def state(job_dir: Path) -> JobState:
-    """See ``Scheduler.state``."""
     entry = submitted.read(job_dir)
     if entry is None:
         return JobState("unsubmitted")

@@ -38,7 +38,6 @@ class Job:
     job_dir: Path
 
     def ended(self) -> bool:
-        """Whether the script has ended."""
         return self.process.poll() is not None
 
     def cancel(self) -> None:
@@ -193,7 +192,6 @@ def _read_record(job_dir: Path) -> dict[str, Any] | None:
 
 
 def declare_ended(job_dir: Path) -> None:
-    """See ``Scheduler.declare_ended``."""
     record = _read_record(job_dir)
     if record is not None:
         _write(job_dir, {**record, "declared_ended": declaration()})

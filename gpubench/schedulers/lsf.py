@@ -66,8 +66,6 @@ _CLUSTER_NAME = re.compile(r"^My cluster name is (\S+)", re.MULTILINE)
 
 
 class Lsf(BatchScheduler):
-    """See the module."""
-
     NAME = "lsf"
     TITLE = "LSF"
     SUBMIT = "bsub"
@@ -131,7 +129,6 @@ class Lsf(BatchScheduler):
         )
 
     def find(self, job: Submitted) -> Accepted | None:
-        """See ``BatchScheduler.find``."""
         if elsewhere := self._elsewhere(job):
             raise SchedulerError(elsewhere)
         done = self.ask("bjobs", "-a", "-noheader", "-o", "jobid job_name sub_cwd delimiter='|'")
@@ -144,7 +141,6 @@ class Lsf(BatchScheduler):
         return next((Accepted(number) for number in ours), None)
 
     def query(self, job: Submitted) -> JobState:
-        """See ``BatchScheduler.query``."""
         if elsewhere := self._elsewhere(job):
             return JobState("unknown", reason=elsewhere, job_id=job.job_id)
         done = self.ask("bjobs", "-noheader", "-o", f"{_FIELDS} delimiter='|'", job.job_id)

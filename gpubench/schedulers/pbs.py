@@ -64,8 +64,6 @@ _SERVER = re.compile(r'"pbs_server":\s*"([^"]+)"')
 
 
 class Pbs(BatchScheduler):
-    """See the module."""
-
     NAME = "pbs"
     TITLE = "PBS"
     SUBMIT = "qsub"
@@ -116,7 +114,6 @@ class Pbs(BatchScheduler):
         return self.allocation(environ["PBS_JOBID"], len(hosts)) if hosts and environ.get("PBS_JOBID") else None
 
     def find(self, job: Submitted) -> Accepted | None:
-        """See ``BatchScheduler.find``."""
         own = self._own_server(os.environ) if job.cluster else ""
         server = [] if job.cluster == own else ["-q", f"@{job.cluster}"]
         done = self._with_history("qselect", "-N", _name(job.name), *server)

@@ -89,7 +89,6 @@ def complete(job_dir: Path) -> bool:
 
 
 def finish(job_dir: Path) -> None:
-    """Remember that everything is here."""
     with locked(job_dir):
         _write(job_dir, {**_read(job_dir), COMPLETE: "every container's log has been read to its end"})
 

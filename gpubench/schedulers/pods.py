@@ -47,7 +47,6 @@ class Pod:
         return late.total_seconds() > STUCK_S
 
     def place(self) -> str:
-        """Its name, and where it is."""
         return f"pod {self.name}{f' on node {self.node}' if self.node else ''}"
 
     def waits(self) -> tuple[str, str]:

@@ -83,8 +83,6 @@ _NOTHING = ("None", "(null)", "None assigned")
 
 
 class Slurm(BatchScheduler):
-    """See the module."""
-
     NAME = "slurm"
     TITLE = "Slurm"
     SUBMIT = "sbatch"
@@ -151,7 +149,6 @@ class Slurm(BatchScheduler):
         return call(["sbatch", "--parsable", *options, "job.sh"], env=self.environment(environ), cwd=job_dir)
 
     def current_allocation(self, environ: Mapping[str, str]) -> Allocation | None:
-        """See ``QueuedScheduler``."""
         job_id, nodes = environ.get("SLURM_JOB_ID", ""), environ.get("SLURM_JOB_NUM_NODES", "")
         if not job_id or not nodes.isdigit():
             return None
@@ -159,7 +156,6 @@ class Slurm(BatchScheduler):
         return self.allocation(job_id, int(nodes), ("SLURM_JOB_NUM_NODES", "SLURM_NNODES"), cluster)
 
     def count_nodes(self, queue: str) -> tuple[int, int]:
-        """See ``BatchScheduler.count_nodes``."""
         chosen = [f"--partition={queue}"] if queue else []
         done = self.ask("sinfo", "--noheader", *chosen, "--format=%P|%t|%D")
         if done.returncode:
@@ -279,7 +275,6 @@ class Slurm(BatchScheduler):
 
 
 def _of_the_script(job_dir: Path) -> str:
-    """The clusters that its directives name."""
     chosen = _CHOSEN_CLUSTERS.findall((job_dir / "job.sh").read_text(encoding="utf-8"))
     return str(chosen[-1]) if chosen else ""
 

@@ -115,7 +115,6 @@ def keep(job_dir: Path, entry: Submitted) -> None:
 
 
 def declare_ended(job_dir: Path) -> None:
-    """See ``Scheduler.declare_ended``."""
     entry = read(job_dir)
     if entry is not None:
         keep(job_dir, dataclasses.replace(entry, declared_ended=declaration()))

@@ -25,7 +25,6 @@ from gpubench.sites.new_site import to_fill_in
 
 
 def site_table() -> TextTable:
-    """A row per shipped profile."""
     sites = [read_profile(name).site() for name in site_names()]
     rows = [(site.name, " + ".join((site.scheduler, site.launcher, site.runtime)), site.description) for site in sites]
     return TextTable(("name", "adapters", "description"), rows, bare=True)

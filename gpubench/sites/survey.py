@@ -113,7 +113,6 @@ def _infiniband(interfaces: Sequence[str]) -> list[str]:
 
 
 def _shared() -> list[str]:
-    """Mount points of network file systems."""
     rows = [line.split() for line in MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines()]
     paths = [row[1] for row in rows if len(row) > 2 and _NETWORK_FILE_SYSTEM.fullmatch(row[2])]
     return [path for path in dict.fromkeys(paths) if "\\" not in path]

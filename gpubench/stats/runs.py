@@ -51,7 +51,6 @@ class RunNumbers:
 
     @staticmethod
     def zeros(shape: tuple[int, ...]) -> "RunNumbers":
-        """Numbers to be filled in."""
         return RunNumbers(**{field.name: np.zeros(shape) for field in dataclasses.fields(RunNumbers)})
 
 

@@ -108,17 +108,14 @@ class Campaign:
 
     @property
     def results(self) -> Path:
-        """The merged samples."""
         return self._derived("results.parquet")
 
     @property
     def verdicts(self) -> Path:
-        """The verdicts as JSON."""
         return self._derived("verdicts.json")
 
     @property
     def report(self) -> Path:
-        """The page for people."""
         return self._derived("report.html")
 
     @property

@@ -87,7 +87,6 @@ class Cluster:
             return job
 
     def job_dir(self, job: ClusterJob) -> Path:
-        """Where its script stands."""
         return self.directory / "jobs" / job.job
 
     def retired(self, job: ClusterJob, state: ClusterState | None) -> bool:

@@ -41,7 +41,6 @@ def poll(campaign: Campaign, *, submit_next: bool = True) -> None:
 
 
 def polled_states(campaign: Campaign) -> dict[str, JobState]:
-    """As ``job_states``, after ``poll``."""
     poll(campaign)
     return job_states(campaign)
 

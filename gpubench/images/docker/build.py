@@ -187,7 +187,6 @@ class _Build:
         return self._process.poll() is not None
 
     def kill(self) -> None:
-        """End it now."""
         kill_group(self._process)
         self._process.wait()
 

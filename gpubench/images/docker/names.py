@@ -66,12 +66,10 @@ class Repository:
 
     @property
     def name(self) -> str:
-        """As Docker's commands take it."""
         return f"{self.host}/{self.path}"
 
     @property
     def api(self) -> str:
-        """Where the registry's API answers."""
         return f"{self.scheme}://{_HUB_API if self.host == HUB else self.host}/v2/"
 
     def at(self, reference: str) -> str:

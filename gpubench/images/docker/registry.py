@@ -132,8 +132,6 @@ class _Patience(urllib3.Retry):
 
 @dataclasses.dataclass(frozen=True)
 class RegistryResponse:
-    """A whole answer."""
-
     status: int
     headers: Mapping[str, str]
     body: bytes

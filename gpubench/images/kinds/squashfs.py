@@ -133,7 +133,6 @@ def ready(image: Image) -> None:
 
 
 def entries(paths: ImagePaths) -> list[Entry]:
-    """The imported files."""
     return [
         Entry(
             kind="squashfs",

@@ -234,7 +234,6 @@ def ucx_folder(ucx: Wheel | UcxSource, python: Path, home: Path, progress: Progr
 
 
 def _ucx_name(ucx: Wheel | UcxSource) -> str:
-    """One name is one content."""
     return ucx.name if isinstance(ucx, UcxSource) else f"ucx-{ucx.version}-{ucx.digest()[:12]}"
 
 

@@ -36,7 +36,6 @@ class WorkloadRecord:
 
 
 def workload_record(planned: WorkloadSpec, status: str, reason: str = "") -> WorkloadRecord:
-    """The record of a planned workload."""
     return WorkloadRecord(
         workload=planned.name,
         backend=planned.backend,

@@ -148,7 +148,6 @@ class RunSpec:
 
     @property
     def ranks(self) -> List[int]:
-        """All supervisors of the run."""
         return sorted({*range(self.nodes), self.scheduler_rank, self.leader_rank})
 
     def has_workers(self, rank: int) -> bool:

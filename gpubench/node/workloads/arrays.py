@@ -69,7 +69,6 @@ def settled(
 
 
 def scaled(block: Any, factor: float) -> Any:
-    """A new block of other numbers."""
     return block * factor
 
 
@@ -121,7 +120,6 @@ class ArraySum(LazyMeasurement):
         return 0.0
 
     def _drawn(self) -> Any:
-        """Other numbers in every repetition."""
         chunks = dask.array.core.normalize_chunks(int(self.params["chunk"]), (self.size, self.size))
         return drawn(
             self.context,
@@ -229,7 +227,6 @@ class StridedSum(ArraySum):
 
     @property
     def count(self) -> int:
-        """Elements that are added up."""
         return math.ceil(self.size / 2) ** 2
 
     @property
@@ -239,7 +236,6 @@ class StridedSum(ArraySum):
 
     @property
     def constant(self) -> float:
-        """One is added to each element."""
         return float(self.count)
 
     def reference(self, data: Any) -> Any:

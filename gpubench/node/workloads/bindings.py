@@ -17,8 +17,6 @@ Accept = Callable[[Any], Awaitable[None]]
 
 
 class Channel:
-    """One UCX endpoint."""
-
     def __init__(self, endpoint: Any) -> None:
         self._endpoint = endpoint
 
@@ -56,8 +54,6 @@ class TcpChannel:
 
 
 class TcpListener:
-    """A listening socket."""
-
     def __init__(self, listener: Any) -> None:
         self._listener = listener
         self.port: int = listener.get_host_port()[1]
@@ -79,7 +75,6 @@ class Tcp:
         return TcpListener(await open_listener(f"tcp://{host}:0", handle))
 
     async def connect(self, host: str, port: int) -> TcpChannel:
-        """Connect to a listener."""
         return TcpChannel(await open_comm(f"tcp://{host}:{port}"))
 
 

@@ -43,7 +43,6 @@ def wrong_items(token: str, start: int, kind: str) -> int:
 
 
 def free(token: str) -> None:
-    """Drop both arrays."""
     _PAIRS.pop(token, None)
 
 
@@ -78,5 +77,4 @@ class Copy(Measurement):
         return judged(is_ok, {"wrong_items": wrong, "worker_s": answer})
 
     def teardown(self) -> None:
-        """Free the arrays."""
         self.context.client.run(free, self._token)

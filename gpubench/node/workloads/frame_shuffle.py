@@ -84,7 +84,6 @@ class Shuffle(LazyMeasurement):
         return self._data
 
     def figures_of(self) -> Callable[[Any], Figures]:
-        """Of the output partitions."""
         return functools.partial(figures, rows=self.rows, copies=self.parts, device_name=self.context.device)
 
     def check(self, answer: List[Figures]) -> Answer:

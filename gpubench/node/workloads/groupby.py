@@ -131,7 +131,6 @@ class GroupBy(LazyMeasurement):
         )
 
     def figures_of(self) -> Callable[[Any], Figures]:
-        """Of the partitions."""
         return functools.partial(grouped_figures, device_name=self.context.device)
 
     def check(self, answer: List[Figures]) -> Answer:

@@ -238,5 +238,4 @@ class Message(Measurement):
         return judged(is_ok, details)
 
     def teardown(self) -> None:
-        """Close all channels."""
         self.context.client.run(close_end, self._token)

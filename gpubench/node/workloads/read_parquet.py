@@ -15,7 +15,6 @@ ROUNDING = 1e-9
 
 
 def own_folder(dask_worker: Any) -> str:
-    """Where this worker keeps its files."""
     return str(dask_worker.local_directory)
 
 
@@ -81,7 +80,6 @@ class ReadParquet(LazyMeasurement):
         return device.read_parquet(self._paths(), self.context.device)
 
     def figures_of(self) -> Callable[[Any], List[int]]:
-        """Of the partitions."""
         return read_figures
 
     def check(self, answer: List[List[int]]) -> Answer:
@@ -97,7 +95,6 @@ class ReadParquet(LazyMeasurement):
         return judged(is_ok, details)
 
     def teardown(self) -> None:
-        """Delete the files that were written."""
         if self._is_ours and self._folder:
             from gpubench.node.workloads import parquet_files
 

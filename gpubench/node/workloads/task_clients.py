@@ -62,12 +62,10 @@ class TaskBatch:
 
     @property
     def submit_s(self) -> float:
-        """Until the last task was submitted."""
         return self.submitted - self.start
 
     @property
     def run_s(self) -> float:
-        """Until the last result had arrived."""
         return self.end - self.start
 
     def figures(self) -> Dict[str, Any]:

@@ -92,7 +92,6 @@ def drawn_row_figures(device: str, entropy: Tuple[int, ...], shape: Tuple[int, i
 
 
 def drawn_row(device: str, entropy: Tuple[int, ...], shape: Tuple[int, int], row: int) -> List[int]:
-    """One row of a partition."""
     numbers: List[int] = integers_block(device, entropy, shape)[row].tolist()
     return numbers
 

@@ -59,7 +59,6 @@ class FinishedRun:
 
     @property
     def source(self) -> str:
-        """The file, as messages name it."""
         return "/".join(self.file.parts[-3:])
 
     def parse(self) -> "ParsedLines":

@@ -86,7 +86,6 @@ class Merged:
 
     @property
     def height(self) -> int:
-        """Rows."""
         return self.samples.height
 
     def slices(self) -> Iterator[pl.DataFrame]:
