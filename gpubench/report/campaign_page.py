@@ -21,7 +21,6 @@ from gpubench.report.runs import run_counts, runs_section
 from gpubench.report.samples import samples_section
 from gpubench.report.scaling import is_scaled, scaling_section
 from gpubench.report.sections import Medium, RichText, Section, SectionPart, TextSpan, TextTable
-from gpubench.report.tiles import tiles
 from gpubench.report.verdicts import verdict_section
 from gpubench.results.curves import Curve, curves
 from gpubench.results.judged_campaign import JudgedCampaign
@@ -33,7 +32,7 @@ ARRANGEMENTS = {
     INTERLEAVED: "interleaved: the clusters of a block were alive at the same time, and their repetitions took turns",
 }
 _MOST_CAUTIONS = 2
-"""Lines of cautions that leave room for the tiles on a first screen."""
+"""Lines of cautions that leave room for the chart on a first screen."""
 ENOUGH_FOR_STRAGGLERS = 30
 """Repetitions a run: with 6, a candidate with 5 % stragglers of twice the time is found in one campaign of ten."""
 
@@ -160,8 +159,6 @@ def campaign_page(inputs: JudgedCampaign) -> Page:
     plan = inputs.plan
     names = cell_names([verdict.key for verdict in inputs.verdicts])
     samples = samples_section(inputs, names)
-    drawn, left_out = tiles(inputs, names)
-    more = f"; {left_out} more workloads and sizes are in the table" if left_out else ""
     measured = curves(inputs.results, plan.summary)
     return Page(
         title=f"{' · '.join(variant.label for variant in plan.variants)} on {plan.site.name}",
@@ -169,9 +166,6 @@ def campaign_page(inputs: JudgedCampaign) -> Page:
         headline=answer(inputs.verdicts, inputs.settings),
         notes=[[TextSpan("A against A. ", "strong"), text] for text in same_twice(plan)],
         about=_first_cautions(inputs),
-        tiles=drawn,
-        key="Mean time, baseline → candidate; dot and line: change and interval, slower to the right; band: "
-        f"±{inputs.settings.margin.percent}, the margin. One scale for all{more}.",
         steps=next_steps(inputs),
         sections=[
             _verdicts(inputs),
@@ -182,6 +176,7 @@ def campaign_page(inputs: JudgedCampaign) -> Page:
                 if links.say_nothing(inputs.links)
                 else [_page_only(links.links_section(plan.campaign, inputs.links))]
             ),
+            provenance.differences_section(inputs),
             runs_section(inputs),
             provenance.provenance_section(inputs),
             _facts(inputs),

@@ -25,7 +25,6 @@ from gpubench.report.sections import (
     plain,
     spans,
 )
-from gpubench.report.tiles import Tile
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Page:
         headline: the answer, a sentence each.
         sections: what the page shows, and Markdown.
         notes: important facts, shown before anything else.
-        tiles, steps: of the first screen; ``key`` explains the tiles.
+        steps: what to do next, on the first screen.
         about: quiet lines below the answer, on the page only.
         made: the version that made the page, and when.
         opening: how Markdown begins; default: the headline.
@@ -52,8 +51,6 @@ class Page:
     sections: Sequence[Section]
     made: str
     notes: Sequence[RichText] = ()
-    tiles: Sequence[Tile] = ()
-    key: str = ""
     steps: Sequence[NextStep] = ()
     about: Sequence[RichText] = ()
     opening: str = ""
@@ -94,13 +91,22 @@ def _environment(templates: tuple[tuple[str, str], ...]) -> jinja2.Environment:
 
 
 def markdown(page: Page) -> str:
-    """The same answer for a pull request."""
+    """The same answer for a pull request: the sentence, the first table and its notes; all else is folded."""
     blocks = [
         page.opening or f"**{inline(' '.join(page.headline))}**",
         *(f"> {inline(plain(note))}" for note in page.notes),
     ]
-    texts = [markdown_text(section).strip() for section in page.sections if Medium.MARKDOWN in section.medium]
-    return "\n\n".join([*blocks, *filter(None, texts)]) + "\n"
+    shown = [section for section in page.sections if Medium.MARKDOWN in section.medium]
+    folded: list[str] = []
+    if shown:
+        first, *others = shown
+        head = next((number for number, part in enumerate(first.parts, start=1) if part.table), len(first.parts))
+        blocks.append(markdown_text(dataclasses.replace(first, parts=first.parts[:head])).strip())
+        rest = dataclasses.replace(first, parts=first.parts[head:], notes=())
+        folded = [text for section in (rest, *others) if (text := markdown_text(section).strip())]
+    if folded:
+        blocks += ["<details><summary>How sure this is, and what was run</summary>", *folded, "</details>"]
+    return "\n\n".join(filter(None, blocks)) + "\n"
 
 
 def marked_up(text: RichText) -> markupsafe.Markup:

@@ -90,30 +90,31 @@ def with_evidence(campaign: Campaign, judged: JudgedCampaign) -> JudgedCampaign:
         )
 
 
+def differences_section(inputs: JudgedCampaign) -> Section:
+    """What differs between the variants, as the plan's images and the processes of the runs say it."""
+    differ = differing(inputs)
+    nothing = f"Nothing: manifests and settings are the same. Within every block, {_COMPARED} are the same, too."
+    parts = [
+        SectionPart(table=_facts(inputs, differ, "Values in which the variants differ")),
+        SectionPart(text=[TextSpan(f"Nothing else differs: {_NOT_ELSE}.", "quiet")]),
+    ]
+    return Section(
+        parts if differ else [SectionPart(text=[nothing])],
+        title="What differs between the variants",
+        anchor="differs",
+        medium=Medium.PAGE,
+    )
+
+
 def provenance_section(inputs: JudgedCampaign) -> Section:
-    """What differs between the variants, what ran, and where."""
-    variants = [Heading(TextSpan(variant.label), "text") for variant in inputs.plan.variants]
-    differ, nodes, noise = differing(inputs), hosts(inputs), runs(inputs)
+    """What ran, and where."""
+    nodes, noise = hosts(inputs), runs(inputs)
     few = [TextSpan(f"{len(noise.rows)} runs, evenly spaced over all.", "quiet")] if condense.many_runs(inputs) else []
-
-    def facts(rows: Sequence[Fact], caption: str) -> TextTable:
-        return TextTable(["value", *variants], [row.row for row in rows], caption)
-
     return Section(
         [
             SectionPart(
-                heading="What differs between the variants",
-                text=[]
-                if differ
-                else [
-                    f"Nothing: manifests and settings are the same. Within every block, {_COMPARED} are the same, too."
-                ],
-                table=facts(differ, "Values in which the variants differ") if differ else None,
-            ),
-            *([SectionPart(text=[TextSpan(f"Nothing else differs: {_NOT_ELSE}.", "quiet")])] if differ else []),
-            SectionPart(
                 heading="As read from the processes",
-                table=facts(by_variant(inputs), "Facts read from scheduler, workers and clients, by variant"),
+                table=_facts(inputs, by_variant(inputs), "Facts read from scheduler, workers and clients, by variant"),
             ),
             SectionPart(
                 heading="Nodes",
@@ -124,9 +125,14 @@ def provenance_section(inputs: JudgedCampaign) -> Section:
         ],
         title="What ran",
         anchor="provenance",
-        brief=f"{len(differ) or 'no'} value{'s differ' if len(differ) != 1 else ' differs'} between the variants",
+        brief="libraries, transports and settings of every process; nodes",
         medium=Medium.PAGE,
     )
+
+
+def _facts(inputs: JudgedCampaign, rows: Sequence[Fact], caption: str) -> TextTable:
+    variants = [Heading(TextSpan(variant.label), "text") for variant in inputs.plan.variants]
+    return TextTable(["value", *variants], [row.row for row in rows], caption)
 
 
 _COMPARED = "Python, library versions, environment variables in force, hosts, kernel, CPU, memory and network"

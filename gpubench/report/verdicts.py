@@ -57,6 +57,7 @@ def wide_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = ()) -> 
     from rich.table import Table
     from rich.text import Text
 
+    verdicts, seconds = _slower_first(verdicts, seconds)
     columns, rows = verdict_table(verdicts, seconds).on_medium(Medium.TERMINAL)
     table = Table(box=None, header_style="dim", pad_edge=False)
     for column in columns:
@@ -90,13 +91,21 @@ def verdict_section(
 
     ``linked``: whether a row leads to its samples on the page.
     """
+    ordered, _ = _slower_first(verdicts)
     return Section(
-        [*forest_part(verdicts, settings), *verdict_parts(verdicts, seconds, linked=linked)],
+        [*forest_part(ordered, settings), *verdict_parts(verdicts, seconds, linked=linked)],
         plain_verdicts(name, verdicts, settings, arrangement),
         notes,
         title="Effects and verdicts",
         anchor="verdicts",
     )
+
+
+def _slower_first(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = ()) -> tuple[list[Verdict], list[Seconds]]:
+    """Regressions and broken cells first, then improvements; all else stays in the order of the plan."""
+    ranks = {"regression": 0, "broken": 0, "improvement": 1}
+    order = sorted(range(len(verdicts)), key=lambda number: ranks.get(verdicts[number].verdict, 2))
+    return [verdicts[number] for number in order], [seconds[number] for number in order] if seconds else []
 
 
 def verdict_mark(verdict: str) -> TextSpan:
@@ -129,6 +138,7 @@ def verdict_parts(
     verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = (), *, linked: bool = False
 ) -> list[SectionPart]:
     """The table, and what its rows share."""
+    verdicts, seconds = _slower_first(verdicts, seconds)
     return [
         SectionPart(table=verdict_table(verdicts, seconds, linked=linked)),
         SectionPart(lines=list(_notes(verdicts)), depth=1, style="beside", anchor="reasons"),

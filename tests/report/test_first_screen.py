@@ -1,4 +1,4 @@
-"""What a reader sees first: the answer, a tile per workload, what to do next; and what the page leaves out or folds."""
+"""What a reader sees first: the answer, what to do next, the chart; and what the page leaves out or folds."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from gpubench.report import labels, provenance
 from gpubench.report.answer import answer
 from gpubench.report.campaign_page import about, campaign_page
 from gpubench.report.next_steps import next_steps
-from gpubench.report.tiles import MOST, tiles
-from gpubench.report.verdicts import anchor
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.data import CellRun
 from gpubench.store.accounting import OVER_BUDGET, Accounting
@@ -37,12 +35,6 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> JudgedCampaign:
 
 def text_of(page: bytes) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.decode().partition("<body>")[2].partition("<script")[0]))
-
-
-def tiles_of(inputs: JudgedCampaign) -> tuple[list[object], int]:
-    names = cell_names([one.key for one in inputs.verdicts])
-    found, left_out = tiles(inputs, names)
-    return list(found), left_out
 
 
 @pytest.mark.parametrize("summary", ["mean", "median", "geomean"])
@@ -73,9 +65,9 @@ def test_seconds_are_of_the_blocks_that_the_verdict_used(tmp_path: Path, trouble
     assert set(reports.collect(reports.empty(tmp_path / "empty")).seconds) == {None}
 
 
-def test_the_answer_stands_before_tiles_commands_chart_table_samples_and_everything_else(story: JudgedCampaign) -> None:
+def test_the_answer_stands_before_commands_chart_table_samples_and_everything_else(story: JudgedCampaign) -> None:
     page = reports.page_html(story).decode().partition("<body>")[2]
-    marks = ("<h1>", 'class="tiles"', 'class="next"', 'id="chart-forest"', 'id="verdict-table"', 'id="samples"')
+    marks = ("<h1>", 'class="next"', 'id="chart-forest"', 'id="verdict-table"', 'id="samples"', 'id="differs"')
     folded = ('id="runs"', 'id="provenance"', 'id="campaign"', 'id="notes"')
     places = [page.index(one) for one in (*marks, *folded)]
     assert places == sorted(places)
@@ -84,23 +76,19 @@ def test_the_answer_stands_before_tiles_commands_chart_table_samples_and_everyth
         assert re.search(rf"<section [^>]*{one}>\s*<details>", page), f"{one} is open"
 
 
-def test_a_tile_per_workload_has_both_sides_in_seconds_the_change_and_the_verdict(story: JudgedCampaign) -> None:
-    found, left_out = tiles_of(story)
-    assert (len(found), left_out) == (5, 0)
-    message = text_of(reports.page_html(story)).partition("message 10 MB 1.19.0 ▲")[2][:120]
-    assert "regression 5.192 ms → 7.7 ms +48.3 % [+46, +50]" in message
-
-
-def test_of_many_workloads_those_with_a_finding_keep_their_tile(tmp_path: Path) -> None:
+def test_regressions_stand_first_and_all_else_in_the_order_of_the_plan(tmp_path: Path) -> None:
     inputs = reports.collect(reports.scaled(tmp_path / "c"))
-    assert len({anchor(one) for one in inputs.verdicts}) == 15
-    found, left_out = tiles_of(inputs)
-    assert (len(found), left_out) == (MOST // 2, 9)
-    shown = {tile.anchor for tile in found}  # type: ignore[attr-defined]
-    differing = {anchor(one) for one in inputs.verdicts if one.verdict == "regression"}
-    assert differing
-    assert differing <= shown
-    assert "9 more workloads and sizes are in the table" in text_of(reports.page_html(inputs))
+    (chart, *_), page = campaign_page(inputs).charts(), text_of(reports.page_html(inputs))
+    rows = chart.spec["data"]["values"]
+    slower = [row["verdict"] == "regression" for row in rows]
+    assert slower == sorted(slower, reverse=True)
+    assert 0 < sum(slower) < len(slower)
+    planned = cell_names([one.key for one in inputs.verdicts if one.verdict != "regression"])
+    assert [row["name"] for row, is_slower in zip(rows, slower, strict=True) if not is_slower] == planned
+    table = page.partition("What else to know")[2]
+    assert table.index("regression") < min(
+        table.index(word) for word in ("equivalent", "inconclusive") if word in table
+    )
 
 
 def test_what_to_do_next_names_commands_with_their_price(story: JudgedCampaign, troubled: JudgedCampaign) -> None:
