@@ -74,7 +74,16 @@ class MissingToolError(GpubenchError):
 
 
 class BuildError(MissingToolError):
-    """An image can't be built of what was asked for: another try would fail as well."""
+    """An image can't be built of what was asked for: another try would fail as well.
+
+    Args:
+        what, then: as for ``GpubenchError``.
+        spec: of the image, as typed; empty: not said.
+    """
+
+    def __init__(self, what: str, *, then: str = "", spec: str = "") -> None:
+        super().__init__(what, then=then)
+        self.spec = spec
 
 
 class PlanRefusedError(GpubenchError):

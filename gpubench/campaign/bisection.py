@@ -9,11 +9,12 @@ import json
 import logging
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpubench.campaign import lifecycle
+from gpubench.campaign.bisection_commits import objection
 from gpubench.campaign.bisection_differences import (
     Differences,
     DifferenceSpace,
@@ -31,11 +32,10 @@ from gpubench.campaign.requests import parse_request
 from gpubench.errors import BuildError, DataError, IncompleteError, InterruptedByUserError, UsageError
 from gpubench.files import write_atomically
 from gpubench.images.compatibility import choose
-from gpubench.images.obtain import obtain_images
 from gpubench.images.specs import RequestedUcx
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
-from gpubench.model.variant import ImageSpec, Variant
+from gpubench.model.variant import ImageSpec
 from gpubench.plan.request import Request
 from gpubench.render.environment import command_line
 from gpubench.results.judging import expected_of
@@ -279,26 +279,24 @@ def _measure(search: Search, steps: Sequence[Step], move: Begin | Extend, observ
         search.options, variants=variants, blocks=str(move.blocks), seed=seed, allow_unknown_env=unknown
     )
     request = _of_workload(parse_request(options), search.workload)
-    try:
-        request, images = prepare_request(request, options, by_history=False)
-    except BuildError:
-        tried = {point for step in steps for point in step.points}
-        new = {search.space.label(point) for point in points if steps and point not in tried}
-        unbuilt = dict(_unbuilt([variant for variant in request.variants if variant.label in new], request, options))
-        if not unbuilt:
-            raise
+    tried = {point for step in steps for point in step.points}
+    new = {search.space.label(point) for point in points if steps and point not in tried}
+    specs = {variant.label: ImageSpec.parse(variant.ucx) for variant in request.variants if variant.label in new}
+    unbuilt = {label: reason for label, spec in specs.items() if (reason := objection(spec, request.site))}
+    if not unbuilt:
+        try:
+            request, images = prepare_request(request, options, by_history=False)
+        except BuildError as error:
+            failed = {variant.label for variant in request.variants if variant.ucx == error.spec}
+            if not failed or failed - new:
+                raise
+            unbuilt = dict.fromkeys(failed, error.what)
+    if unbuilt:
+        for label, reason in unbuilt.items():
+            _log.warning(f"{label} is skipped: {reason}")
         return unbuilt
     lifecycle.run(plan_campaign(request, options, images, out=search.step_directory(len(steps))), observe=observe)
     return {}
-
-
-def _unbuilt(variants: Sequence[Variant], request: Request, options: CampaignOptions) -> Iterator[tuple[str, str]]:
-    for variant in variants:
-        try:
-            obtain_images(request.site, [variant.ucx], date=options.date, base=options.base)
-        except BuildError as error:
-            _log.warning(f"{variant.label} is skipped: {error}")
-            yield variant.label, error.what
 
 
 def _of_workload(request: Request, name: str) -> Request:

@@ -7,16 +7,19 @@ from typing import Any
 
 from gpubench import __version__
 from gpubench.campaign.bisection import FILE, SCHEMA, Search, Space, open_search, write_document
-from gpubench.campaign.bisection_commits import commits_of
+from gpubench.campaign.bisection_commits import commits_of, with_commits
 from gpubench.campaign.bisection_differences import DifferenceSpace, Over, difference_ends
 from gpubench.campaign.bisection_points import PointList, versions_between
 from gpubench.campaign.bisection_question import largest_regression, options_for
-from gpubench.campaign.option_values import chosen_values
+from gpubench.campaign.option_values import chosen_settings, chosen_values
 from gpubench.campaign.options import CampaignOptions
 from gpubench.campaign.requests import parse_request
 from gpubench.errors import UsageError
+from gpubench.images.obtain import obtain_images
 from gpubench.model.base import nearest
-from gpubench.resources.profiles import outputs_of
+from gpubench.model.site import Site
+from gpubench.model.variant import parse_variant
+from gpubench.resources.profiles import load_site, outputs_of
 from gpubench.results.judging import judge_campaign
 from gpubench.results.targets import chosen_campaign
 from gpubench.stats.bisection import SearchSettings
@@ -64,14 +67,15 @@ def chosen_search(directory: Path | None, question: SearchQuestion, options: Cam
 
 def _chosen(directory: Path | None, question: SearchQuestion, options: CampaignOptions) -> Search:
     points, over, workload = question.points, question.over, question.workload
-    if question.repository is not None and over != COMMITS:
+    is_search = directory is not None and (directory / FILE).exists()
+    if question.repository is not None and over != COMMITS and not is_search:
         raise UsageError("--repo is where --over commits finds them", then="add --over commits, or leave --repo out")
     if points is not None:
         if over is not None or directory is not None:
             raise UsageError("--points are those of a new search", then="leave --over and the directory out")
         return begin_search(PointList(tuple(points.split())), workload, options)
-    if directory is not None and (directory / FILE).exists():
-        if over is not None or workload is not None or options != CampaignOptions():
+    if directory is not None and is_search:
+        if question != SearchQuestion() or options != CampaignOptions():
             raise UsageError(f"{directory} has its options already", then="leave them out")
         return open_search(directory)
     typed = options.variants or (options.ucx or "").replace(",", " ")
@@ -94,7 +98,8 @@ def _chosen(directory: Path | None, question: SearchQuestion, options: CampaignO
         options = dataclasses.replace(
             options, settings=[*(options.settings or []), f"image.ucx_repository={repository}"]
         )
-        return begin_search(commits_of(ends, repository), workload, options)
+        site = load_site(options.site, chosen_settings(options))
+        return begin_search(commits_of(ends, repository, site), workload, options)
     sets = {name: name for name in DIFFERENCES}
     space = difference_ends(sets[over], ends) if over in sets else PointList(tuple(versions_between(ends)))
     return begin_search(space, workload, options)
@@ -108,7 +113,8 @@ def begin_search(space: Space, workload: str | None, options: CampaignOptions) -
         workload: name of a workload of the suite; None where the suite has one alone.
 
     Raises:
-        UsageError: too few points, an option that a search decides itself, no such workload.
+        UsageError: too few points, an option that a search decides itself, no such workload, version or package.
+        PlanRefusedError: no stack runs a point.
     """
     given = [name for name in NOT_CHOSEN if getattr(options, name) is not None]
     if given:
@@ -124,6 +130,8 @@ def begin_search(space: Space, workload: str | None, options: CampaignOptions) -
     if workload is not None and names.count(workload) != 1:
         fault = "has no workload" if workload not in names else "has several workloads"
         raise UsageError(f"suite {request.suite} {fault} '{workload}'{nearest(workload, names)}")
+    space = dataclasses.replace(space, points=with_commits(space.points, request.site))
+    _require_known(space, request.site, options)
     now = dt.datetime.now(dt.UTC)
     outputs = outputs_of(request.site, options.outputs)
     directory = create_campaign(outputs, f"{request.site.name}-bisect", request.suite, now)
@@ -141,6 +149,14 @@ def begin_search(space: Space, workload: str | None, options: CampaignOptions) -
     }
     write_document(directory, document)
     return search
+
+
+def _require_known(space: Space, site: Site, options: CampaignOptions) -> None:
+    """Refuse a typed point that no image can be of; nothing is built."""
+    are_commits = isinstance(space, PointList) and space.subjects
+    typed = (space.points[0], space.points[-1]) if are_commits else space.points
+    specs = [parse_variant(point).ucx for point in typed]
+    obtain_images(site, specs, date=options.date, base=options.base, look_only=True)
 
 
 def _plain(options: CampaignOptions) -> dict[str, Any]:

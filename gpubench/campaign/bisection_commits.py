@@ -1,56 +1,97 @@
-"""The points of a search over commits: the states of UCX's branches between two of them, by a clone on this machine."""
+"""Commits of UCX as points of a search, by a clone on this machine: the states of its branches between two of them."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpubench.campaign.bisection_points import PointList
+from gpubench.campaign.bisection_points import PointList, as_typed, two_ends
 from gpubench.errors import UsageError
-from gpubench.images.compatibility import choose
-from gpubench.images.specs import parse
-from gpubench.images.ucx_source import UcxSource, commit_named, commits_between, release_of
-from gpubench.model.variant import ImageSpec, parse_variants
+from gpubench.images.compatibility import choose, stacks
+from gpubench.images.obtain import kind_of
+from gpubench.images.specs import COMMIT
+from gpubench.images.ucx_source import (
+    commit_named,
+    commits_between,
+    local_repository,
+    named_source,
+    release_of,
+    source_of,
+)
+from gpubench.model.site import Site
+from gpubench.model.variant import ImageSpec, parse_variant
 
 SHORT = 10
 """Digits by which a commit is called."""
+_BUILT_FROM_CLONE = "venv"
+_COMMIT = "git:"
 
 
-def commits_of(ends: Sequence[str], repository: Path) -> PointList:
+def commits_of(ends: Sequence[str], repository: Path, site: Site) -> PointList:
     """Both ends and every commit between them that one of their branches had, on one stack.
 
     Where neither end is an ancestor of the other, the way leads back to the newest commit that both have, and forward
     again.
 
     Raises:
-        UsageError: not two ends, no commits of UCX in that repository, or ends that differ in more than the commit.
+        UsageError: not two ends, no commits of UCX in that repository, ends that differ in more than the commit, or a
+            site whose images no search builds.
         PlanRefusedError: no stack runs the releases of both.
     """
     if not repository.is_dir():
         raise UsageError(f"--repo {repository} is no folder", then="clone UCX, with all branches that are searched")
-    variants = parse_variants(list(ends))
-    if len(variants) != 2:
-        raise UsageError(f"--over commits needs two ends, and --variants has {len(variants)}", then="name two")
-    first, last = (ImageSpec.parse(variant.ucx) for variant in variants)
-    if (first.stack, first.packages, variants[0].env) != (last.stack, last.packages, variants[1].env):
+    if (kind := kind_of(site)) != _BUILT_FROM_CLONE:
         raise UsageError(
-            "--over commits searches commits alone, and the ends differ in stack, packages or settings too",
-            then="give both the same",
+            f"--over commits builds images of kind {_BUILT_FROM_CLONE}, and site {site.name} has images of kind {kind}",
+            then="add --runtime venv; or gpubench images build REF@COMMIT for some commits, and list them: --points",
         )
-    found = [commit_named(repository, _ref(spec.ucx)) for spec in (first, last)]
-    if found[0] == found[1]:
-        raise UsageError(f"both ends are commit {found[0][:SHORT]}", then="name two")
-    commits = commits_between(repository, *found)
-    sources = [UcxSource(repository, commit, release_of(repository, commit)) for commit in found]
-    stack = first.stack or choose(sources).name
-    settings = "".join(f",{name}={value}" for name, value in variants[0].env.items())
+    labels, specs, env = two_ends("commits", ends, otherwise="give both the same")
+    found = [source_of(repository, spec.ucx, site) for spec in specs]
+    first, last = (source.commit for source in found)
+    if first == last:
+        raise UsageError(f"both ends are commit {first[:SHORT]}", then="name two")
+    commits = commits_between(repository, first, last)
+    stack = specs[0].stack or choose(found).name
     # Where none was typed, the label is the whole variant, settings included.
-    labels = {commit: end.label.partition(",")[0] for commit, end in zip(found, variants, strict=True)}
+    called = {commit: label.partition(",")[0] for commit, label in zip((first, last), labels, strict=True)}
     points = [
-        f"{labels.get(commit, commit[:SHORT])}={ImageSpec(f'git:{commit}', stack, first.packages)}{settings}"
+        as_typed(called.get(commit, commit[:SHORT]), ImageSpec(f"{_COMMIT}{commit}", stack, specs[0].packages), env)
         for commit in commits
     ]
     return PointList(tuple(points), tuple(commits.values()))
 
 
-def _ref(text: str) -> str:
-    requested = parse(text)
-    return requested.commit or requested.name
+def with_commits(points: Sequence[str], site: Site) -> tuple[str, ...]:
+    """Points, of which branches and tags of the site's clone are the commits that they are now.
+
+    A branch may move while a search is on its way, and every step has to measure the same.
+    """
+    if kind_of(site) != _BUILT_FROM_CLONE:
+        return tuple(points)
+    fixed = []
+    for point in points:
+        variant = parse_variant(point)
+        spec = ImageSpec.parse(variant.ucx)
+        is_fixed = COMMIT.fullmatch(spec.ucx.removeprefix(_COMMIT))
+        if not is_fixed and (source := named_source(spec.ucx, site)):
+            spec = dataclasses.replace(spec, ucx=f"{_COMMIT}{source.commit}")
+            point = as_typed(variant.label.partition(",")[0], spec, variant.env)  # noqa: PLW2901
+        fixed.append(point)
+    return tuple(fixed)
+
+
+def objection(spec: ImageSpec, site: Site) -> str:
+    """Why a commit between two ends can't be built, whatever is tried; empty: it may be, or it is none.
+
+    Raises:
+        UsageError: the clone can't be read, or lacks the commit.
+    """
+    repository = local_repository(site)
+    if repository is None or not spec.ucx.startswith(_COMMIT):
+        return ""
+    commit = commit_named(repository, spec.ucx.removeprefix(_COMMIT))
+    try:
+        release = release_of(repository, commit)
+    except UsageError as error:
+        return str(error)
+    row = next((row for row in stacks() if row.name == spec.stack), None)
+    return "" if row is None or row.runs(release) else f"it is UCX {release}, and stack {row.name} runs {row.ucx}"

@@ -7,7 +7,7 @@ no packages of a search.
 from collections.abc import Mapping, Sequence
 
 from gpubench.campaign.bisection_differences import Difference, Differences
-from gpubench.images.kinds.venvs import belongs_to_binding, pinned_exactly
+from gpubench.images.kinds.venvs import belongs_to_binding, is_locked, pinned_exactly
 from gpubench.model.variant import ImageSpec
 from gpubench.store.campaign import Campaign
 
@@ -20,6 +20,8 @@ def package_differences(campaign: Campaign) -> Differences:
     images = [variant.image for variant in variants]
     manifests = [campaign.manifests()[image.manifest] if image else {} for image in images]
     first, last = (manifest.get("stack", {}).get("packages", {}) for manifest in manifests)
+    stack_names = [str(manifest["stack"]["name"]) for manifest in manifests if manifest]
+    has_gpus = campaign.plan.site.has_gpus
     different = sorted(name for name in {*first, *last} if first.get(name) != last.get(name))
     left_out: dict[str, str] = {}
     for name in different:
@@ -27,6 +29,8 @@ def package_differences(campaign: Campaign) -> Differences:
             left_out[name] = "it comes with the stack's binding"
         elif name not in first or name not in last:
             left_out[name] = f"only {variants[0 if name in first else 1].label} has it"
+        elif unlocked := [stack for stack in stack_names if not is_locked(name, stack, has_gpus=has_gpus)]:
+            left_out[name] = f"no variant can choose it: stack {unlocked[0]} has it only with other packages"
     names = [name for name in different if name not in left_out]
     pins = [edge for image in images if image for edge in pinned_exactly(image)]
     typed = {name for variant in variants for name in ImageSpec.parse(variant.ucx).packages}

@@ -1,11 +1,12 @@
 """Lists of points: those that a user types, and those that a search makes itself."""
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 
 from gpubench.errors import UsageError
 from gpubench.images.wheels import releases, resolve, version_key
-from gpubench.model.variant import ImageSpec, parse_variants
+from gpubench.model.variant import ImageSpec, parse_variant, parse_variants
 from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step, next_move
 from gpubench.store.campaign import Campaign
 
@@ -21,10 +22,10 @@ class PointList:
     points: tuple[str, ...]
     subjects: tuple[str, ...] = ()
 
-    @property
+    @functools.cached_property
     def labels(self) -> list[str]:
-        """What the points are called."""
-        return [variant.label for variant in parse_variants(list(self.points))]
+        """What the points are called; there may be thousands."""
+        return [parse_variant(point).label for point in self.points]
 
     def label(self, point: int) -> str:
         """Of a position."""
@@ -47,6 +48,36 @@ class PointList:
         return frozenset()
 
 
+def as_typed(label: str, spec: ImageSpec, env: Mapping[str, str]) -> str:
+    """A point as a user types it."""
+    return ",".join([f"{label}={spec}", *(f"{name}={value}" for name, value in env.items())])
+
+
+def two_ends(
+    over: str, ends: Sequence[str], *, otherwise: str
+) -> tuple[tuple[str, str], tuple[ImageSpec, ImageSpec], Mapping[str, str]]:
+    """Labels and images of two ends that differ in nothing but their UCX, and the settings of both.
+
+    Args:
+        over: what is searched between them.
+        otherwise: what to do with ends that differ in more.
+
+    Raises:
+        UsageError: they do, or there aren't two.
+    """
+    variants = parse_variants(list(ends))
+    if len(variants) != 2:
+        raise UsageError(f"--over {over} needs two ends, and --variants has {len(variants)}", then="name two")
+    first, last = variants
+    specs = ImageSpec.parse(first.ucx), ImageSpec.parse(last.ucx)
+    if (specs[0].stack, specs[0].packages, first.env) != (specs[1].stack, specs[1].packages, last.env):
+        raise UsageError(
+            f"--over {over} searches {over} alone, and the ends differ in stack, packages or settings too",
+            then=otherwise,
+        )
+    return (first.label, last.label), specs, first.env
+
+
 def versions_between(ends: Sequence[str]) -> list[str]:
     """The points of a search over versions: both ends as typed, and every release between them that has a wheel.
 
@@ -55,19 +86,11 @@ def versions_between(ends: Sequence[str]) -> list[str]:
     Raises:
         UsageError: not two ends, no releases of UCX, or ends that differ in more than the release.
     """
-    variants = parse_variants(list(ends))
-    if len(variants) != 2:
-        raise UsageError(f"--over versions needs two ends, and --variants has {len(variants)}", then="name two")
-    first, last = (ImageSpec.parse(variant.ucx) for variant in variants)
-    if (first.stack, first.packages, variants[0].env) != (last.stack, last.packages, variants[1].env):
-        raise UsageError(
-            "--over versions searches versions alone, and the ends differ in stack, packages or settings too",
-            then="give both the same, or list the points: --points",
-        )
-    old, new = (version_key(resolve(spec.ucx).release) for spec in (first, last))
+    _, specs, env = two_ends("versions", ends, otherwise="give both the same, or list the points: --points")
+    old, new = (version_key(resolve(spec.ucx).release) for spec in specs)
     if old == new:
-        raise UsageError(f"both ends are UCX {first.ucx}", then="name two releases")
+        raise UsageError(f"both ends are UCX {specs[0].ucx}", then="name two releases")
     between = [release for release in releases() if min(old, new) < version_key(release) < max(old, new)]
-    settings = "".join(f",{name}={value}" for name, value in variants[0].env.items())
-    named = [f"{ImageSpec(release, first.stack, first.packages)}{settings}" for release in between]
+    settings = "".join(f",{name}={value}" for name, value in env.items())
+    named = [f"{dataclasses.replace(specs[0], ucx=release)}{settings}" for release in between]
     return [ends[0], *(named if old < new else reversed(named)), ends[1]]

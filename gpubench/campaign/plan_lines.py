@@ -1,6 +1,7 @@
 """A plan as lines for people."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -16,6 +17,8 @@ from gpubench.plan.detectable import predict_for_plan
 from gpubench.plan.known_issues import issue_lines
 from gpubench.store.campaign import PLAN_FILE, Campaign
 
+_COMMIT = re.compile(r"\b[0-9a-f]{40}\b")
+
 
 def plan_lines(campaign: Campaign) -> Iterator[str]:
     """What will be run, and how long it will take."""
@@ -30,6 +33,8 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
     for variant in plan.variants:
         absent = "built, not imported yet" if variant.ucx in built else "not built"
         version = variant.image.ucx_version if variant.image else absent
+        if variant.image and (commit := _COMMIT.search(ImageSpec.parse(variant.image.ucx_spec).ucx)):
+            version += f" of commit {commit[0][:12]}"
         spec = ImageSpec.parse(variant.ucx)
         stack = "".join(f" {name}=={pinned}" for name, pinned in spec.packages.items())
         stack = (f" stack={spec.stack}" if spec.stack else "") + stack

@@ -12,6 +12,9 @@ from pathlib import Path
 from gpubench.errors import BuildError, MissingToolError, UsageError
 from gpubench.images.process import run_logged
 from gpubench.images.recipes import FABRICS
+from gpubench.images.specs import COMMIT
+from gpubench.images.wheels import PREFIX as BEFORE_RELEASE
+from gpubench.images.wheels import RELEASE
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.node.spec.plain import content_id
@@ -109,13 +112,30 @@ def local_repository(site: Site) -> Path | None:
     return path.resolve() if path.is_dir() else None
 
 
-def source_of(repository: Path, ref: str, site: Site) -> UcxSource:
-    """A branch, tag or commit of a repository, built for a site.
+def named_source(text: str, site: Site) -> UcxSource | None:
+    """What a spec means on a site whose repository of UCX is a folder; None: no commit, but a release, say.
+
+    Raises:
+        UsageError: the folder is gone, and as ``source_of``.
+    """
+    repository, named = local_repository(site), site.image.ucx_repository
+    is_release = RELEASE.fullmatch(BEFORE_RELEASE.sub("", text.lower(), count=1))
+    if is_release or text.startswith("wheel:") or text in ("distribution", "none"):
+        return None
+    if repository is None and named.startswith(("/", "~")):
+        raise UsageError(f"UCX '{text}': the clone {named} is gone", then="put it back, or name another one")
+    return source_of(repository, text, site) if repository else None
+
+
+def source_of(repository: Path, text: str, site: Site) -> UcxSource:
+    """A branch, tag or commit of a repository, as a spec names it, built for a site.
 
     Raises:
         UsageError: there is no such commit, or it isn't one of UCX.
     """
-    commit = commit_named(repository, ref)
+    ref = text.removeprefix("git:")
+    _, at, pinned = ref.rpartition("@")
+    commit = commit_named(repository, pinned if at and COMMIT.fullmatch(pinned) else ref)
     fabric = [f"--{'with' if word in site.image.fabric else 'without'}-{word}" for word in sorted(FABRICS)]
     cuda = "--with-cuda" if site.has_gpus else "--without-cuda"
     release = release_of(repository, commit)
@@ -133,12 +153,17 @@ def release_of(repository: Path, commit: str) -> str:
 
 
 def commit_named(repository: Path, ref: str) -> str:
-    """All 40 digits of a branch, tag or commit; ``1.18.0`` is also tag ``v1.18.0``. Raises UsageError: none of them."""
+    """All 40 digits of whatever ``git rev-parse`` takes for one commit; ``1.18.0`` is also tag ``v1.18.0``.
+
+    Raises:
+        UsageError: it takes it for none.
+    """
     if _git(repository, "rev-parse", "--git-dir") is None:
         raise UsageError(f"git can't read {repository}", then=f"see {_command(repository, 'status')}")
-    for name in (ref, f"v{ref}", f"origin/{ref}"):
-        if commit := _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"):
-            return commit.strip()
+    for name in () if ref.startswith("-") else (ref, f"v{ref}", f"origin/{ref}"):
+        found = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}") or ""
+        if COMMIT.fullmatch(found.strip()):  # "^REF" is taken too, as all that isn't below it
+            return found.strip()
     raise UsageError(
         f"{repository} has no branch, tag or commit '{ref}'", then=f"see {_command(repository, 'branch', '-a')}"
     )

@@ -10,6 +10,7 @@ class Image(Settings):
         kind: what it is, and so which runtimes can start it: see ``KINDS``.
         id: its identity, the same id is the same bytes: the content hash of a venv, conda prefix or set of modules, the
             digest (``sha256:…``) of a container image, also when it has been imported into a squashfs file.
+        ucx_spec: what it was built of; of a branch or tag of a repository on this machine its commit, ``git:COMMIT``.
         ucx_version: full version of the UCX inside (``1.16.0.post1``), ``none`` for an image without UCX.
         binding: Dask's way to UCX, ``ucxx`` or ``ucx-py``; ``none`` where there is none.
         python: starts the node half, as a path inside the image.

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from gpubench.campaign import lifecycle
-from gpubench.campaign.bisection_points import versions_between
+from gpubench.campaign.bisection_points import PointList, versions_between
 from gpubench.campaign.bisection_question import RegressionQuestion
 from gpubench.errors import EXIT_INCONCLUSIVE, GpubenchError, InterruptedByUserError, UsageError
+from gpubench.model.variant import Variant, parse_variant
 from gpubench.store.campaign import Campaign
 from tests.cli.campaigns import write_suite
 from tests.conftest import Run
@@ -280,3 +281,33 @@ def test_a_setting_of_the_binding_at_one_neighbour_is_said(runs: Any, gpubench: 
 )
 def test_a_question_counts_the_releases_between_its_ends_where_there_are_any(ends: tuple[str, str], steps: int) -> None:
     assert RegressionQuestion("local", "quick", "merge", ends, 0.2).steps_of_versions == steps
+
+
+def test_a_point_of_thousands_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def parse(text: str) -> Variant:
+        read.append(text)
+        return parse_variant(text)
+
+    monkeypatch.setattr("gpubench.campaign.bisection_points.parse_variant", parse)
+    space = PointList(tuple(f"p{number}=1.22.0" for number in range(2500)))
+    assert [space.label(at) for at in range(2500)] == [f"p{number}" for number in range(2500)]
+    assert len(read) == 2500
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--points", "a=1.22.0 b=1.99.0 c=1.22.0"], "1.99.0"),
+        (["--variants", "a=1.22.0 b=1.22.0,nothing==1.0", "--over", "packages"], "holds no package 'nothing'"),
+        (["--variants", "a=1.22.0 b=1.22.0,ucxx-cu12==1.0", "--over", "packages"], "belongs to the binding"),
+    ],
+)
+def test_a_point_that_no_image_can_be_of_is_refused_before_anything_is_measured(
+    gpubench: Run, tmp_path: Path, words: list[str], message: str
+) -> None:
+    done = gpubench("bisect", *words, "--workload", "merge")
+    assert done.returncode == UsageError.exit_code
+    assert message in done.stderr
+    assert not (tmp_path / "outputs").exists()

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,9 @@ from gpubench.campaign.bisection_commits import commits_of
 from gpubench.errors import UsageError
 from gpubench.images.kinds.base import images_root
 from gpubench.images.kinds.venvs import ensure
-from gpubench.images.ucx_source import commits_between
+from gpubench.images.ucx_source import commit_named, commits_between
+from gpubench.resources.profiles import load_site
+from gpubench.store.campaign import Campaign
 from tests.cli.campaigns import write_suite
 from tests.conftest import Run
 
@@ -47,7 +49,6 @@ class Repository:
         for name in ("autogen.sh", "contrib/configure-release"):
             (folder / name).write_text("#!/bin/sh\n")
             (folder / name).chmod(0o755)
-        (folder / "configure.ac").write_text(CONFIGURE_AC)
         (folder / "ucx_info").write_text(UCX_INFO)
 
     def git(self, *words: str) -> str:
@@ -55,7 +56,8 @@ class Repository:
         done = subprocess.run(["git", *identity, *words], cwd=self.folder, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
-    def commit(self, subject: str, makefile: str = "") -> str:
+    def commit(self, subject: str, makefile: str = "", configure_ac: str = CONFIGURE_AC) -> str:
+        (self.folder / "configure.ac").write_text(configure_ac)
         (self.folder / "Makefile").write_text(makefile or MAKEFILE.format(files=self.libraries))
         (self.folder / "NEWS").write_text(subject)
         self.git("add", ".")
@@ -160,12 +162,12 @@ def test_between_two_branches_the_way_leads_over_the_commit_that_both_have(
     main = [repository.commit(f"main {number}") for number in range(2)]
     assert [*commits_between(repository.folder, side[1], main[1])] == [side[1], side[0], base, *main]
     assert [*commits_between(repository.folder, main[0], first)] == [main[0], base, first]
-    space = commits_of([f"a={side[1]}", "b=other"], repository.folder)
+    space = commits_of([f"a={side[1]}", "b=other"], repository.folder, load_site("local"))
     assert space.labels == ["a", side[0][:10], base[:10], main[0][:10], "b"]
     assert space.subject(1) == "side 0"
     assert f"git:{base},stack=" in space.variant(2)
     monkeypatch.setenv("GIT_DIR", str(repository.folder / "none"))  # as in a hook of git
-    space = commits_of(["master,UCX_TLS=tcp", "other,UCX_TLS=tcp"], repository.folder)
+    space = commits_of(["master,UCX_TLS=tcp", "other,UCX_TLS=tcp"], repository.folder, load_site("local"))
     assert space.labels == ["master", side[0][:10], base[:10], main[0][:10], "other"]
     assert space.variant(0).endswith(",UCX_TLS=tcp")
 
@@ -190,7 +192,7 @@ def test_ends_that_are_no_two_commits_are_refused(bisect: Any, repository: Repos
 
 def test_a_repository_that_holds_no_ucx_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is no folder"):
-        commits_of(["a=1", "b=2"], tmp_path / "none")
+        commits_of(["a=1", "b=2"], tmp_path / "none", load_site("local"))
 
 
 @pytest.mark.integration
@@ -210,12 +212,12 @@ def test_a_folder_without_a_repository_and_a_shallow_clone_are_refused(repositor
     shallow, empty = tmp_path / "shallow clone", tmp_path / "empty"
     repository.git("clone", "-q", "--depth", "1", f"file://{repository.folder}", str(shallow))
     with pytest.raises(UsageError, match=r"has no branch, tag or commit .*; see git -C '.*shallow clone' branch -a"):
-        commits_of([f"a={first}", "b=master"], shallow)
+        commits_of([f"a={first}", "b=master"], shallow, load_site("local"))
     with pytest.raises(UsageError, match=r"is a shallow clone: it lacks commits; type git -C '.*' fetch --unshallow"):
         commits_between(shallow, last, last)
     empty.mkdir()
     with pytest.raises(UsageError, match="git can't read "):
-        commits_of(["a=master", "b=other"], empty)
+        commits_of(["a=master", "b=other"], empty, load_site("local"))
 
 
 @pytest.mark.integration
@@ -229,3 +231,110 @@ def test_a_search_whose_clone_is_gone_says_so(runs: Any, gpubench: Run, bisect: 
     moved.rename(repository.folder)
     assert done.returncode == UsageError.exit_code
     assert f"the clone {repository.folder} is gone; put it back" in done.stderr
+
+
+@pytest.mark.integration
+def test_commits_without_a_version_or_with_one_that_the_stack_does_not_run_are_skipped(
+    runs: Any, bisect: Any, repository: Repository
+) -> None:
+    other = {2: "AC_INIT([libfabric], [1.0])\n", 3: CONFIGURE_AC.replace("major], 1", "major], 9")}
+    commits = [
+        repository.commit(f"commit {number}", configure_ac=other.get(number, CONFIGURE_AC)) for number in range(1, 6)
+    ]
+    runs(lambda env: 1.5 if env["label"] in (commits[3][:10], "new") else 1.0)
+    done = bisect(repository, f"old={commits[0]} new=master")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert (answer["low"], answer["high"]) == ("old", commits[3][:10])
+    assert answer["skipped"] == [commit[:10] for commit in commits[1:3]]
+    notes = " ".join(answer["notes"])
+    assert f"{commits[1][:10]} was not built: commit {commits[1][:12]} in {repository.folder} isn't one of UCX" in notes
+    assert f"{commits[2][:10]} was not built: it is UCX 9.19.0, and stack " in notes
+
+
+@pytest.mark.integration
+def test_an_end_without_a_version_is_refused(bisect: Any, repository: Repository) -> None:
+    first = repository.commit("first")
+    repository.commit("last", configure_ac="AC_INIT([libfabric], [1.0])\n")
+    done = bisect(repository, f"a={first} b=master")
+    assert (done.returncode, "isn't one of UCX" in done.stderr) == (UsageError.exit_code, True)
+
+
+@pytest.mark.integration
+def test_a_commit_that_does_not_build_is_compiled_once(
+    runs: Any, bisect: Any, repository: Repository, tmp_path: Path
+) -> None:
+    count = f"install:\n\t@echo $$(git rev-parse HEAD) >> {tmp_path}/tries; echo 'ucp.c:1: error: no' >&2; false\n"
+    commits = [repository.commit(f"commit {number}", count if number in (2, 3) else "") for number in range(1, 5)]
+    runs(lambda env: 1.5 if env["label"] == "new" else 1.0)
+    done = bisect(repository, f"old={commits[0]} new=master")
+    assert json.loads(done.stdout)["skipped"] == [commit[:10] for commit in commits[1:3]], done.stderr
+    assert sorted((tmp_path / "tries").read_text().split()) == sorted(commits[1:3])
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    "words",
+    [("--points", "a=git:master b=git:master,{}"), ("--variants", "a=master b=master,{}", "--over", "settings")],
+)
+def test_a_branch_is_the_commit_that_it_was_when_the_search_began(
+    runs: Any, gpubench: Run, repository: Repository, tmp_path: Path, words: Sequence[str]
+) -> None:
+    cause = "UCX_TCP_KEEPIDLE"
+    commit = repository.commit("only")
+    runs(lambda env: 1.5 if cause in env else 1.0, stop_after=2)
+    suite = ("--suite", write_suite(tmp_path), "--protocol", "ucx", "--workers", "1", "--seed", "1", "--margin", "10%")
+    typed = [word.format(f"{cause}=20s") for word in words]
+    done = gpubench("bisect", *typed, *suite, "--set", f"image.ucx_repository={repository.folder}")
+    assert done.returncode == 130, done.stderr
+    repository.commit("moved on")
+    (search,) = (tmp_path / "outputs").glob("*-bisect-*")
+    done = gpubench("bisect", search)
+    assert done.returncode == 0, done.stderr
+    for step in search.glob("step-*"):
+        for variant in Campaign.open(step).plan.variants:
+            assert variant.ucx.startswith(f"git:{commit}")
+
+
+@pytest.mark.integration
+def test_a_plan_and_a_campaign_name_the_commit_of_a_branch(
+    runs: Any, gpubench: Run, repository: Repository, tmp_path: Path
+) -> None:
+    commit = repository.commit("only")
+    runs(lambda _env: 1.0)
+    words = ("--suite", write_suite(tmp_path), "--variants", "a=1.19.0 b=git:master", "--blocks", "1", "--workers", "1")
+    for command in ("bench", "plan"):  # which has an image to look at when it comes second
+        done = gpubench(command, *words, "--set", f"image.ucx_repository={repository.folder}")
+        assert f"b: UCX 1.19.0 of commit {commit[:12]}\n" in done.stdout, done.stderr
+        assert "a: UCX 1.19.0  (baseline)" in done.stdout
+
+
+def test_a_site_with_images_of_another_kind_is_refused_at_once(gpubench: Run, tmp_path: Path) -> None:
+    words = ("--variants", "v1.18.x v1.19.x", "--over", "commits", "--repo", tmp_path, "--runtime", "docker")
+    done = gpubench("bisect", *words)
+    assert (done.returncode, (tmp_path / "outputs").exists()) == (UsageError.exit_code, False)
+    assert "--over commits builds images of kind venv, and site local has images of kind docker; add" in done.stderr
+
+
+@pytest.mark.integration
+def test_a_commit_is_whatever_git_takes_for_one(repository: Repository) -> None:
+    commits = [repository.commit(f"commit {number}") for number in range(3)]
+    repository.git("tag", "-a", "v1.19.0", "-m", "a release", commits[1])
+    refs = {"master~2": 0, "HEAD^": 1, "HEAD^^": 0, "1.19.0": 1, "v1.19.0^0": 1, "master@{0}": 2, commits[2][:9]: 2}
+    assert {ref: commit_named(repository.folder, ref) for ref in refs} == {ref: commits[at] for ref, at in refs.items()}
+    for ref in ("-h", "--all", "^HEAD", "HEAD..master", "HEAD:NEWS", ""):
+        with pytest.raises(UsageError, match="has no branch, tag or commit"):
+            commit_named(repository.folder, ref)
+    space = commits_of(["master~2,UCX_TLS=tcp", "b=HEAD,UCX_TLS=tcp"], repository.folder, load_site("local"))
+    assert space.labels == ["master~2", commits[1][:10], "b"]
+
+
+@pytest.mark.integration
+def test_a_search_takes_no_repository_again(runs: Any, gpubench: Run, bisect: Any, repository: Repository) -> None:
+    commits = [repository.commit(f"commit {number}") for number in range(2)]
+    runs(lambda env: 1.5 if env["label"] == "new" else 1.0, stop_after=4)
+    search = re.search(r"search (\S+)", bisect(repository, f"old={commits[0]} new=master").stderr)
+    assert search
+    done = gpubench("bisect", search[1], "--repo", repository.folder)
+    assert done.returncode == UsageError.exit_code
+    assert f"{search[1]} has its options already; leave them out" in done.stderr

@@ -16,7 +16,9 @@ from gpubench.campaign.bisection import open_search
 from gpubench.campaign.bisection_differences import Difference, Differences, DifferenceSpace, difference_ends
 from gpubench.campaign.bisection_settings import OF_GPUBENCH
 from gpubench.errors import EXIT_INCONCLUSIVE, BuildError, UsageError
+from gpubench.images.compatibility import stacks
 from gpubench.images.kinds import venvs
+from gpubench.images.kinds.venvs import is_locked
 from gpubench.images.manifests import manifest_id
 from gpubench.images.ucx_configuration import configuration
 from gpubench.model.variant import ImageSpec
@@ -62,7 +64,7 @@ def pretended_packages(monkeypatch: pytest.MonkeyPatch) -> None:
         images = {}
         for spec in specs:
             if "click==9" in spec and "zict==2" in spec:
-                raise BuildError("could not install stack: click 9 and zict 2 exclude each other")
+                raise BuildError("could not install stack: click 9 and zict 2 exclude each other", spec=spec)
             image, manifest = built[plain[spec]]
             packages = {**manifest["stack"]["packages"], **ImageSpec.parse(spec).packages}
             document = {**manifest, "stack": {**manifest["stack"], "packages": packages}}
@@ -104,6 +106,27 @@ def test_a_mixture_of_packages_that_the_installer_refuses_is_unknown(
     assert (answer["answer"], answer["named"]) == ("named", ["toolz"])
     assert "click 9 and zict 2 exclude each other" in "".join(answer["unbuilt"].values())
     assert {*answer["unbuilt"]} <= {*answer["unknown"]}
+
+
+@pytest.mark.integration
+def test_a_package_that_the_stack_holds_only_with_another_one_is_not_searched(
+    runs: Any, bisect: Any, pretended_packages: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "gpubench.campaign.bisection_packages.is_locked", lambda name, *_stack, **_options: name != "click"
+    )
+    runs(lambda env: 1.5 if env.get("toolz") == "1.0.0" else 1.0)
+    answer = json.loads(bisect("--over", "packages", "--json", ends="1.22.0 1.22.0,toolz==1.0.0,click==8.1.8").stdout)
+    assert (answer["answer"], answer["named"]) == ("named", ["toolz"])
+    (left_out,) = answer["not_searched"]
+    assert left_out["name"] == "click"
+    assert left_out["reason"].startswith("no variant can choose it: stack ")
+
+
+def test_a_stack_holds_what_its_lock_names() -> None:
+    first = next(row.name for row in stacks() if row.packages == "wheels" and row.ucx)
+    assert is_locked("dask", first, has_gpus=False)
+    assert not is_locked("pip", first, has_gpus=False)
 
 
 def with_cause(env: Env) -> float:

@@ -39,9 +39,8 @@ from gpubench.images.folders import Folder, Progress
 from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, Obtained
 from gpubench.images.manifests import MANIFEST, manifest_id
 from gpubench.images.process import WHEELS_ONLY, environment, program, run_uv
-from gpubench.images.specs import parse
-from gpubench.images.ucx_source import UcxSource, local_repository, source_of
-from gpubench.images.wheels import PREFIX, RELEASE, Wheel, resolve
+from gpubench.images.ucx_source import UcxSource, named_source
+from gpubench.images.wheels import Wheel, resolve
 from gpubench.model.base import nearest
 from gpubench.model.image import Image
 from gpubench.model.quantities import format_seconds
@@ -180,6 +179,12 @@ def belongs_to_binding(package: str) -> bool:
     return package.startswith(("libucx", "ucx-py", "ucxx", "libucxx", "distributed-ucxx"))
 
 
+def is_locked(package: str, stack_name: str, *, has_gpus: bool) -> bool:
+    """Whether a stack's lock holds a package, so that a variant can choose its version."""
+    rows = [row.on_gpus(has_gpus) for row in stacks() if row.name == stack_name]
+    return any(package in dict(_LOCKED.findall(row.lock_file.read_text("utf-8"))) for row in rows)
+
+
 def pinned_exactly(image: Image) -> list[tuple[str, str]]:
     """Pairs of packages of an image of this kind, of which the first requires one exact version of the second."""
     pairs: list[tuple[str, str]] = []
@@ -311,6 +316,7 @@ def ensure(specs: Sequence[str], root: Path, progress: Progress, *, site: Site |
         UsageError: an unknown or ambiguous version, stack or package, a ``root`` that can't be written.
         PlanRefusedError: a branch without a repository, versions that no one stack can run, no wheel for this machine.
         MissingToolError: the index doesn't answer, the disk is full, no fitting Python.
+        BuildError: an image can't be built; says which.
         DataError: a wheel doesn't hold the UCX that its name says.
     """
     home = root.resolve() / "venv"
@@ -319,13 +325,15 @@ def ensure(specs: Sequence[str], root: Path, progress: Progress, *, site: Site |
     ucx_by_name: dict[str, Folder] = {}
     images = {}
     for spec, (row, pins, ucx) in parts.items():
-        key = str(ImageSpec(row.name, "", pins))
-        if key not in stacks_by_name:
-            stacks_by_name[key] = stack_folder(row, home, progress, pins)
-        stack = stacks_by_name[key]
-        name = _ucx_name(ucx)
-        if name not in ucx_by_name:
-            ucx_by_name[name] = ucx_folder(ucx, stack.files / "bin" / "python", home, progress)
+        key, name = str(ImageSpec(row.name, "", pins)), _ucx_name(ucx)
+        try:
+            if key not in stacks_by_name:
+                stacks_by_name[key] = stack_folder(row, home, progress, pins)
+            stack = stacks_by_name[key]
+            if name not in ucx_by_name:
+                ucx_by_name[name] = ucx_folder(ucx, stack.files / "bin" / "python", home, progress)
+        except BuildError as error:
+            raise BuildError(error.what, then=error.then, spec=spec) from None
         images[spec] = _image(spec, BuiltVenv(row, ucx, stack, ucx_by_name[name]))
     for line in _differing({spec: manifest["stack"]["packages"] for spec, (_, manifest) in images.items()}):
         progress(line)
@@ -352,7 +360,10 @@ def _parts(specs: Sequence[str], site: Site | None) -> dict[str, tuple[Stack, di
     All names are settled before anything is fetched: a typo in the last version must not cost a build.
     """
     requested = {spec: ImageSpec.parse(spec) for spec in specs}
-    ucx_by_spec = {spec: _ucx(image.ucx, site) for spec, image in requested.items()}
+    ucx_by_spec = {
+        spec: (named_source(image.ucx, site) if site else None) or resolve(image.ucx)
+        for spec, image in requested.items()
+    }
     shared = [ucx_by_spec[spec] for spec, image in requested.items() if not image.stack]
     common = choose(shared) if shared else None
     parts = {}
@@ -364,19 +375,6 @@ def _parts(specs: Sequence[str], site: Site | None) -> dict[str, tuple[Stack, di
         ucx.digest()  # a machine without wheels is refused before a stack is fetched
         parts[spec] = (row, whole_pins(row, image.packages), ucx)
     return parts
-
-
-def _ucx(text: str, site: Site | None) -> Wheel | UcxSource:
-    """A wheel; or, of the profile's repository where that lies on this machine, a branch, tag or commit."""
-    repository = local_repository(site) if site else None
-    is_release = RELEASE.fullmatch(PREFIX.sub("", text.lower(), count=1))
-    named = site.image.ucx_repository if site else ""
-    is_folder = repository is not None or named.startswith(("/", "~"))
-    if site is not None and is_folder and not is_release and (requested := parse(text)).kind == "git":
-        if repository is None:
-            raise UsageError(f"UCX '{text}': the clone {named} is gone", then="put it back, or name another one")
-        return source_of(repository, requested.commit or requested.name, site)
-    return resolve(text)
 
 
 def _named(image: ImageSpec, release: str) -> Stack:
@@ -417,6 +415,8 @@ def verify(image: Image, *, deep: bool = False) -> None:
 
 def _image(spec: str, built: BuiltVenv) -> tuple[Image, dict[str, Any]]:
     document = manifest(built)
+    if isinstance(built.requested, UcxSource):
+        spec = str(dataclasses.replace(ImageSpec.parse(spec), ucx=f"git:{built.requested.commit}"))
     image = Image(
         kind="venv",
         id=image_id(built.stack, built.ucx),
