@@ -7,6 +7,8 @@ from gpubench.model.parameters import sizes_spelled
 from gpubench.model.quantities import format_bytes
 from gpubench.model.text import counted
 from gpubench.node.workloads.catalogue import CATALOGUE
+from gpubench.results.merge.moved import moved_bytes
+from gpubench.stats.data import LEAST_TRAFFIC
 
 SHOWN = 12
 """Repetitions that are shown one by one; ``--json`` has them all."""
@@ -28,15 +30,21 @@ def result_lines(result: Mapping[str, Any]) -> Iterator[str]:
     check = ", ".join(f"{name} {_figure(value)}" for name, value in plain.items())  # nested ones are in the JSON
     yield _line("check", f"{result['answer']}{f': {check}' if check else ''}")
     if result["reps"]:
-        moved = result["moved"]
-        yield _line(
-            "moved",
-            f"{format_bytes(moved['seen_bytes'])} seen between workers, {format_bytes(moved['least_moved_bytes'])} had "
-            "to be",
-        )
+        yield _line("moved", _moved(result))
     for warning in result["warnings"]:
         yield _line("warning", warning)
     yield _line("files", result["directory"] or result["campaign"])
+
+
+def _moved(result: Mapping[str, Any]) -> str:
+    details, reps = result["moved"], result["reps"]
+    seen = f"{format_bytes(details['seen_bytes'])} between workers"
+    if least := details["least_moved_bytes"]:
+        return f"{seen}, {format_bytes(least)} at least had to be"
+    moved = moved_bytes(result["workload"], details, reps)
+    if moved is None or moved >= LEAST_TRAFFIC:
+        return seen
+    return f"{seen}, {format_bytes(moved)} a repetition: UCX cannot change this"
 
 
 def _cluster(cluster: Mapping[str, Any]) -> str:

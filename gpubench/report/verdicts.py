@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpubench.model.cell_names import cell_names
+from gpubench.model.quantities import format_bytes
 from gpubench.model.text import counted
 from gpubench.report import labels
 from gpubench.report.charts.effects import forest
@@ -24,6 +25,7 @@ from gpubench.report.sections import (
 )
 from gpubench.results.judged_campaign import Seconds
 from gpubench.results.verdicts_file import plain_verdicts
+from gpubench.stats.flags import NO_TRAFFIC
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import WIDE, Verdict
 
@@ -220,6 +222,8 @@ def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
             reasons.setdefault(verdict.reason, []).append(name)
         for flag in verdict.flags:
             flags.setdefault(flag, []).append(name)
+    for workload, moved in _idle(verdicts).items():
+        yield f"{workload} moved {format_bytes(moved)} between workers a repetition: UCX cannot change this"
     for reason, cells in reasons.items():
         yield f"{_whose(cells, names)}: {reason}"
     together: dict[tuple[str, ...], list[str]] = {}
@@ -236,6 +240,16 @@ def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield "intervals: at the level of Holm's step; for equivalent comparisons: 90 %, the level of their test"
     if any(verdict.one_job for verdict in verdicts):
         yield "several blocks share one job: the verdicts hold on these nodes"
+
+
+def _idle(verdicts: Sequence[Verdict]) -> dict[str, int]:
+    """The most that moved in a repetition of workloads that move next to nothing, by name."""
+    idle: dict[str, int] = {}
+    for verdict in verdicts:
+        if NO_TRAFFIC in verdict.flags:
+            workload = str(verdict.key["workload"])
+            idle[workload] = max(verdict.moved or 0, idle.get(workload, 0))
+    return idle
 
 
 def _whose(cells: Sequence[str], all_cells: Sequence[str]) -> str:

@@ -14,6 +14,9 @@ SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {
 }
 """From the seconds of a run to its number, by ``Summary``."""
 
+LEAST_TRAFFIC = 2**20
+"""Bytes of a repetition between workers, below which UCX has nothing to make slower."""
+
 Key = tuple[tuple[str, Any], ...]
 """What identifies a cell, by name; what is not recorded is left out."""
 
@@ -40,6 +43,7 @@ class CellRun:
         workers: worker processes of the whole cluster.
         bytes: nominal, of a repetition.
         wall_se: standard error of the time in seconds, where a source says it of its mean.
+        moved: bytes that were seen between workers, of a repetition; None where the workload says its least.
     """
 
     run: str
@@ -58,6 +62,7 @@ class CellRun:
     workers: int | None = None
     bytes: int | None = None
     wall_se: float | None = None
+    moved: int | None = None
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -103,6 +108,12 @@ class ComparisonInput:
     def unchecked(self) -> bool:
         """Whether nobody checked the answers of some of its samples."""
         return any(run.unchecked for run in self.runs)
+
+    @property
+    def moved(self) -> int | None:
+        """The most between workers in a repetition of any of its runs; None where that of one is not known."""
+        moved = [run.moved for run in self.runs if run.times]
+        return None if None in moved else max((size or 0 for size in moved), default=None)
 
     @property
     def origins(self) -> tuple[set[str], set[str]]:

@@ -9,12 +9,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpubench.stats import special
+from gpubench.stats.data import LEAST_TRAFFIC, ComparisonInput
 from gpubench.stats.paired_blocks import BASELINE, CANDIDATE, CellBlocks, Pairs, count, masked_mean, masked_sd
 from gpubench.stats.runs import Bools, Floats
 from gpubench.stats.settings import VerdictSettings
 
 _LEVEL = 0.01
 _FEWEST = 5
+NO_TRAFFIC = "no-traffic"
 
 
 def tail(pairs: Pairs, settings: VerdictSettings) -> Bools:
@@ -91,6 +93,11 @@ def lost_more_often(cell: CellBlocks) -> bool:
     return candidate >= 2 and candidate > baseline
 
 
+def no_traffic(comparison: ComparisonInput) -> bool:
+    """Next to nothing moved between the workers, by a workload that doesn't say what it must move."""
+    return comparison.moved is not None and comparison.moved < LEAST_TRAFFIC
+
+
 def raise_flags(
     cells: Sequence[CellBlocks],
     pairs: Pairs,
@@ -106,6 +113,7 @@ def raise_flags(
         "autocorrelation": autocorrelation(pairs),
         "warm-up": not_steady(pairs, settings),
         "lost": [lost_more_often(cell) for cell in cells],
+        NO_TRAFFIC: [no_traffic(cell.comparison) for cell in cells],
         "oversubscribed": [cell.comparison.oversubscribed for cell in cells],
         "unchecked": [cell.comparison.unchecked for cell in cells],
         "incomplete": [len(cell.paired) < cell.comparison.planned_blocks for cell in cells],

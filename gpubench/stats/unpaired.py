@@ -14,6 +14,7 @@ import numpy as np
 from gpubench.stats import special
 from gpubench.stats.data import BlockId, CellRun, ComparisonInput
 from gpubench.stats.decision import NO_VARIATION, holm, holm_levels
+from gpubench.stats.flags import NO_TRAFFIC, no_traffic
 from gpubench.stats.runs import number_runs
 from gpubench.stats.settings import Summary, VerdictSettings
 from gpubench.stats.verdict import Verdict, reason_of_times
@@ -127,7 +128,8 @@ def _judged(
         "candidate": comparison.candidate,
         "blocks": min(blocks),
         "samples": sum(bool(run.times) for run in comparison.runs),
-        "flags": (UNPAIRED, *comparison.notes),
+        "flags": (UNPAIRED, *([NO_TRAFFIC] if no_traffic(comparison) else []), *comparison.notes),
+        "moved": comparison.moved,
     }
     if difference is None or math.isnan(held[0]):
         effect = math.expm1(float(np.mean(sides[1]) - np.mean(sides[0]))) if min(blocks) else None

@@ -145,6 +145,7 @@ class Verdict:
         straggler_limit: stragglers rarer than this share of samples can't be excluded: 3 / (samples of the variant with
             fewer).
         one_job: several blocks come from one allocation, so the verdict holds on these nodes.
+        moved: bytes between workers in a repetition, the most of any run; None where the workload says its least.
         low_adjusted: lower bound of the interval at the level of Holm's step, which agrees with what Holm decided.
         low_equivalence: lower bound of the 90 % interval; it lies within the margin exactly where both one-sided tests
             reject.
@@ -171,6 +172,7 @@ class Verdict:
     stragglers_candidate: int = 0
     straggler_limit: float | None = None
     one_job: bool = False
+    moved: int | None = None
     low_adjusted: float | None = None
     high_adjusted: float | None = None
     low_equivalence: float | None = None
@@ -279,6 +281,7 @@ def _verdict(
         stragglers_candidate=counts["stragglers_candidate"],
         straggler_limit=3 / fewest if fewest else None,
         one_job=cell.one_job,
+        moved=cell.comparison.moved,
         **figures,
     )
 

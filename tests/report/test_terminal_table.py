@@ -130,3 +130,10 @@ def test_seconds_of_both_sides_stand_beside_the_change_where_they_are_known(stor
     Console(file=out, width=140).print(wide_table(story.verdicts, sides))
     assert "223 ms → 261.4 ms" in out.getvalue()
     assert "seconds" in out.getvalue().splitlines()[0]
+
+
+def test_a_workload_that_moves_nothing_between_workers_says_that_ucx_cannot_change_it(story: JudgedCampaign) -> None:
+    idle = dataclasses.replace(story.verdicts[2], flags=("no-traffic",), moved=896)
+    said = [line.strip() for line in verdict_lines([story.verdicts[0], idle])]
+    assert "message moved 896 B between workers a repetition: UCX cannot change this" in said
+    assert not any("UCX cannot" in line for line in verdict_lines(story.verdicts))

@@ -195,3 +195,11 @@ def test_a_comparison_whose_answers_nobody_checked_says_so():
         [comparison([dataclasses.replace(run, unchecked=True) for run in with_times(plain)])], VerdictSettings()
     )
     assert verdict.flags == ("unchecked",)
+
+
+@pytest.mark.parametrize(("moved", "flagged"), [(896, True), (2**20 - 1, True), (2**20, False), (None, False)])
+def test_a_workload_that_moves_next_to_nothing_between_workers_says_so(moved, flagged):
+    (verdict,) = judge(
+        [comparison([dataclasses.replace(run, moved=moved) for run in with_times(plain)])], VerdictSettings()
+    )
+    assert (verdict.flags, verdict.moved) == (("no-traffic",) if flagged else (), moved)

@@ -8,8 +8,10 @@ import numpy as np
 import polars as pl
 
 from gpubench.model.plan import Comparison, Place, Plan
-from gpubench.node.spec import WorkloadSpec
+from gpubench.node.spec import RunRecord, WorkloadSpec
 from gpubench.node.spec.plain import canonical
+from gpubench.node.spec.records import WorkloadRecord
+from gpubench.results.merge.moved import moved_bytes
 from gpubench.results.merge.samples import AT
 from gpubench.results.merge.table import Merged
 from gpubench.stats.data import CellRun, ComparisonInput, Key, Status
@@ -64,6 +66,7 @@ def cells(plan: Plan, outcomes: Iterable[RunResult], merged: Merged) -> list[Cel
             date=date,
             workers=nodes * workers,
             bytes=(times.bytes or None) if times else None,
+            moved=_moved(outcome, workload),
         )
 
     return [
@@ -129,11 +132,7 @@ def _comparison(
 def _ending(outcome: RunResult, workload: WorkloadSpec, times: _Timed | None) -> tuple[str, str]:
     if outcome.status != "ok" or outcome.record is None:
         return outcome.status, outcome.reason
-    record = None
-    for candidate in outcome.record.workloads:
-        if candidate.params_id == workload.params_id:
-            record = candidate
-            break
+    record = _record(outcome.record, workload)
     if record is None:
         return "lost", "the run's record doesn't name this workload"
     if record.status != "ok":
@@ -145,6 +144,15 @@ def _ending(outcome: RunResult, workload: WorkloadSpec, times: _Timed | None) ->
         # An average over fewer repetitions than planned is another quantity: the ones that are missing aren't random.
         return "lost", f"{count} of {workload.reps} samples"
     return "ok", ""
+
+
+def _record(record: RunRecord, workload: WorkloadSpec) -> WorkloadRecord | None:
+    return next((entry for entry in record.workloads if entry.params_id == workload.params_id), None)
+
+
+def _moved(outcome: RunResult, workload: WorkloadSpec) -> int | None:
+    record = _record(outcome.record, workload) if outcome.record else None
+    return moved_bytes(workload.name, record.details, record.reps) if record else None
 
 
 def _timed(merged: Merged) -> dict[_WorkloadRun, _Timed]:
