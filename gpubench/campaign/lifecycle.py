@@ -15,7 +15,7 @@ from gpubench.campaign.lock import campaign_lock
 from gpubench.campaign.observer import Observe, unobserved
 from gpubench.campaign.options import CampaignOptions
 from gpubench.campaign.planning import makes_first_pass, plan_campaign, prepare_request, write_scripts
-from gpubench.campaign.preflight import place_campaign, prepare
+from gpubench.campaign.preflight import place_campaign, planned_images, prepare
 from gpubench.campaign.requests import parse_request
 from gpubench.campaign.submission import submit_jobs
 from gpubench.campaign.watching import watch_jobs
@@ -119,6 +119,7 @@ def submit(
     with campaign_lock(campaign.directory):
         if not new:
             _require_unused(campaign)
+            planned_images(campaign)
             write_scripts(campaign)
         if here:
             place_campaign(campaign)

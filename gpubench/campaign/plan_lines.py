@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from gpubench.images.obtain import not_imported
+from gpubench.images.specs import named
 from gpubench.model.cell_names import cell_names
 from gpubench.model.plan import Plan
 from gpubench.model.quantities import format_seconds
@@ -31,11 +32,11 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
     yield f"campaign {campaign.place}" if written else f"plan of {plan.campaign}: nothing is written or run"
     built = not_imported(plan.site, [variant.ucx for variant in plan.variants if variant.image is None])
     for variant in plan.variants:
+        spec = ImageSpec.parse(variant.ucx)
         absent = "built, not imported yet" if variant.ucx in built else "not built"
-        version = variant.image.ucx_version if variant.image else absent
+        version = variant.image.ucx_version if variant.image else f"{named(spec.ucx)}, {absent}"
         if variant.image and (commit := _COMMIT.search(ImageSpec.parse(variant.image.ucx_spec).ucx)):
             version += f" of commit {commit[0][:12]}"
-        spec = ImageSpec.parse(variant.ucx)
         stack = "".join(f" {name}=={pinned}" for name, pinned in spec.packages.items())
         stack = (f" stack={spec.stack}" if spec.stack else "") + stack
         settings = stack + "".join(f" {key}={value}" for key, value in variant.env.items())
@@ -65,6 +66,11 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
     if plan.protocol == "ucx":  # whose listeners can't be bound to an address
         yield f"  scheduler, workers and clients listen on {plan.listeners}"
     yield from _finds(plan)
+
+
+def without_images(plan: Plan) -> str:
+    """The variants that have no image, by their labels."""
+    return ", ".join(variant.label for variant in plan.variants if variant.image is None)
 
 
 def queue_limit(site: Site) -> str:

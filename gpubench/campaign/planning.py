@@ -54,8 +54,8 @@ def prepare_request(
     Raises:
         UsageError: ``out`` holds a campaign, or is a file; the site charges an account, and none is named.
         MissingToolError: the campaign needs GPUs of this machine, and it has no driver for them.
-        PlanRefusedError: the plan can't be run; without ``out`` also if this machine submits the jobs and an image is
-            missing.
+        PlanRefusedError: the plan can't be run, or an image is missing: with ``out``, and where this machine submits
+            the jobs.
     """
     site = request.site
     if out is not None and (out / PLAN_FILE).exists():
@@ -71,7 +71,7 @@ def prepare_request(
         require_own_gpus(site, max(request.workers))
     images = obtain_images(site, [item.ucx for item in request.variants], date=options.date, base=options.base)
     request = _for_images(request, options, images)
-    if out is None and can_submit(site):  # what the queue can't run leaves no campaign behind
+    if out is not None or can_submit(site):  # what nobody can run leaves no campaign behind
         require_built(site, {item.label: item.ucx for item in request.variants if images[item.ucx] is None})
     return plan_clusters(request)[0], images
 

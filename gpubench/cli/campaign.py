@@ -113,8 +113,9 @@ def plan(
     """Print the plan of a campaign; change nothing. With CAMPAIGN: show what was planned.
 
     With --out, no engine, registry, repository or scheduler is asked: every image is `unresolved`,
-    and the same command gives the same bytes, on any day and wherever DIR is. Such scripts are for reading: submit
-    refuses them. With --images too, the images are found or built, and `gpubench submit DIR` runs the campaign.
+    and the same command gives the same bytes, on any day and wherever DIR is. Such scripts are for reading: they stop
+    at once, and submit refuses them. With --images too, the images are found, or built where campaigns build them, and
+    `gpubench submit DIR` runs the campaign; exit 6 if one is missing.
     """
     from gpubench.store.campaign import PLAN_FILE
 
@@ -133,10 +134,14 @@ def plan(
 
 def _write_plan(options: CampaignOptions, out: Path, *, images: bool) -> None:
     from gpubench.campaign import lifecycle
+    from gpubench.campaign.plan_lines import plan_lines, without_images
     from gpubench.campaign.planning import render_campaign, script_files
 
     written = lifecycle.plan(options, out=out) if images else render_campaign(options, out)
-    say_lines(map(str, script_files(written)))
+    say_lines(plan_lines(written))
+    say_lines(f"script {path}" for path in script_files(written))
+    if missing := without_images(written.plan):
+        say(f"these scripts are for reading: variant {missing} has no image; to run them: gpubench plan --images --out")
 
 
 def _show_plan(campaign: Path | None, options: CampaignOptions, *, as_json: bool = False) -> None:

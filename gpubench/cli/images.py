@@ -93,10 +93,11 @@ def build(
     from gpubench.images import building
 
     options = CampaignOptions(site=site, runtime=runtime, base=base, date=date, settings=settings)
+    chosen = _container_site(options)
     building.build(
         building.BuildRequest(
-            site=_container_site(options),
-            specs=_required(specs, ucx),
+            site=chosen,
+            specs=_required(_specs_of(specs, ucx), chosen),
             date=_date(options),
             stack=stack,
             push=push,
@@ -163,7 +164,8 @@ def list_(
     if spec is not None:
         if as_json or registry:
             raise UsageError("--json and --registry list images", then="leave SPEC or the option out")
-        say_lines(image_lines(_site(options), spec, _date(options)))
+        (name,) = _specs_of([spec], None)
+        say_lines(image_lines(_site(options), name, _date(options)))
     elif date or (settings and not registry):
         raise UsageError("--date and --set are for one image", then="name its version")
     else:
@@ -199,14 +201,19 @@ def _table(entries: Sequence[Entry]) -> Table:
 
 def _specs_of(specs: list[str] | None, ucx: str | None) -> list[str]:
     """Versions as arguments and as one option, each once."""
-    return list(dict.fromkeys([*(specs or []), *(ucx or "").replace(",", " ").split()]))
+    from gpubench.images.specs import named
+
+    return list(dict.fromkeys(map(named, [*(specs or []), *(ucx or "").replace(",", " ").split()])))
 
 
-def _required(specs: list[str] | None, ucx: str | None) -> list[str]:
-    named = _specs_of(specs, ucx)
-    if not named:
+def _required(specs: list[str], site: Site) -> list[str]:
+    """The versions; where none is named, those of the site's own variants."""
+    from gpubench.images.specs import named
+    from gpubench.model.variant import parse_variant
+
+    if not specs and not site.defaults.variants:
         raise UsageError("no version is named", then="for example: gpubench images build --ucx 1.16.0")
-    return named
+    return specs or list(dict.fromkeys(named(parse_variant(text).ucx) for text in site.defaults.variants))
 
 
 def _site(options: CampaignOptions) -> Site:

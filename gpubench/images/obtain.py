@@ -8,6 +8,7 @@ from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.base import Found, ImageRequest, images_root
 from gpubench.images.lock import read_lock
 from gpubench.images.recipes import stacks_for
+from gpubench.images.specs import named
 from gpubench.model.base import nearest
 from gpubench.model.image import Image
 from gpubench.model.site import Site
@@ -44,7 +45,7 @@ def obtain_images(
         UsageError: a spec with packages or a stack of its own, where images are built by name; and as the kind says.
         PlanRefusedError: no stack can run a spec that has no image yet.
     """
-    kind = kind_of(site)
+    kind, names = kind_of(site), {spec: named(spec) for spec in specs}
     for spec in [] if KINDS[kind].ON_DEMAND else specs:
         if (own := ImageSpec.parse(spec)).packages or own.stack:
             raise UsageError(
@@ -52,7 +53,7 @@ def obtain_images(
                 then="write the UCX version only, and choose the stack with gpubench images build --stack NAME",
             )
     request = ImageRequest(
-        specs=specs,
+        specs=list(dict.fromkeys(names.values())),
         site=site,
         root=images_root(site.paths.images),
         lock=read_lock(),
@@ -66,7 +67,7 @@ def obtain_images(
     if kind in BUILT:  # what no stack can run is known before anybody builds it
         missing = {spec for spec, image in images.items() if image is None}
         stacks_for(sorted(missing - not_imported(site, missing)), site)
-    return images
+    return {spec: images[name] for spec, name in names.items()}
 
 
 def not_imported(site: Site, specs: Iterable[str]) -> set[str]:
@@ -74,7 +75,7 @@ def not_imported(site: Site, specs: Iterable[str]) -> set[str]:
     if kind_of(site) != "squashfs":
         return set()
     lock = read_lock()
-    return {spec for spec in specs if lock.find(kind="docker", spec=spec, site=site.name) is not None}
+    return {spec for spec in specs if lock.find(kind="docker", spec=named(spec), site=site.name) is not None}
 
 
 def make_ready(image: Image) -> None:

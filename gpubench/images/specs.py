@@ -62,6 +62,17 @@ def parse(spec: str) -> RequestedUcx:
     return _git(spec, rest if colon else text)
 
 
+def named(spec: str) -> str:
+    """The spec by which an image is built and found: of ``1.16`` and ``v1.16.0`` ``1.16.0``, others as they are."""
+    ucx, comma, stack = spec.partition(",")
+    name = PREFIX.sub("", ucx.strip().lower(), count=1)
+    if not RELEASE.fullmatch(name):
+        return spec
+    begins = [release for release in releases() if release.startswith(name + ".")]
+    whole = name if name.count(".") >= 2 else begins[0] if len(begins) == 1 else ucx
+    return f"{whole}{comma}{stack}"
+
+
 def _full(spec: str, name: str) -> str:
     """``1.22`` → ``1.22.0``; a release without a wheel may still be a tag."""
     if name.count(".") >= 2:

@@ -197,6 +197,7 @@ def _facts(plan: Plan, job: PlannedJob) -> dict[str, Any]:
         "images": make_ready(site.runtime, _started(plan, job)),
         "skips_runs": any(plan.skip_reason(job.nodes, run.variant) for block in job.blocks for run in block.runs),
         **of_the_site(site),
+        "without_image": [variant.label for variant in plan.variants if variant.image is None],
         "interleaved": any(block.turns for block in job.blocks),
     }
 
@@ -219,6 +220,7 @@ def of_the_site(site: Site) -> dict[str, Any]:
         "node": site.node,
         "batch": site.batch,
         "interleaved": False,
+        "without_image": [],
         "module_paths": site.setup.module_paths,
         "modules": site.setup.modules,
         "scheduler_on": site.layout.scheduler,

@@ -138,3 +138,10 @@ def test_images_of_a_profile_of_your_own_are_listed_where_it_has_them(gpubench: 
 
     assert kinds() == [("docker", "1.19.0")]
     assert kinds("--site", "mine.toml") == [("docker", "1.19.0"), ("squashfs", "1.19.0"), ("squashfs", "1.22.0")]
+
+
+def test_without_a_version_those_of_the_sites_own_variants_are_built(gpubench: Run, tmp_path: Path) -> None:
+    variants = 'defaults.variants=["1.17", "1.19.0"]'
+    done = gpubench("images", "build", "--set", variants, "--out", "files", env=NOWHERE)
+    assert done.returncode == 5, done.stderr
+    assert sorted(path.name for path in (tmp_path / "files").iterdir()) == ["local-1.17.0", "local-1.19.0"]

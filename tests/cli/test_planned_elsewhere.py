@@ -35,7 +35,8 @@ def test_render_gives_the_same_bytes_in_every_directory_on_every_day(
 ) -> None:
     first = gpubench("plan", *DRACO, "--nodes", "1 8", "--out", "a", env={"PATH": str(tools)})
     assert first.returncode == 0, first.stderr
-    assert first.stdout.splitlines()[0] == "a/jobs/j001-n1/job.sh"
+    assert first.stdout.splitlines()[0] == "campaign a"
+    assert "script a/jobs/j001-n1/job.sh" in first.stdout.splitlines()
     deep = tmp_path / "another" / "place"
     env = {"TZ": "Asia/Tokyo", "LANG": "C", "PYTHONHASHSEED": "7"}
     assert gpubench("plan", *DRACO, "--nodes", "1 8", "--out", deep, env=env).returncode == 0
@@ -68,15 +69,26 @@ def test_the_date_and_the_seed_are_words_too(gpubench: Run, tmp_path: Path) -> N
 def test_a_plan_without_images_is_planned_and_refused_by_submit(gpubench: Run, tmp_path: Path, tools: Path) -> None:
     campaign = tmp_path / "outputs" / "c"
     words = (*DRACO, "--nodes", "2", "--seed", "7")
-    done = gpubench("plan", *words, "--images", "--out", campaign, env={"PATH": str(tools)})
+    refused = gpubench("plan", *words, "--images", "--out", campaign, env={"PATH": str(tools)})
+    assert (refused.returncode, "no image yet for variant v1.12.x, master" in refused.stderr) == (6, True)
+    assert not campaign.exists()
+    done = gpubench("plan", *words, "--out", campaign, env={"PATH": str(tools)})
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0] == f"{campaign}/jobs/j001-n2/job.sh"
+    script = campaign / "jobs" / "j001-n2" / "job.sh"
+    *lines, last = done.stdout.splitlines()
+    assert f"script {script}" in lines
+    assert last.startswith("these scripts are for reading: variant v1.12.x, master has no image")
+    assert script.read_text().splitlines()[1].startswith("# For reading only: it stops at once.")
+    stopped = subprocess.run(["bash", "job.sh"], cwd=script.parent, capture_output=True, text=True, check=False)
+    assert (stopped.returncode, stopped.stderr) == (2, "job.sh is for reading: variant v1.12.x has no image\n")
+    refused = gpubench("submit", campaign, env={"PATH": str(tools)})
+    assert refused.returncode == 6, "the same without sbatch"
     (tools / "sbatch").symlink_to("/bin/false")
     refused = gpubench("submit", campaign, env={"PATH": str(tools)})
     assert refused.returncode == 6, refused.stderr
     assert "gpubench images build --site draco --ucx 'v1.12.x master'" in refused.stderr
     shown = gpubench("plan", campaign.relative_to(tmp_path))
-    assert "master: UCX not built" in shown.stdout
+    assert "master: UCX master, not built" in shown.stdout
     before = files(tmp_path)
     for command in ("submit", "bench"):
         refused = gpubench(command, *words, env={"PATH": str(tools)})
@@ -158,7 +170,7 @@ def test_a_sweep_of_workers_per_node_is_planned_like_one_of_nodes(gpubench: Run,
     words = ("--site", "local-slurm", "--nodes", "1,2", "--workers", "4 2", "--blocks", "2", "--out", "a")
     done = gpubench("plan", *words)
     assert done.returncode == 0, done.stderr
-    assert "a/jobs/j003-n2-w2/job.sh" in done.stdout.splitlines()
+    assert "script a/jobs/j003-n2-w2/job.sh" in done.stdout.splitlines()
     specs = [json.loads(path.read_text()) for path in (tmp_path / "a").glob("jobs/*/specs/*.json")]
     assert {(spec["nodes"], spec["workers_per_node"]) for spec in specs} == {(1, 2), (1, 4), (2, 2), (2, 4)}
     refused = gpubench("plan", "--workers", "1 two", "--out", "b")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.errors import PlanRefusedError, UsageError
-from gpubench.images.specs import COMMIT, RequestedUcx, parse
+from gpubench.images.specs import COMMIT, RequestedUcx, named, parse
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 
@@ -66,3 +66,21 @@ def test_whatever_is_typed_is_refused_or_safe_to_write_anywhere(text: str) -> No
         assert not set(asked.name) & set(" \n\"'$\\;#:@`")
         assert not asked.name.startswith("-")
         assert not asked.commit or COMMIT.fullmatch(asked.commit)
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        ("1.16", "1.16.0"),
+        ("v1.16.0", "1.16.0"),
+        ("1.16.0", "1.16.0"),
+        ("1.16,dask==2025.7.0", "1.16.0,dask==2025.7.0"),
+        ("1.16.0.post1", "1.16.0.post1"),
+        ("v1.14.x", "v1.14.x"),
+        ("master", "master"),
+        ("none", "none"),
+        ("9.9", "9.9"),
+    ],
+)
+def test_one_version_has_one_name_by_which_images_are_built_and_found(spec, name):
+    assert named(spec) == name
