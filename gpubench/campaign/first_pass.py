@@ -1,14 +1,16 @@
 """A run of the baseline with a few repetitions, before ``bench`` plans: how often to repeat, and what fits."""
 
+import contextlib
 import dataclasses
 import datetime as dt
 import json
 import logging
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpubench.campaign.local_jobs import run_jobs
+from gpubench.campaign.observer import Observer
 from gpubench.campaign.option_values import parsed
 from gpubench.campaign.options import CampaignOptions
 from gpubench.campaign.planning import Images, plan_campaign
@@ -35,6 +37,7 @@ from gpubench.plan.detectable import DEFAULT_POWER
 from gpubench.plan.request import Request
 from gpubench.resources.profiles import outputs_of
 from gpubench.store.accounting import RunResult
+from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import record_seconds
 from gpubench.store.states import account_now
 
@@ -106,13 +109,30 @@ def _run(request: Request, options: CampaignOptions, images: Images) -> RunResul
     campaign = plan_campaign(alone, beside, {baseline.ucx: images[baseline.ucx]})
     prepare(campaign)
     try:
-        run_jobs(campaign, numbers_of_blocks(campaign.jobs))
+        run_jobs(campaign, numbers_of_blocks(campaign.jobs), observe=say_who_is_waited_for)
     except InterruptedByUserError as stopped:
         raise InterruptedByUserError(
             f"{stopped} in the first pass", then="the campaign hadn't begun: start it again"
         ) from None
     (outcome,) = account_now(campaign).outcomes
     return outcome
+
+
+class _Waits(Observer):
+    """Says once for whom the first pass waits."""
+
+    holder: str | None = None
+
+    def waiting(self, holder: str) -> None:
+        if holder != self.holder:
+            self.holder = holder
+            _log.info(f"the first pass waits for this machine; it is held by {holder or 'another campaign'}")
+
+
+@contextlib.contextmanager
+def say_who_is_waited_for(_campaign: Campaign, /, *, joining: bool = False) -> Iterator[Observer]:  # noqa: ARG001
+    """Observes the run of a first pass."""
+    yield _Waits()
 
 
 def _timed_rows(outcome: RunResult) -> list[dict[str, Any]]:

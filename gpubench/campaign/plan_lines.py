@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gpubench.images.obtain import not_imported
 from gpubench.images.specs import named
 from gpubench.model.cell_names import cell_names
-from gpubench.model.plan import Plan
+from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.model.text import counted
@@ -22,7 +22,13 @@ _COMMIT = re.compile(r"\b[0-9a-f]{40}\b")
 
 
 def plan_lines(campaign: Campaign) -> Iterator[str]:
-    """What will be run, and how long it will take."""
+    """What will be run, how long it will take, and what it can find."""
+    yield from cost_lines(campaign)
+    yield from _finds(campaign.plan)
+
+
+def cost_lines(campaign: Campaign) -> Iterator[str]:
+    """What will be run, and how long it will take; needs no statistics."""
     plan = campaign.plan
     runs = list(campaign.rows())
     blocks = len({block.block for _, block, _ in runs})
@@ -32,16 +38,9 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
     yield f"campaign {campaign.place}" if written else f"plan of {plan.campaign}: nothing is written or run"
     built = not_imported(plan.site, [variant.ucx for variant in plan.variants if variant.image is None])
     for variant in plan.variants:
-        spec = ImageSpec.parse(variant.ucx)
         absent = "built, not imported yet" if variant.ucx in built else "not built"
-        version = variant.image.ucx_version if variant.image else f"{named(spec.ucx)}, {absent}"
-        if variant.image and (commit := _COMMIT.search(ImageSpec.parse(variant.image.ucx_spec).ucx)):
-            version += f" of commit {commit[0][:12]}"
-        stack = "".join(f" {name}=={pinned}" for name, pinned in spec.packages.items())
-        stack = (f" stack={spec.stack}" if spec.stack else "") + stack
-        settings = stack + "".join(f" {key}={value}" for key, value in variant.env.items())
         role = "  (baseline)" if variant.label == plan.baseline else ""
-        yield f"  {variant.label}: UCX {version}{settings}{role}"
+        yield f"  {variant.label}: {variant_text(variant, absent)}{role}"
     nodes, workers = (", ".join(map(str, sorted(set(counts)))) for counts in zip(*plan.places, strict=True))
     yield (
         f"  {counted(blocks, 'block')} x {counted(len(plan.variants), 'variant')} = {counted(len(runs), 'run')} "
@@ -65,7 +64,18 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
         yield f"  {note}"
     if plan.protocol == "ucx":  # whose listeners can't be bound to an address
         yield f"  scheduler, workers and clients listen on {plan.listeners}"
-    yield from _finds(plan)
+
+
+def variant_text(variant: PlannedVariant, absent: str = "not built") -> str:
+    """``UCX 1.19.0 dask==2025.7.0 UCX_TLS=tcp``; ``absent`` says why it has no image."""
+    spec = ImageSpec.parse(variant.ucx)
+    version = variant.image.ucx_version if variant.image else f"{named(spec.ucx)}, {absent}"
+    if variant.image and (commit := _COMMIT.search(ImageSpec.parse(variant.image.ucx_spec).ucx)):
+        version += f" of commit {commit[0][:12]}"
+    stack = f" stack={spec.stack}" if spec.stack else ""
+    settings = [f"{name}=={pinned}" for name, pinned in spec.packages.items()]
+    settings += [f"{key}={value}" for key, value in variant.env.items()]
+    return f"UCX {version}{stack}{''.join(f' {setting}' for setting in settings)}"
 
 
 def without_images(plan: Plan) -> str:

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
+from gpubench.model.text import counted
 from gpubench.schedulers import JobState
-from gpubench.store.accounting import Accounting, run_warnings
+from gpubench.store.accounting import Accounting, over_budget, run_warnings
 from gpubench.store.campaign import Campaign
 
 
@@ -23,10 +24,13 @@ def job_lines(campaign: Campaign, states: Mapping[str, JobState], accounting: Ac
 
 def status_lines(campaign: Campaign, accounting: Accounting) -> Iterator[str]:
     """A line for every run that isn't ok, the runs' own warnings, then the counts."""
+    late = [outcome for outcome in accounting.outcomes if over_budget(outcome)]
     for outcome in accounting.outcomes:
-        if outcome.status != "ok":
+        if outcome.status != "ok" and not over_budget(outcome):
             place = f"block {outcome.block.block} {outcome.run.variant} ({outcome.run.run})"
             yield f"{place}: {outcome.status}: {outcome.reason}"
+    if blocks := len({outcome.block.block for outcome in late}):
+        yield f"{counted(blocks, 'block')} not begun, from block {late[0].block.block} on: {late[0].reason}"
     for warning in run_warnings(accounting.outcomes):
         yield f"warning: {warning}"
     yield f"{campaign.place}: {counts(accounting)} of {len(accounting.outcomes)} runs"

@@ -134,11 +134,11 @@ def plan(
 
 def _write_plan(options: CampaignOptions, out: Path, *, images: bool) -> None:
     from gpubench.campaign import lifecycle
-    from gpubench.campaign.plan_lines import plan_lines, without_images
+    from gpubench.campaign.plan_lines import cost_lines, plan_lines, without_images
     from gpubench.campaign.planning import render_campaign, script_files
 
     written = lifecycle.plan(options, out=out) if images else render_campaign(options, out)
-    say_lines(plan_lines(written))
+    say_lines((plan_lines if images else cost_lines)(written))
     say_lines(f"script {path}" for path in script_files(written))
     if missing := without_images(written.plan):
         say(f"these scripts are for reading: variant {missing} has no image; to run them: gpubench plan --images --out")

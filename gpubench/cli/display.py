@@ -48,6 +48,14 @@ def show_verdicts(
         say(f"runs: {counts(accounting)}")
 
 
+def show_judged(judged: JudgedCampaign) -> None:
+    """The verdict table of a campaign, below what its labels stand for."""
+    from gpubench.report.compared import compared
+
+    say(compared(judged))
+    show_verdicts(judged.verdicts, judged.accounting, judged.seconds)
+
+
 def _show_table(verdicts: Sequence[Verdict], seconds: Sequence[tuple[float, float] | None]) -> bool:
     """Whether the terminal was wide enough for the table."""
     from gpubench.cli.terminal import Terminal
@@ -155,6 +163,8 @@ def show_answer(answer: VerdictAnswer, form: Form) -> None:
     elif form != "lines":
         show_section(answer.section, form)
     else:
+        if answer.compared:
+            say(answer.compared)
         show_verdicts(answer.verdicts, answer.accounting, answer.seconds)
         for note in answer.section.notes:
             say(f"note: {note}")
@@ -200,7 +210,7 @@ def conclude(campaign: Campaign, fail_on: FailOn | None) -> None:
 
     judged = judge_campaign(campaign)
     say("")
-    show_verdicts(judged.verdicts, judged.accounting, judged.seconds)
+    show_judged(judged)
     page = show_report(campaign, judged)
     show_next_steps(page.steps)
     require_complete(campaign, judged.accounting)

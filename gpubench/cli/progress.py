@@ -28,6 +28,7 @@ from gpubench.node.spec.plain import parse_lines
 from gpubench.node.spec.records import RUN_FILE, SAMPLES_FILE
 from gpubench.runtimes import RUNTIMES
 from gpubench.stats.data import SUMMARIES
+from gpubench.store.accounting import left_no_time
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_record, record_seconds, run_directories
 
@@ -67,6 +68,7 @@ class Progress(Observer):
         self._done = {attempt.run for attempt, _ in finished}
         self._ok = {attempt.run: attempt.path for attempt, status in finished if status == "ok"}
         self._holder = ""
+        self._out_of_time = False
 
     def waiting(self, holder: str) -> None:
         """Show that another job uses the machine."""
@@ -103,6 +105,9 @@ class Progress(Observer):
         if record is None:
             return
         self._done.add(run.run)
+        if left_no_time(record.status, record.reason):
+            self._not_begun(block, record.reason)
+            return
         seconds = record_seconds(record)
         if record.status == "ok":
             self._durations.append(seconds)
@@ -121,6 +126,12 @@ class Progress(Observer):
             self.log("every run has ended; the job removes its containers from its nodes")
         if self.live and self._is_complete(block.block) and len(self._complete()) >= LEAST_COMPLETE:
             self.log(self._so_far())
+
+    def _not_begun(self, block: PlannedBlock, reason: str) -> None:
+        """One line for all blocks that the budget leaves no time for: where one has none, those after it have none."""
+        if not self._out_of_time:
+            self._out_of_time = True
+            self.log(f"block {block.block} and those after it are not begun: {reason}")
 
     def _is_complete(self, block: int) -> bool:
         return all(run in self._done for run in self.blocks[block])

@@ -216,14 +216,14 @@ def _report_one(kept: Campaign | ImportedResults, options: ReportOptions) -> Non
 def _written_page(kept: Campaign | ImportedResults, question: Question) -> Page:
     import dataclasses
 
-    from gpubench.cli.display import show_import, show_report, show_verdicts
+    from gpubench.cli.display import show_import, show_judged, show_report
     from gpubench.results.judging import judge_campaign
     from gpubench.store.campaign import Campaign
 
     if not isinstance(kept, Campaign):
         return show_import(kept)
     judged = judge_campaign(kept, question)
-    show_verdicts(judged.verdicts, judged.accounting, judged.seconds)
+    show_judged(judged)
     page = show_report(kept, judged)
     return page if kept.pack is None else dataclasses.replace(page, steps=())
 

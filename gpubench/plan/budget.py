@@ -77,7 +77,7 @@ def blocks_that_fit(
             f"{format_seconds(all_places_block_s)}; {variants} variants need {least} "
             f"({least} x {format_seconds(all_places_block_s)} = {format_seconds(needed)})",
             then=f"give --budget {int((needed + spent_s) // 60) + 1}m, "
-            "fewer variants, fewer counts in --nodes or --workers, or a smaller --suite",
+            "--blocks 5 without a budget, fewer variants, fewer counts in --nodes or --workers, or a smaller --suite",
         )
     return least
 

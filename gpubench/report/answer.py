@@ -18,7 +18,10 @@ _FOUND = (("broken", "broken"), ("regression", "slower"), ("improvement", "faste
 
 @dataclasses.dataclass(frozen=True)
 class VerdictAnswer:
-    """Verdicts, both sides of each in seconds, and the notes on them; ``document`` is all of it as Markdown."""
+    """Verdicts, both sides of each in seconds, and the notes on them; ``document`` is all of it as Markdown.
+
+    ``compared`` says what the names of a campaign's variants stand for.
+    """
 
     verdicts: Sequence[Verdict]
     settings: VerdictSettings
@@ -26,6 +29,7 @@ class VerdictAnswer:
     seconds: Sequence[Seconds] = ()
     accounting: Accounting | None = None
     document: Callable[[], str] | None = None
+    compared: str = ""
 
 
 def answer(verdicts: Sequence[Verdict], settings: VerdictSettings) -> list[str]:

@@ -14,6 +14,7 @@ from gpubench.node.spec.turns import INTERLEAVED, SEQUENTIAL
 from gpubench.node.spec.waiting import polls
 from gpubench.report import labels, links, provenance
 from gpubench.report.answer import answer
+from gpubench.report.compared import compared
 from gpubench.report.next_steps import next_steps
 from gpubench.report.page import Page
 from gpubench.report.plots import effect_plot, efficiency_plot
@@ -165,7 +166,7 @@ def campaign_page(inputs: JudgedCampaign) -> Page:
         over=about(inputs),
         headline=answer(inputs.verdicts, inputs.settings),
         notes=[[TextSpan("A against A. ", "strong"), text] for text in same_twice(plan)],
-        about=_first_cautions(inputs),
+        about=[TextSpan(compared(inputs), "quiet"), *_first_cautions(inputs)],
         steps=next_steps(inputs),
         sections=[
             _verdicts(inputs),

@@ -11,6 +11,7 @@ from gpubench.model.cell_names import cell_names
 from gpubench.model.text import counted
 from gpubench.report import labels
 from gpubench.report.answer import VerdictAnswer
+from gpubench.report.compared import compared
 from gpubench.report.provenance import cautions, with_evidence
 from gpubench.report.section_names import Content
 from gpubench.report.sections import Section
@@ -57,7 +58,8 @@ def campaign_answer(campaign: Campaign, question: Question) -> VerdictAnswer:
         return markdown(campaign_page(with_evidence(campaign, judged)))
 
     planned = question.baseline is None and question.candidate is None
-    return VerdictAnswer(shown, judged.settings, section, both, judged.accounting, document if planned else None)
+    whole = document if planned else None
+    return VerdictAnswer(shown, judged.settings, section, both, judged.accounting, whole, compared(judged))
 
 
 def verdict_answer(results: Results, question: Question) -> VerdictAnswer:

@@ -17,7 +17,7 @@ from gpubench.report import condense
 from gpubench.report.sections import ColumnStyle, Heading, Medium, RichText, Section, SectionPart, TextSpan, TextTable
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.results.judging import reading_campaign
-from gpubench.results.merge.environment import AS_EQUALS, Changes
+from gpubench.results.merge.environment import AS_EQUALS, UNSET, Changes
 from gpubench.results.merge.explain import entries, plain, series, slowest
 from gpubench.results.merge.links import link_tables
 from gpubench.store.accounting import RunResult
@@ -292,20 +292,33 @@ def unplanned(plan: Plan, changes: Changes) -> list[str]:
     """
     by_kind: dict[tuple[str, str], list[str]] = {}
     for change in changes.by_field():
-        if change.why != "planned":
+        if change.why == "known":
+            by_kind.setdefault(("", change.why), []).append(_bound(plan, changes, change.field))
+        elif change.why != "planned":
             pairs = zip(plan.variants, changes.values[change.field], strict=True)
             values = ", ".join(f"{value} in {variant.label}" for variant, value in pairs)
             by_kind.setdefault((change.field.split(".", 1)[0], change.why), []).append(f"{change.field} is {values}")
     lines = []
     for (kind, why), fields in by_kind.items():
         many = [f"{len(fields)} fields of {kind}, the first: {fields[0]}"]
+        if why == "known":
+            count = "one setting differs" if len(fields) == 1 else f"{len(fields)} settings differ"
+            lines.append(f"besides what was asked for, {count}: the binding sets {'; '.join(fields)}")
+            continue
         lines += [f"unplanned difference: {text} ({_WHY[why]})" for text in (many if len(fields) > _MANY else fields)]
     return lines
 
 
+def _bound(plan: Plan, changes: Changes, field: str) -> str:
+    """``UCX_PROTO_ENABLE=n for 1.17.0``, of a variable that the binding sets for some variants."""
+    pairs = zip(plan.variants, changes.values[field], strict=True)
+    return " and ".join(
+        f"{field.partition('.')[2]}={value} for {variant.label}" for variant, value in pairs if value != UNSET
+    )
+
+
 _MANY = 6
 _WHY = {
-    "known": "set by the binding where no variant sets it",
     "allowed": "allowed to change",
     "": "not asked for, so it blocks the comparison",
 }

@@ -65,7 +65,12 @@ class Accounting:
 
 def over_budget(outcome: RunResult) -> bool:
     """Whether the budget left no time for the run's block."""
-    return outcome.status == "skipped" and outcome.reason.startswith(OVER_BUDGET)
+    return left_no_time(outcome.status, outcome.reason)
+
+
+def left_no_time(status: str, reason: str) -> bool:
+    """The same of how a run ended."""
+    return status == "skipped" and reason.startswith(OVER_BUDGET)
 
 
 def missing_runs(plan: Plan, outcomes: Sequence[RunResult]) -> list[RunResult]:

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from gpubench.campaign import first_pass
 from tests.cli.campaigns import SIGINT, Front, until
+from tests.store.campaign_builder import begin
 
 SUITE = """
 name = "passed"
@@ -78,3 +80,11 @@ def test_a_first_pass_that_is_interrupted_leaves_no_campaign(tmp_path: Path) -> 
     assert front.end() == 130
     assert "interrupted by SIGINT in the first pass; the campaign hadn't begun: start it again" in front.output
     assert not list((tmp_path / "outputs").glob("local-*"))
+
+
+def test_a_first_pass_says_once_for_whom_it_waits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="gpubench")
+    with first_pass.say_who_is_waited_for(begin(tmp_path / "c")) as observer:
+        for _ in range(3):
+            observer.waiting("gpubench, process 12")
+    assert caplog.messages == ["the first pass waits for this machine; it is held by gpubench, process 12"]

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 import rich.live
 
+from gpubench.campaign.status_lines import status_lines
 from gpubench.cli.progress import Progress, estimates
 from gpubench.cli.terminal import Terminal
 from gpubench.model.quantities import format_seconds
+from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_record, record_seconds
 from tests.conftest import ROOT, Run
@@ -152,3 +154,20 @@ def test_a_damaged_record_of_an_earlier_start_stops_nobody_who_goes_on(
     Writer(campaign).write(*second)
     progress.look()
     assert [line.partition("]")[0] for line in capsys.readouterr().out.splitlines()] == ["[1/2", "[2/2"]
+
+
+def test_blocks_that_the_budget_left_no_time_for_have_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=12))
+    progress = Progress(campaign, None)
+    for number, row in enumerate(campaign.rows()):
+        late = {"status": "skipped", "reason": "no time left in the budget: 65 s"} if number >= 6 else {}
+        Writer(campaign).write(*row, **late)
+        progress.look()
+    *ran, line = capsys.readouterr().out.splitlines()
+    block = list(campaign.rows())[6][1].block
+    assert (len(ran), line) == (6, f"block {block} and those after it are not begun: no time left in the budget: 65 s")
+    lines = list(status_lines(campaign, account(campaign)))
+    assert lines[0] == f"9 blocks not begun, from block {block} on: no time left in the budget: 65 s"
+    assert len(lines) == 2

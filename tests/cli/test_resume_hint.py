@@ -64,7 +64,7 @@ def test_who_named_a_profile_by_its_path_is_told_that_path(gpubench: Run, tmp_pa
 
 
 def test_advice_names_options(gpubench: Run) -> None:
-    advice = r"; give --budget \d+m, fewer variants, fewer counts in --nodes or --workers, "
+    advice = r"; give --budget \d+m, --blocks 5 without a budget, fewer variants, "
     assert re.search(advice, gpubench("plan", "--budget", "1s").stderr)
 
 

@@ -43,7 +43,8 @@ def test_a_firm_budget_that_is_too_small_is_refused_with_the_arithmetic() -> Non
         plan(budget_s=60.0, budget_firm=True)
     assert str(caught.value) == (
         "a budget of 1m00s holds 3 blocks of about 16s; 2 variants need 6 (6 x 16s = 1m36s); "
-        "give --budget 2m, fewer variants, fewer counts in --nodes or --workers, or a smaller --suite"
+        "give --budget 2m, --blocks 5 without a budget, fewer variants, fewer counts in --nodes or --workers, or a "
+        "smaller --suite"
     )
     assert caught.value.exit_code == 6
 

@@ -17,6 +17,7 @@ from gpubench.model.quantities import format_seconds
 from gpubench.report import labels, provenance
 from gpubench.report.answer import answer
 from gpubench.report.campaign_page import about, campaign_page
+from gpubench.report.compared import compared
 from gpubench.report.next_steps import next_steps
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.data import CellRun
@@ -271,3 +272,10 @@ def test_hashes_and_paths_are_cut_and_what_all_variants_share_says_so(story: Jud
     assert fact.shown == [("…/libucx/lib/libucp.so.0", long), ("0123456789ab…", "0123456789abcdef0123456789abcdef")]
     page = reports.page_html(story).decode()
     assert re.search(r'colspan="3"[^>]*><span class="quiet">all:</span> 2025.7.0, 2025.7.0<', page)
+
+
+def test_the_second_line_says_what_each_label_is_and_which_machine_this_was(story: JudgedCampaign) -> None:
+    line = compared(story)
+    assert line.startswith("1.17.0: UCX 1.17.0 · 1.19.0: UCX 1.19.0 · 1.19.0-proto1: UCX 1.19.0 UCX_PROTO_ENABLE=n · ")
+    assert "margin ±3 % · on " in line
+    assert line in text_of(reports.page_html(story))
