@@ -29,7 +29,6 @@ FOLDER = Path(__file__).resolve().parent
 MADE = "<!-- Made by docs/generate.py (make docs) from {}. Change that, not this page. -->\n\n"
 PLANNING = ("gpubench bench", "gpubench plan", "gpubench submit")
 """Commands that plan a campaign; what all of them take is shown once."""
-_VALUES = {int: "number", float: "number", Path: "path"}
 _UNITS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
 
@@ -237,6 +236,8 @@ def _commands() -> Iterator[str]:
     for name, command in all_of_them:
         own = [one for one in command.params if name not in PLANNING or tuple(one.opts) not in common]
         yield f"\n## {name}\n\n{_text(_help(command))}\n\n```text\n{_usage(name, own)}\n```\n"
+        if command.epilog:
+            yield f"\n{command.epilog.partition(': ')[0]}:\n\n```sh\n{command.epilog.partition(': ')[2]}\n```\n"
         if name in PLANNING:
             yield "\nIt also takes the [options that plan a campaign](#options-that-plan-a-campaign).\n"
         if own:
@@ -280,7 +281,7 @@ def _rows(params: Sequence[Any]) -> Iterator[str]:
             yield f"| `{_argument(one)}` | | | {_cell(one.help or '')} |\n"
             continue
         names = ", ".join(f"`{name}`" for name in (*one.opts, *one.secondary_opts))
-        value = "" if one.is_flag else _VALUES.get(one.type_descriptor.annotation, "text")
+        value = "" if one.is_flag else _cell(f"`{one.metavar}`") if one.metavar else "word"
         default = "" if one.default in (None, False, "") else f"`{one.default}`"
         yield f"| {names} | {value} | {default} | {_cell(one.help or '')} |\n"
 

@@ -23,13 +23,13 @@ Runtime = Annotated[
 ]
 Base = Annotated[str | None, typer.Option(help="Image that container builds start from; default: the profile's.")]
 Date = Annotated[
-    str | None, typer.Option(help="YYYYMMDD: images of that day; default: the newest in images.lock.toml.")
+    str | None, typer.Option(help="Images of that day; default: the newest in images.lock.toml.")
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of the order; the same seed gives the same order.")]
 Margin = Annotated[str | None, typer.Option(help="Margin: differences up to this do not matter, like 3%.")]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", help="KEY=VALUE: any key of the site profile, dotted, like launcher=ssh."),
+    typer.Option("--set", help="Any key of the site profile, dotted, like launcher=ssh; repeatable."),
 ]
 AllowUnknownEnv = Annotated[
     bool, typer.Option("--allow-unknown-env", help="Also set variables that no known library reads.")
@@ -57,7 +57,7 @@ class CampaignOptions:
     packages: Annotated[
         list[str] | None,
         typer.Option(
-            "--with", help="PACKAGE==VERSION: of a Python package, in every variant that names none of it; repeatable."
+            "--with", help="Version of a Python package, in every variant that names none of it; repeatable."
         ),
     ] = None
     nodes: Annotated[str | None, typer.Option(help="Node counts, separated by commas or blanks.")] = None
@@ -101,8 +101,8 @@ class CampaignOptions:
         typer.Option(
             min=0.5,
             max=0.99,
-            help="Chance of finding an effect, for what the plan foresees; default 0.9. Given, it is foreseen from "
-            "assumed noise where no earlier campaign tells.",
+            help="The plan says which differences it finds with this chance; default 0.9. Given, it says so also "
+            "where it has to assume the noise.",
         ),
     ] = None
     settings: Set = None

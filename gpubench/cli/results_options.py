@@ -59,18 +59,13 @@ class QuestionOptions:
     summary: Annotated[
         str | None,
         typer.Option(
-            help="Of a table, or with B: mean, geomean or median of a run; chosen before looking. With B: default as "
-            "planned.",
+            help="For a table, or with B: mean, geomean or median of a run's repetitions; choose it before you look.",
             autocompletion=completion.summaries,
         ),
     ] = None
     allow: options.Allow = None
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object: the verdicts, or what --only names.")
-    ] = False
-    as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print Markdown, for a pull request; write no page.")
-    ] = False
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as one JSON object.")] = False
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")] = False
 
     @property
     def form(self) -> Form:
@@ -105,6 +100,10 @@ class CompareOptions(QuestionOptions):
 class ReportOptions(QuestionOptions):
     """Of ``report``."""
 
+    as_json: Annotated[bool, typer.Option("--json", help="Print what --only names as one JSON object.")] = False
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print Markdown, for a pull request; write no page.")
+    ] = False
     only: Annotated[Content | None, typer.Option(help="Print this section, and write no page.")] = None
     workload: Annotated[
         str | None,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator
 
+import pytest
 import typer.main
 
 from gpubench.cli.application import PARTS, application
+from gpubench.cli.help import EXAMPLES, GROUPS, WORDS
 
 COLUMNS = 78  # of 80, as click counts them
 
@@ -37,3 +41,39 @@ def test_a_command_that_is_made_alone_is_the_one_that_help_lists() -> None:
         assert [*alone] == [name]
         assert [one.opts for one in alone[name].params] == [one.opts for one in every[name].params]
         assert alone[name].help == every[name].help
+
+
+def leaves() -> dict[str, typer.core.TyperCommand]:
+    found = groups(typer.main.get_command(application()), "gpubench")
+    every = {f"{path} {name}": one for path, commands in found for name, one in commands.items()}
+    return {path: one for path, one in every.items() if not hasattr(one, "commands")}
+
+
+def test_what_an_option_takes_is_a_word_and_not_a_type_of_python() -> None:
+    for path, command in leaves().items():
+        text = command.get_help(command.make_context(path, [], resilient_parsing=True))
+        assert not re.search(r"<(str|int|float|path|list|number)|range>", text), path
+
+
+def test_every_word_group_and_example_is_that_of_an_option_or_a_command() -> None:
+    names = {param.name for command in leaves().values() for param in command.params}
+    grouped = [name for members in GROUPS.values() for name in members]
+    assert len(grouped) == len(set(grouped))
+    assert {*WORDS, *grouped} <= names
+    assert {f"gpubench {name}" for name in EXAMPLES} <= leaves().keys()
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_can_be_typed_and_stands_in_one_line(name: str) -> None:
+    command = leaves()[f"gpubench {name}"]
+    example = EXAMPLES[name].removeprefix(f"gpubench {name} ")
+    command.make_context(name, shlex.split(example), resilient_parsing=False)
+    assert f"Example: {EXAMPLES[name]}" in command.get_help(command.make_context(name, [], resilient_parsing=True))
+
+
+def test_options_of_a_campaign_stand_in_groups() -> None:
+    command = leaves()["gpubench bench"]
+    text = command.get_help(command.make_context("bench", [], resilient_parsing=True))
+    places = [text.index(f"\n{heading}:") for heading in ("Options", *GROUPS)]
+    assert places == sorted(places)
+    assert places[-1] < text.index("--seed N")
