@@ -50,7 +50,7 @@ def parse_request(options: CampaignOptions) -> Request:
         margin=site.defaults.margin if suite.margin is None else suite.margin,
         known_issues=issues,
         own=list(own.values()),
-        chooses_repetitions=suite.first_pass and options.reps is None,
+        chooses_repetitions=suite.begins_with_first_pass and options.reps is None,
     )
     VerdictSettings(margin=Margin(request.margin))  # refuses what can't be judged
     return request

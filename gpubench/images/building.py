@@ -25,6 +25,7 @@ from gpubench.model.images_lock import LockRow
 from gpubench.model.recipe import Recipe
 from gpubench.model.site import Site
 from gpubench.render.conda import LOAD_SCRIPT, render_modules, render_prefix
+from gpubench.resources.profiles import outputs_of
 
 _log = logging.getLogger(__name__)
 
@@ -175,7 +176,7 @@ def _dated(row: LockRow, date: str) -> LockRow:
 
 def _folder(request: BuildRequest, spec: str = "") -> Path:
     """Where every file that a build reads is written, for people and for engines elsewhere; of one spec, or of all."""
-    folder = request.out or Path(request.site.paths.outputs) / "images"
+    folder = request.out or outputs_of(request.site, None) / "images"
     return folder / f"{request.site.name}-{spec.replace('/', '_')}" if spec else folder
 
 

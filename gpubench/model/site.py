@@ -152,7 +152,8 @@ class ImageSettings(Settings):
     architecture: Literal["x86_64", "aarch64", "ppc64le"] = "x86_64"
     """Architecture of the nodes, as ``uname -m`` prints it."""
     cuda: str = ""
-    """The newest CUDA release that the nodes' driver can run, like ``12.4``. Empty: images have no CUDA."""
+    """The newest CUDA release that the nodes' driver can run, like ``12.4``. Empty: unknown, and for
+    ``device = "gpu"`` images have the CUDA of their stack."""
     cuda_home: Line = ""
     """Where CUDA's toolkit lies on the machine that builds UCX for a conda prefix; variables are put in there
     (``$CUDA_HOME``). Empty: ``/usr/local/cuda``."""

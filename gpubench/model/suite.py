@@ -43,9 +43,10 @@ class Suite(Settings):
     """Name of the suite; the name of its file is usual."""
     description: str = ""
     """Description in one line."""
-    first_pass: bool = False
+    first_pass: bool | None = None
     """``bench`` first runs the baseline once, and chooses repetitions that fill the budget. ``reps`` of the suite and
-    of its workloads then count only where there is no first pass."""
+    of its workloads then count only where there is no first pass. Unset: if a workload is a ``file`` of yours, whose
+    duration nobody knows before."""
     margin: Fraction | None = None
     """Differences up to this count as none. Unset: the site's ``defaults.margin``."""
     reps: Annotated[int, between(1, MOST_REPS)] = 6
@@ -54,6 +55,12 @@ class Suite(Settings):
     """Repetitions before the first timed one; they are stored, marked, and never used."""
     workload: list[SuiteEntry] = pydantic.Field(min_length=1)
     """The workloads, each a table ``[[workload]]``."""
+
+    @property
+    def begins_with_first_pass(self) -> bool:
+        """As the file says, else where one of its workloads is the user's own."""
+        own = any(entry.file for entry in self.workload)
+        return own if self.first_pass is None else self.first_pass
 
     def resolve(
         self,

@@ -35,6 +35,7 @@ def check_site(site: Site) -> list[CheckResult]:
         *_batch(site),
         *_check_names(site),
         *_paths(site),
+        *_scratch(site),
     ]
 
 
@@ -137,6 +138,14 @@ def _check_names(site: Site) -> Iterator[CheckResult]:
         yield CheckResult(
             not mounts, f"container.mounts{': not HOST:INSIDE[:ro]: ' + ', '.join(mounts) if mounts else ''}"
         )
+
+
+def _scratch(site: Site) -> Iterator[CheckResult]:
+    """Workers spill to the scratch of their node; what all nodes share is slow, and shared."""
+    scratch = site.paths.scratch
+    if above := [path for path in site.paths.shared if scratch == path or scratch.startswith(f"{path.rstrip('/')}/")]:
+        what = f"paths.scratch {scratch} lies below {above[0]} of paths.shared: workers spill to a shared file system"
+        yield CheckResult(None, what)
 
 
 def _paths(site: Site) -> Iterator[CheckResult]:

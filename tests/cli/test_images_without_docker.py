@@ -145,3 +145,13 @@ def test_without_a_version_those_of_the_sites_own_variants_are_built(gpubench: R
     done = gpubench("images", "build", "--set", variants, "--out", "files", env=NOWHERE)
     assert done.returncode == 5, done.stderr
     assert sorted(path.name for path in (tmp_path / "files").iterdir()) == ["local-1.17.0", "local-1.19.0"]
+
+
+def test_variables_in_the_path_of_outputs_are_put_in(gpubench: Run, tmp_path: Path) -> None:
+    outputs = 'paths.outputs="$SCRATCH_OF_MINE/outputs"'
+    done = gpubench(
+        "images", "build", "1.16.0", "--set", outputs, env={**NOWHERE, "SCRATCH_OF_MINE": str(tmp_path / "mine")}
+    )
+    assert done.returncode == 5, done.stderr
+    assert (tmp_path / "mine" / "outputs" / "images" / "local-1.16.0" / "Dockerfile").is_file()
+    assert not list(tmp_path.glob("$*"))

@@ -97,3 +97,17 @@ def test_a_count_is_refused_above_what_json_and_floats_hold_exactly() -> None:
     assert plain_value(CATALOGUE["tasks"], "count", 2**53) == 2**53
     with pytest.raises(ValueError, match=r"^tasks\.count = 9007199254740993: "):
         plain_value(CATALOGUE["tasks"], "count", 2**53 + 1)
+
+
+@pytest.mark.parametrize(
+    ("keys", "workload", "begins"),
+    [
+        ("", 'file = "mine.py:join"', True),
+        ("first_pass = false", 'file = "mine.py:join"', False),
+        ("", 'name = "tasks"', False),
+        ("first_pass = true", 'name = "tasks"', True),
+    ],
+)
+def test_a_suite_with_a_file_of_the_users_own_begins_with_a_first_pass(keys, workload, begins):
+    suite = Suite.load(f'name = "s"\n{keys}\n[[workload]]\n{workload}\n', "s.toml")
+    assert suite.begins_with_first_pass is begins

@@ -292,3 +292,13 @@ def test_a_group_of_transports_is_none_that_a_run_reports() -> None:
     (what,) = wrong(cluster('interface = "ibp132s0"', 'interface = "ibp132s0"\nexpect_transport = ["rc", "rc_mlx5"]'))
     assert what.startswith("expect_transport: rc in UCX_TLS stands for several")
     assert wrong(cluster('interface = "ibp132s0"', 'interface = "ibp132s0"\nexpect_transport = ["rc_mlx5"]')) == []
+
+
+@pytest.mark.parametrize(
+    ("scratch", "said"), [("/scratch/spill", True), ("/scratch", True), ("/scratches", False), ("/tmp", False)]
+)
+def test_a_scratch_that_all_nodes_share_is_remarked(scratch: str, said: bool) -> None:
+    text = BATCH.replace('shared = ["/scratch"]', f'shared = ["/scratch"]\nscratch = "{scratch}"')
+    found = [(one.ok, one.what) for one in check_site(Site.load(text, "bench.toml"))]
+    line = f"paths.scratch {scratch} lies below /scratch of paths.shared: workers spill to a shared file system"
+    assert ((None, line) in found) is said
