@@ -44,12 +44,11 @@ from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings
 from gpubench.stats.data import SUMMARIES
 from gpubench.stats.setting_search import SettingAnswer
 from gpubench.stats.settings import Margin
-from gpubench.store.campaign import PLAN_FILE, Campaign
+from gpubench.store.campaign import PLAN_FILE, SEARCH_FILE, Campaign
 
 _log = logging.getLogger(__name__)
 
 SCHEMA = "gpubench/bisect/1"
-FILE = "bisect.json"
 Space = PointList | DifferenceSpace
 
 
@@ -93,7 +92,7 @@ class Search:
                 campaign = Campaign.open(directory)
                 labels = [variant.label for variant in campaign.plan.variants]
                 if not isinstance(begin, Begin) or labels != [self.space.label(at) for at in self.built(begin)]:
-                    raise DataError(f"{directory} is no step of {self.directory / FILE}", then="restore both")
+                    raise DataError(f"{directory} is no step of {self.directory / SEARCH_FILE}", then="restore both")
                 blocks = self._blocks(campaign, begin.points)
                 steps.append(Step(begin.kind, begin.points, blocks, len(_planned_blocks(campaign))))
 
@@ -130,17 +129,17 @@ class Search:
 
 def write_document(directory: Path, document: Mapping[str, Any]) -> None:
     """Write what is known of a search into its directory."""
-    write_atomically(directory / FILE, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    write_atomically(directory / SEARCH_FILE, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
 def _add(directory: Path, key: str, value: Any) -> None:
-    document = json.loads((directory / FILE).read_text(encoding="utf-8"))
+    document = json.loads((directory / SEARCH_FILE).read_text(encoding="utf-8"))
     write_document(directory, {**document, key: value})
 
 
 def open_search(directory: Path) -> Search:
     """A search that was begun; raises UsageError where there is none, DataError where its file is damaged."""
-    path = directory / FILE
+    path = directory / SEARCH_FILE
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         options, settings = document["options"], document["settings"]
@@ -154,7 +153,9 @@ def open_search(directory: Path) -> Search:
             document.get("unbuilt", {}),
         )
     except FileNotFoundError:
-        raise UsageError(f"{directory} is no search: it has no {FILE}", then="name the directory of a search") from None
+        raise UsageError(
+            f"{directory} is no search: it has no {SEARCH_FILE}", then="name the directory of a search"
+        ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path} is damaged: {error}", then="restore it from a copy") from None
 
@@ -243,6 +244,19 @@ def run_search(
                 search = dataclasses.replace(search, unbuilt={**search.unbuilt, **unbuilt})
                 _add(search.directory, "unbuilt", search.unbuilt)
                 finished = -1
+
+
+def answered(search: Search) -> tuple[Search, list[Step], SearchAnswer | SettingAnswer]:
+    """A search that has ended, its steps and its answer; raises IncompleteError where it has none yet."""
+    space, steps = search.space, search.steps()
+    is_asked = isinstance(space, DifferenceSpace) and space.lacks_differences(steps, search.settings)
+    move = space.next_move(steps, search.settings)
+    if is_asked or isinstance(move, Begin | Extend):
+        raise IncompleteError(
+            f"{search.directory} has no answer yet",
+            then=f"to go on: {command_line(['gpubench', 'bisect', str(search.directory)])}",
+        )
+    return search, steps, move
 
 
 def binding_notes(search: Search, answer: SearchAnswer) -> list[str]:

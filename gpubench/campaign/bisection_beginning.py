@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import __version__
-from gpubench.campaign.bisection import FILE, SCHEMA, Search, Space, open_search, write_document
+from gpubench.campaign.bisection import SCHEMA, Search, Space, open_search, write_document
 from gpubench.campaign.bisection_commits import commits_of, with_commits
 from gpubench.campaign.bisection_differences import DifferenceSpace, Over, difference_ends
 from gpubench.campaign.bisection_points import PointList, versions_between
@@ -24,7 +24,7 @@ from gpubench.results.judging import judge_campaign
 from gpubench.results.targets import chosen_campaign
 from gpubench.stats.bisection import SearchSettings
 from gpubench.stats.settings import Margin
-from gpubench.store.campaign import create_campaign
+from gpubench.store.campaign import SEARCH_FILE, create_campaign
 
 NOT_CHOSEN = ("ucx", "variants", "blocks", "power")
 """Options of a campaign that a search decides itself."""
@@ -67,7 +67,7 @@ def chosen_search(directory: Path | None, question: SearchQuestion, options: Cam
 
 def _chosen(directory: Path | None, question: SearchQuestion, options: CampaignOptions) -> Search:
     points, over, workload = question.points, question.over, question.workload
-    is_search = directory is not None and (directory / FILE).exists()
+    is_search = directory is not None and (directory / SEARCH_FILE).exists()
     if question.repository is not None and over != COMMITS and not is_search:
         raise UsageError("--repo is where --over commits finds them", then="add --over commits, or leave --repo out")
     if points is not None:

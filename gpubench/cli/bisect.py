@@ -1,8 +1,10 @@
 """``gpubench bisect``: what made a workload slower."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -10,6 +12,11 @@ from gpubench.campaign.options import CampaignOptions
 from gpubench.cli.options import with_options
 from gpubench.cli.say import say, say_text
 from gpubench.errors import EXIT_INCONCLUSIVE
+
+if TYPE_CHECKING:
+    from gpubench.campaign.bisection import Search
+    from gpubench.report.bisection_page import Outcome
+    from gpubench.report.page import Page
 
 
 def register(app: typer.Typer) -> None:
@@ -55,7 +62,8 @@ def bisect(
     """Find what made it slower: a version, commit, setting or package.
 
     Each step measures one or two new points and what they are compared with in the same blocks; the answer is confirmed
-    in fresh blocks. Exit 0: a change is named; 21: none is.
+    in fresh blocks. report.html in the search's directory is the page of the answer; gpubench report SEARCH writes it
+    again. Exit 0: a change is named; 21: none is.
     """
     import contextlib
     import sys
@@ -68,11 +76,32 @@ def bisect(
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
         opened = chosen_search(directory, SearchQuestion(points, over, workload, repo), options)
         say(f"search {opened.directory}")
-        result = result_of(*run_search(opened, progress_for))
+        search, steps, answer = run_search(opened, progress_for)
+        result = result_of(search, steps, answer)
+        _write(search, result, is_printed=not as_json)
     if as_json:
         say_text(json.dumps(result.plain(), indent=1, ensure_ascii=False))
-    else:
-        for line in ["", *result.lines()]:
-            say(line)
-    if result.answer.word != "named":
+    if result.word != "named":
         raise typer.Exit(EXIT_INCONCLUSIVE)
+
+
+def page_of_search(directory: Path, *, is_printed: bool) -> Page:
+    """Write the page of a search that has ended; raises IncompleteError: it hasn't."""
+    from gpubench.campaign.bisection import answered, open_search
+    from gpubench.report.bisection import result_of
+
+    search, steps, answer = answered(open_search(directory))
+    return _write(search, result_of(search, steps, answer), is_printed=is_printed)
+
+
+def _write(search: Search, result: Outcome, *, is_printed: bool) -> Page:
+    """The page, which lies beside the steps; the answer is printed below its path."""
+    from gpubench.report.bisection_page import lines, search_page
+    from gpubench.report.writing import write_page
+
+    page, path = search_page(search, result), search.directory / "report.html"
+    write_page(page, path, path.with_suffix(".md"))
+    if is_printed:
+        for line in [f"report: {path}", "", *lines(result)]:
+            say(line)
+    return page

@@ -150,6 +150,7 @@ def report(
     """
     from gpubench.cli.display import show_answer
     from gpubench.results.loading import is_table
+    from gpubench.store.campaign import SEARCH_FILE
 
     _refuse_what_excludes(options, two=other is not None)
     form = options.form
@@ -157,12 +158,31 @@ def report(
     if campaign is not None and is_table(campaign):
         _require_no_page(campaign, options, prints_verdicts=prints_verdicts and other is None)
         show_answer(_table_answer(campaign, options), form)
+    elif campaign is not None and other is None and (campaign / SEARCH_FILE).is_file():
+        _report_search(campaign, options)
     elif prints_verdicts:
         show_answer(_answer(campaign, other, outputs, options), form)
     elif campaign is not None and other is not None:
         _report_sides(campaign, other, options)
     else:
         _report_one(_opened(campaign, outputs), options)
+
+
+def _report_search(directory: Path, options: ReportOptions) -> None:
+    """The answer of a search and its page, or the same in Markdown."""
+    from gpubench.cli.bisect import page_of_search
+    from gpubench.cli.display import finish_report
+    from gpubench.cli.say import say_text
+    from gpubench.report.page import markdown
+    from gpubench.stats.question import Question
+
+    if options.only is not None or _question("campaign", options) != Question():
+        raise UsageError(f"{directory} is a search, which has one answer", then=f"name a step: {directory}/step-00")
+    page = page_of_search(directory, is_printed=options.form != "markdown")
+    if options.form == "markdown":
+        say_text(markdown(page))
+    else:
+        finish_report(page, options)
 
 
 def _require_no_page(table: Path, options: ReportOptions, *, prints_verdicts: bool) -> None:

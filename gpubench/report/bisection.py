@@ -1,7 +1,9 @@
-"""What a search among points has found: a sentence, a table, and the same as plain values."""
+"""What a search among points has found: sentences, a picture, a table, and the same as plain values."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+import functools
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from gpubench.campaign.bisection import Search, binding_notes
@@ -10,31 +12,59 @@ from gpubench.campaign.bisection_points import PointList
 from gpubench.model.text import counted
 from gpubench.report import labels
 from gpubench.report.bisection_differences import DifferenceResult
+from gpubench.report.bisection_page import bench_command, cost_of, run_count
+from gpubench.report.charts.bisection import SHAPES, along_list
 from gpubench.report.estimates import bounds, figures, no_figure, ratio, with_interval
-from gpubench.report.sections import TextTable, table_lines
-from gpubench.stats.bisection import NAMED_LEVEL, Estimate, SearchAnswer, SearchSettings, Step, difference
+from gpubench.report.sections import (
+    Chart,
+    ColumnStyle,
+    Heading,
+    Medium,
+    RichText,
+    Section,
+    SectionPart,
+    TextSpan,
+    TextTable,
+)
+from gpubench.stats.bisection import NAMED_LEVEL, Estimate, PointClass, SearchAnswer, Step, difference
 from gpubench.stats.setting_search import SettingAnswer
 
 SCHEMA = "gpubench/bisection/1"
-COLUMNS = ("point", "class", "against the first", "interval", "blocks")
+COLUMNS = (
+    Heading("point", ColumnStyle.SHORT),
+    Heading("class", medium=Medium.PRINTED),
+    Heading("class", f"{ColumnStyle.SHORT} alone", Medium.PAGE),
+    *(Heading(word, ColumnStyle.NUMBER) for word in ("against the first", "interval", "blocks")),
+)
+_MARKS = {
+    "end": ("●", "strong"),
+    "like the fast end": ("▼", "improvement"),
+    "like the slow end": ("▲", "regression"),
+    "between the ends": ("◆", "inconclusive"),
+    "beyond the ends": ("✚", "broken"),
+    "undecided": ("■", "quiet"),
+}
 PROMISE = "Searches like this one name a wrong change in at most 5 of 100."
 
 
 @dataclasses.dataclass(frozen=True)
 class SearchResult:
-    """A search that has ended: what its points are called, its steps and its answer."""
+    """A search among points that has ended."""
 
-    workload: str
-    labels: Sequence[str]
+    search: Search
+    space: PointList
     steps: Sequence[Step]
     answer: SearchAnswer
-    settings: SearchSettings
-    notes: Sequence[str] = ()
 
     @property
-    def runs(self) -> int:
-        """How many runs were measured."""
-        return sum(len(step.points) * len(step.blocks) for step in self.steps)
+    def labels(self) -> Sequence[str]:
+        """What the points are called."""
+        return self.space.labels
+
+    @property
+    def word(self) -> str:
+        """``named``, or why nothing is."""
+        return self.answer.word
 
     def against_first(self, point: int) -> Estimate | None:
         """The difference of a point and the first one, over all blocks that have both."""
@@ -45,13 +75,119 @@ class SearchResult:
         ends = {0: "first end", len(self.labels) - 1: "last end"}
         return ends.get(point) or str(self.answer.classes.get(point, "not measured"))
 
-    def lines(self) -> Iterator[str]:
-        """As ``answer_lines``."""
-        return answer_lines(self)
+    def sentences(self) -> list[str]:
+        """The answer, what it rests on, and what it doesn't say."""
+        said, answer = [sentence(self)], self.answer
+        if answer.skipped:
+            names = labels.listed(f"{self.labels[point]} ({self.class_of(point)})" for point in answer.skipped)
+            said.append(f"Between them, without a class: {names}.")
+            said.append(f"The change is at one of them, or at {self.labels[answer.high]}.")
+        said += [
+            f"Not searched: {self.labels[low]} to {self.labels[high]}, which differ too." for low, high in answer.others
+        ]
+        return [*said, PROMISE] if answer.word == "named" else said
+
+    def notes(self) -> list[str]:
+        """What the neighbours say of themselves, and what the binding sets at one of them alone."""
+        named = self._neighbours() if self.answer.word == "named" else ()
+        subjects = [f"{self.space.label(at)}: {self.space.subject(at)}" for at in named if self.space.subject(at)]
+        return [*subjects, *binding_notes(self.search, self.answer)]
+
+    def measured(self) -> list[Section]:
+        """The picture, and a row for each point that was measured."""
+        seen = {point for step in self.steps for point in step.points}
+        table = TextTable(COLUMNS, [self._row(point) for point in sorted(seen)], "All points", "sortable cards")
+        rows = self._pictured(sorted(seen))
+        charts = []
+        if any(row["effect"] for row in rows):
+            margin = self.search.settings.margin
+            title = f"{self.search.workload}: points of the search, against {self.labels[0]}"
+            change = self._change(rows)
+            draw = functools.partial(along_list, rows, change, 100 * float(margin), self.labels[0], title)
+            caption: list[str | TextSpan] = [
+                f"Dot and line: time against {self.labels[0]} over all blocks, and its 95 % interval. Grey band: "
+                f"±{margin.percent}, the margin. ",
+                "Red stripe: the change, measured in blocks of its own. " if self.answer.word == "named" else "",
+            ]
+            words = {row["class"] for row in rows}
+            caption += [
+                part for word in [*SHAPES, str(PointClass.FAILED)] if word in words for part in (_mark(word), " ")
+            ]
+            charts = [Chart("points", f"search {self.search.workload}", draw, caption)]
+        parts = [SectionPart(charts=charts, medium=Medium.PAGE), SectionPart(table=table)]
+        return [Section(parts, title="All points", anchor="measured")]
+
+    def left_out(self) -> list[str]:
+        """Points that couldn't be built, and how many weren't needed."""
+        said = [f"{label} was not built: {reason}" for label, reason in self.search.unbuilt.items()]
+        seen = {point for step in self.steps for point in step.points}
+        if more := len(self.labels) - len(seen):
+            said.append(
+                f"{counted(more, 'point')} {'were' if more > 1 else 'was'} not measured: the search didn't need to"
+            )
+        return said
+
+    def cost(self) -> str:
+        """Steps, runs and margin."""
+        return cost_of(self.steps, self.search.settings.margin.percent)
+
+    def command(self) -> str:
+        """That measures both neighbours again; empty where there are none."""
+        found = self.answer.word in ("named", "not confirmed")
+        return bench_command(self.search, [*map(self.space.variant, self._neighbours())]) if found else ""
 
     def plain(self) -> dict[str, Any]:
-        """As ``plain``."""
-        return plain(self)
+        """As JSON: effects are ratios minus one."""
+        answer = self.answer
+        unbuilt = [f"{label} was not built: {reason}" for label, reason in self.search.unbuilt.items()]
+        return {
+            "schema": SCHEMA,
+            "workload": self.search.workload,
+            "answer": answer.word,
+            "low": self.labels[answer.low],
+            "high": self.labels[answer.high],
+            "effect": figures(answer.effect),
+            "skipped": [self.labels[point] for point in answer.skipped],
+            "not_searched": [[self.labels[low], self.labels[high]] for low, high in answer.others],
+            "notes": [*self.notes(), *unbuilt],
+            "margin": float(self.search.settings.margin),
+            "points": [
+                {"label": label, "class": self.class_of(point), "against_first": figures(self.against_first(point))}
+                for point, label in enumerate(self.labels)
+            ],
+            "steps": len(self.steps),
+            "runs": run_count(self.steps),
+            "command": self.command() or None,
+        }
+
+    def _neighbours(self) -> tuple[int, int]:
+        return self.answer.low, self.answer.high
+
+    def _row(self, point: int) -> list[RichText]:
+        estimate = self.against_first(point) if point else None
+        word = self.class_of(point)
+        measured = ["", "", ""]
+        if estimate:
+            measured = [labels.percent(ratio(estimate.mean)), labels.between(*bounds(estimate)), str(estimate.blocks)]
+        return [self.labels[point], word, _mark(word), *measured]
+
+    def _pictured(self, points: Sequence[int]) -> list[dict[str, Any]]:
+        """Rows of the picture, in percent."""
+        rows = []
+        for before, point in zip([-1, *points], points, strict=False):
+            estimate = self.against_first(point) if point else Estimate(0.0, -math.inf, math.inf, 0)
+            values = (ratio(estimate.mean), *bounds(estimate)) if estimate else (None, None, None)
+            percents = [None if value is None else round(100 * value, 2) for value in values]
+            row = {"label": self.labels[point], "class": _look(self.class_of(point)), "left_out": point - before - 1}
+            rows.append({**row, **dict(zip(("effect", "low", "high"), percents, strict=True))})
+        return rows
+
+    def _change(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+        """Between which rows the named change lies."""
+        if self.answer.word != "named":
+            return None
+        low, high = ([row["label"] for row in rows].index(self.labels[point]) for point in self._neighbours())
+        return {"low": low, "high": high, "text": with_interval(self.answer.effect)}
 
 
 def result_of(
@@ -60,45 +196,34 @@ def result_of(
     """Of a search that has ended."""
     match search.space, answer:
         case PointList() as space, SearchAnswer():
-            unbuilt = [f"{label} was not built: {reason}" for label, reason in search.unbuilt.items()]
-            named = (answer.low, answer.high) if answer.word == "named" else ()
-            subjects = [f"{space.label(at)}: {space.subject(at)}" for at in named if space.subject(at)]
-            notes = [*subjects, *binding_notes(search, answer), *unbuilt]
-            return SearchResult(search.workload, space.labels, steps, answer, search.settings, notes)
-        case DifferenceSpace(), SettingAnswer():
-            return DifferenceResult(search, search.space, steps, answer)
+            return SearchResult(search, space, steps, answer)
+        case DifferenceSpace() as space, SettingAnswer():
+            return DifferenceResult(search, space, steps, answer)
     raise TypeError(f"{search.directory}: an answer of another search")
 
 
-def answer_lines(result: SearchResult) -> Iterator[str]:
-    """The sentence, what it rests on, and a row for each point that was measured."""
-    yield sentence(result)
-    if result.answer.skipped:
-        names = labels.listed(f"{result.labels[point]} ({result.class_of(point)})" for point in result.answer.skipped)
-        yield f"Between them, without a class: {names}."
-        yield f"The change is at one of them, or at {result.labels[result.answer.high]}."
-    for low, high in result.answer.others:
-        yield f"Not searched: {result.labels[low]} to {result.labels[high]}, which differ too."
-    yield from (f"note: {note}" for note in result.notes)
-    if result.answer.word == "named":
-        yield PROMISE
-    yield ""
-    yield from table_lines(TextTable(COLUMNS, list(_rows(result))))
-    cost = f"{counted(len(result.steps), 'step')}, {counted(result.runs, 'run')}"
-    yield f"{cost}; margin ±{result.settings.margin.percent}"
+def _look(word: str) -> str:
+    return "end" if word in ("first end", "last end") else word
+
+
+def _mark(word: str) -> TextSpan:
+    """A class in its colour, with its sign."""
+    sign, style = _MARKS.get(_look(word), ("✕", "quiet"))
+    return TextSpan(f"{sign} {'ends' if word == 'end' else word}", f"verdict {style}")
 
 
 def sentence(result: SearchResult) -> str:
     """``merge became +12.3 % [+9, +15] slower between a and b.``, or why no change is named."""
     answer, last = result.answer, result.labels[-1]
     low, high = result.labels[answer.low], result.labels[answer.high]
-    between = f"{result.workload}, {low} to {high}"
+    workload = result.search.workload
+    between = f"{workload}, {low} to {high}"
     effect = with_interval(answer.effect)
     blocks = counted(answer.effect.blocks, "block")
     ends = {0: result.labels[0], len(result.labels) - 1: last}
     if answer.word == "named":
         word = "slower" if answer.effect.mean > 0 else "faster"
-        return f"{result.workload} became {word} between {low} and {high}: {effect} in {blocks} of their own."
+        return f"{workload} became {word} between {low} and {high}: {effect} in {blocks} of their own."
     return {
         "not confirmed": f"{between}: not confirmed: {effect} in {blocks} of their own; no change is named.",
         "gradual": f"{between}: the figure rises gradually, at no single point by more than the margin.",
@@ -107,37 +232,3 @@ def sentence(result: SearchResult) -> str:
         "undecided": f"{between}: undecided: {effect} in {blocks}; more blocks would be needed even for the ends.",
         "failed": f"{between}: no answer: {no_figure(result.steps, ends)}",
     }[answer.word]
-
-
-def plain(result: SearchResult) -> dict[str, Any]:
-    """As JSON: effects are ratios minus one."""
-    answer = result.answer
-    return {
-        "schema": SCHEMA,
-        "workload": result.workload,
-        "answer": answer.word,
-        "low": result.labels[answer.low],
-        "high": result.labels[answer.high],
-        "effect": figures(answer.effect),
-        "skipped": [result.labels[point] for point in answer.skipped],
-        "not_searched": [[result.labels[low], result.labels[high]] for low, high in answer.others],
-        "notes": list(result.notes),
-        "margin": float(result.settings.margin),
-        "points": [
-            {"label": label, "class": result.class_of(point), "against_first": figures(result.against_first(point))}
-            for point, label in enumerate(result.labels)
-        ],
-        "steps": len(result.steps),
-        "runs": result.runs,
-    }
-
-
-def _rows(result: SearchResult) -> Iterator[tuple[str, ...]]:
-    measured = {point for step in result.steps for point in step.points}
-    for point, label in enumerate(result.labels):
-        estimate = result.against_first(point) if point else None
-        if point in measured and estimate:
-            effect, interval = labels.percent(ratio(estimate.mean)), labels.between(*bounds(estimate))
-            yield label, result.class_of(point), effect, interval, str(estimate.blocks)
-        elif point in measured:
-            yield label, result.class_of(point), "", "", ""

@@ -1,24 +1,25 @@
 """What a search among settings or packages has found: a sentence, a table, and the same as plain values."""
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpubench.campaign.bisection import Search
 from gpubench.campaign.bisection_differences import SHORT_LABELS, Difference, DifferenceSpace
-from gpubench.campaign.options import CampaignOptions
 from gpubench.model.text import counted
 from gpubench.model.variant import parse_variant
-from gpubench.render.environment import command_line
 from gpubench.report import labels
+from gpubench.report.bisection_page import bench_command, cost_of, run_count
+from gpubench.report.charts.bisection import restored
 from gpubench.report.estimates import bounds, figures, no_figure, ratio, with_interval
-from gpubench.report.sections import TextTable, table_lines
+from gpubench.report.sections import Chart, ColumnStyle, Heading, Medium, Section, SectionPart, TextTable
 from gpubench.stats.bisection import NAMED_LEVEL, Estimate, Step, difference
+from gpubench.stats.ratio import ratio_of_means
 from gpubench.stats.setting_search import FIRST, LAST, MOST_TESTED, SettingAnswer, end_of, point_of, settings_of
 
 SCHEMA = "gpubench/bisection/1"
 PROMISE = "Searches like this one name a {} that doesn't matter in at most 5 of 100."
-_OPTIONS = {"settings": "--set", "packages": "--with"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,51 +47,73 @@ class DifferenceResult:
         return self.space.over.removesuffix("s")
 
     @property
-    def runs(self) -> int:
-        """How many runs were measured."""
-        return sum(len(step.points) * len(step.blocks) for step in self.steps)
+    def word(self) -> str:
+        """``named``, or why nothing is."""
+        return self.answer.word
 
-    def lines(self) -> Iterator[str]:
-        """The sentence, a row for each difference, what was not searched, and how to measure the answer again."""
-        answer = self.answer
-        yield self._sentence()
+    def sentences(self) -> list[str]:
+        """The answer, and what it rests on."""
+        answer, said = self.answer, [self._sentence()]
         if answer.word == "named":
             if answer.share is not None and answer.share.low is not None and answer.share.high is not None:
                 low, high = (100 * bound for bound in (answer.share.low, answer.share.high))
                 blocks = f"{counted(answer.effect.blocks, 'block')} of their own"
-                share = f"{100 * answer.share.value:.0f} % [{low:.0f}, {high:.0f}]"
-                yield f"That is {share} of the difference, in {blocks}."
-            yield PROMISE.format(self.noun)
-        for point in (FIRST, LAST):
-            if self.space.label(point) in SHORT_LABELS:
-                yield f"{self.space.label(point)}: {self._typed(point)}"
-        if self.space.searched:
-            yield ""
-            columns = (
-                "",
-                self.noun,
-                self.fast,
-                self.slow,
-                "class",
-                "reverted",
-                f"against {self.slow}",
-                "interval",
-                "blocks",
+                said.append(
+                    f"That is {100 * answer.share.value:.0f} % [{low:.0f}, {high:.0f}] of the difference, in {blocks}."
+                )
+            said.append(PROMISE.format(self.noun))
+        ends = [point for point in (FIRST, LAST) if self.space.label(point) in SHORT_LABELS]
+        return [*said, *(f"{self.space.label(point)}: {self._typed(point)}" for point in ends)]
+
+    def notes(self) -> list[str]:
+        """None."""
+        return []
+
+    def measured(self) -> list[Section]:
+        """The shares that were restored, and a row for each difference."""
+        if not self.space.searched:
+            return []
+        columns: list[Heading | str] = [
+            Heading("", ColumnStyle.SHORT, label="number"),
+            Heading(self.noun, f"{ColumnStyle.SHORT} alone"),
+            *(Heading(end, ColumnStyle.SHORT) for end in (self.fast, self.slow)),
+            Heading("class", ColumnStyle.SHORT),
+            "reverted",
+            *(Heading(word, ColumnStyle.NUMBER) for word in (f"against {self.slow}", "interval", "blocks")),
+        ]
+        table = TextTable(columns, list(self._rows()), f"All {self.space.over} that were searched", "sortable cards")
+        shares = list(self._shares())
+        effect = abs(self.answer.effect.mean)
+        margin = 100 * self.search.settings.margin.log / effect if effect else 100.0
+        draw = functools.partial(
+            restored, shares, margin, f"{self.search.workload}: what reverting restores on {self.slow}"
+        )
+        caption = (
+            f"Dot and line: share (of logs) that reverting on {self.slow} restores, and its 95 % interval. Red: named. "
+            f"Band: ±{self.search.settings.margin.percent}, the margin. Dashed: all of it."
+        )
+        charts = [Chart("restored", f"restored {self.search.workload}", draw, caption)] if shares else []
+        return [
+            Section(
+                [SectionPart(charts=charts, medium=Medium.PAGE), SectionPart(table=table)],
+                title=f"All {self.space.over}",
+                anchor="measured",
             )
-            yield from table_lines(TextTable(columns, list(self._rows())))
-        if self._left_out():
-            yield ""
-            names: dict[str, list[str]] = {}
-            for name, reason in self._left_out():
-                names.setdefault(reason, []).append(name)
-            yield from (f"Not searched, {reason}: {', '.join(names[reason])}" for reason in names)
+        ]
+
+    def left_out(self) -> list[str]:
+        """What was not searched, with reasons, and groups without a figure."""
+        names: dict[str, list[str]] = {}
+        for name, reason in self._left_out():
+            names.setdefault(reason, []).append(name)
+        said = [f"Not searched, {reason}: {', '.join(names[reason])}" for reason in names]
         if unknown := self._unknown():
-            yield f"Unknown, because no run of it counts: {', '.join(unknown)}"
-        yield from (f"{label} was not built: {reason}" for label, reason in self.search.unbuilt.items())
-        cost = f"{counted(len(self.steps), 'step')}, {counted(self.runs, 'run')}"
-        yield f"{cost}; margin ±{self.search.settings.margin.percent}"
-        if answer.chosen:
-            yield f"To measure this again: {self.command()}"
+            said.append(f"Unknown, because no run of it counts: {', '.join(unknown)}")
+        return [*said, *(f"{label} was not built: {reason}" for label, reason in self.search.unbuilt.items())]
+
+    def cost(self) -> str:
+        """Steps, runs and margin."""
+        return cost_of(self.steps, self.search.settings.margin.percent)
 
     def plain(self) -> dict[str, Any]:
         """As JSON: effects are ratios minus one, the share is a ratio of logs."""
@@ -127,25 +150,19 @@ class DifferenceResult:
             "unbuilt": dict(self.search.unbuilt),
             "not_searched": [{"name": name, "reason": reason} for name, reason in self._left_out()],
             "steps": len(self.steps),
-            "runs": self.runs,
-            "command": self.command() if answer.chosen else None,
+            "runs": run_count(self.steps),
+            "command": self.command() or None,
         }
 
     def command(self) -> str:
-        """That measures the ends, and each with what was found as on the other side."""
+        """That measures the ends, and each with what was found as on the other side; empty where nothing was."""
         answer = self.answer
+        if not answer.chosen:
+            return ""
         points = next(step.points for step in reversed(self.steps) if {FIRST, LAST} <= {*step.points})
         if {settings_of(point) for point in points} != {frozenset(), frozenset(answer.chosen)}:
             points = (FIRST, LAST, point_of(answer.slow, answer.chosen))
-        words = ["gpubench", "bench"]
-        for field in dataclasses.fields(CampaignOptions):
-            value = getattr(self.search.options, field.name)
-            if value != field.default and field.name not in ("seed", "outputs", "workloads"):
-                option = _OPTIONS.get(field.name, f"--{field.name.replace('_', '-')}")
-                for each in value if isinstance(value, list) else [value]:
-                    words += [option] if each is True else [option, str(each)]
-        words += ["--workloads", self.search.workload]
-        return command_line([*words, "--variants", " ".join(map(self.space.variant, points))])
+        return bench_command(self.search, [self.space.variant(point) for point in points])
 
     def _typed(self, end: int) -> str:
         """An end without its label."""
@@ -254,6 +271,37 @@ class DifferenceResult:
         with_it = [point for point in points if at in settings_of(point)]
         point = min(with_it, key=lambda each: (estimates[each] is None, len(settings_of(each)), each), default=0)
         return point, estimates.get(point) if point else None
+
+    def _shares(self) -> Iterator[dict[str, Any]]:
+        """What each group restored, of the difference of the ends and of what all together restored."""
+        answer, slow = self.answer, self.answer.slow
+        every = [at for at in range(len(self.space.searched)) if at not in answer.excluded]
+        whole, blocks = point_of(slow, every), [block for step in self.steps for block in step.blocks]
+        seen = {point for step in self.steps for point in step.points if end_of(point) == slow and point != slow}
+        points = sorted(seen, key=lambda point: (-len(settings_of(point)), point))
+        of_all = f"of what all {len(every)} restore"
+        for title, end in ((f"of the difference from {self.fast}", FIRST + LAST - slow), (of_all, whole)):
+            for point in (point for point in points if point != end):
+                both = [block for block in blocks if {slow, end, point} <= block.keys()]
+                gains, wholes = ([block[slow] - block[each] for block in both] for each in (point, end))
+                if share := ratio_of_means(gains, wholes, NAMED_LEVEL):
+                    values = (share.value, share.low, share.high)
+                    percents = [None if value is None else round(100 * value, 2) for value in values]
+                    yield {
+                        "whole": f"Share {title}",
+                        "name": self._group(point, every),
+                        **dict(zip(("share", "low", "high"), percents, strict=True)),
+                        "named": answer.word == "named" and settings_of(point) == {*answer.chosen},
+                    }
+
+    def _group(self, point: int, every: Sequence[int]) -> str:
+        group = sorted(settings_of(point))
+        if len(group) == len(every) > 1:
+            return f"all {len(every)} {self.space.over}"
+        names = [" + ".join(self.space.searched[at].names) for at in group]
+        return (
+            names[0] if len(names) == 1 else f"{self.space.label(point).rpartition(':')[2]}: {labels.listed(names, 1)}"
+        )
 
     def _unknown(self) -> list[str]:
         """Points without a figure in any block."""

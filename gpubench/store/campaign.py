@@ -17,6 +17,8 @@ from gpubench.node.spec.records import RUN_FILE
 from gpubench.store.packs import Pack
 
 PLAN_FILE = "plan.json"
+SEARCH_FILE = "bisect.json"
+"""What makes a directory a search; the campaigns of its steps lie below it."""
 DERIVED = ("results.parquet", "verdicts.json", "report.html", "report.md")
 """Files that can be made again from the others."""
 

@@ -32,6 +32,7 @@ class Runs:
     ) -> None:
         self.factor, self.fails, self.left, self.overrides = factor, fails, stop_after, overrides
         self.steps: list[list[str]] = []
+        self.blocks: list[int] = []
 
     def __call__(self, campaign: Campaign, blocks: Mapping[str, Sequence[int]], *_more: Any, **_options: Any) -> None:
         env = {
@@ -44,6 +45,7 @@ class Runs:
             for variant in campaign.plan.variants
         }
         self.steps.append(list(env))
+        self.blocks.append(sum(map(len, blocks.values())))
         seconds = {item.params_id: 0.2 for item in campaign.plan.workloads}
         writer = Writer(campaign, lambda label, _workload: self.factor(env[label]), seconds)
         for job, block, run in campaign.rows():

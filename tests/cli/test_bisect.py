@@ -5,62 +5,33 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from gpubench.campaign import lifecycle
 from gpubench.campaign.bisection_points import PointList, versions_between
 from gpubench.campaign.bisection_question import RegressionQuestion
-from gpubench.errors import EXIT_INCONCLUSIVE, GpubenchError, InterruptedByUserError, UsageError
+from gpubench.errors import EXIT_INCONCLUSIVE, GpubenchError, IncompleteError, UsageError
 from gpubench.model.variant import Variant, parse_variant
-from gpubench.store.campaign import Campaign
 from tests.cli.campaigns import write_suite
+from tests.cli.searches import Runs
 from tests.conftest import Run
-from tests.store.campaign_builder import Writer
 
 SLOW = 1.4
 
 
-class Runs:
-    """Writes runs where ``lifecycle`` would have them run.
-
-    Args:
-        slow: labels whose figures are 1.4 times as large.
-        crash: labels whose runs fail.
-        stop_after: so many blocks are written, then the search is interrupted, once.
-    """
-
-    def __init__(self, slow: Sequence[str], crash: Sequence[str] = "", stop_after: int = 10**6) -> None:
-        self.slow, self.crash, self.left = slow, crash, stop_after
-        self.steps: list[str] = []
-
-    def __call__(self, campaign: Campaign, blocks: Mapping[str, Sequence[int]], *_more: Any, **_options: Any) -> None:
-        labels = "".join(variant.label for variant in campaign.plan.variants)
-        self.steps.append(f"{labels} {sum(map(len, blocks.values()))}")
-        seconds = {item.params_id: 0.2 for item in campaign.plan.workloads}
-        writer = Writer(campaign, lambda label, _workload: SLOW if label in self.slow else 1.0, seconds)
-        for job, block, run in campaign.rows():
-            if block.block not in blocks.get(job.job, ()) or any(campaign.runs_dir.glob(f"{run.run}-*")):
-                continue
-            if run is block.runs[0]:
-                self.left -= 1
-            if self.left < 0:
-                self.left = 10**6
-                raise InterruptedByUserError("interrupted by SIGINT")
-            failed = run.variant in self.crash
-            writer.write(job, block, run, status="failed" if failed else "ok", reason="crash" if failed else "")
-
-
 @pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def use(*arguments: Any, **options: Any) -> Runs:
-        made = Runs(*arguments, **options)
-        monkeypatch.setattr(lifecycle, "run_blocks", made)
-        return made
+def runs(runs: Any) -> Any:
+    """Points are slow, or crash, by their labels."""
+
+    def use(slow: Sequence[str], crash: Sequence[str] = "", **options: Any) -> Runs:
+        written: Runs = runs(
+            lambda env: SLOW if env["label"] in slow else 1.0, fails=lambda env: env["label"] in crash, **options
+        )
+        return written
 
     return use
 
@@ -92,8 +63,8 @@ def test_the_first_slow_point_is_named(runs: Any, bisect: Any, slow: str, low: s
     assert done.returncode == 0, done.stderr
     assert f"tasks became slower between {low} and {high}: +" in done.stdout
     assert "name a wrong change in at most 5 of 100" in done.stdout
-    assert written.steps[0] == "ah 3"
-    assert written.steps[-1].split()[0] == "".join(sorted({"a", low, high, "h"}))
+    assert (written.steps[0], written.blocks[0]) == (["a", "h"], 3)
+    assert written.steps[-1] == sorted({"a", low, high, "h"})
 
 
 @pytest.mark.integration
@@ -126,7 +97,7 @@ def test_an_end_that_crashes_ends_the_search_at_its_first_look(runs: Any, bisect
     done = bisect()
     assert done.returncode == EXIT_INCONCLUSIVE
     assert f"no answer: no run of {' and '.join(crash)} gave a figure (step 0, 3 blocks)" in done.stdout
-    assert written.steps == ["ah 3"]
+    assert (written.steps, written.blocks) == ([["a", "h"]], [3])
 
 
 @pytest.mark.integration
@@ -152,7 +123,7 @@ def test_without_an_effect_nothing_is_searched_and_the_exit_code_says_so(runs: A
     done = bisect()
     assert done.returncode == EXIT_INCONCLUSIVE
     assert "no effect beyond the margin" in done.stdout
-    assert {step.split()[0] for step in written.steps} == {"ah"}
+    assert all(step == ["a", "h"] for step in written.steps)
 
 
 @pytest.mark.integration
@@ -179,6 +150,43 @@ def test_commands_that_take_the_newest_campaign_take_no_step(
     bisect()
     assert gpubench("status").returncode == UsageError.exit_code
     assert gpubench("status", directory(tmp_path) / "step-00").returncode == 0
+
+
+@pytest.mark.integration
+def test_the_end_of_a_search_and_report_write_the_same_page(
+    runs: Any, bisect: Any, gpubench: Run, tmp_path: Path
+) -> None:
+    runs("fgh", crash="d")
+    printed = bisect().stdout
+    search = directory(tmp_path)
+    first = (search / "report.html").read_text(), (search / "report.md").read_text()
+    sentence = next(line for line in printed.splitlines() if "became slower between e and f: +" in line)
+    assert printed.rstrip().splitlines()[-1].startswith("To measure this again: gpubench bench ")
+    assert printed.rstrip().endswith("--workloads tasks --variants 'e=1.22.0 f=1.22.0'")
+    for name in ("report.html", "report.md"):
+        (search / name).unlink()
+    done = gpubench("report", search, "--svg", "charts")
+    assert (done.returncode, sentence in done.stdout) == (0, True), done.stderr
+    assert ((search / "report.html").read_text(), (search / "report.md").read_text()) == first
+    assert (
+        first[0].index("<h1>tasks became slower between e and f: +") < first[0].index("<svg") < first[0].index("<table")
+    )
+    assert not re.search(r'(src|href)="?https?:', first[0])
+    assert first[1].startswith(f"**{sentence.replace('[', chr(92) + '[')}**")
+    assert [path.name for path in (tmp_path / "charts").iterdir()] == ["search-tasks.svg"]
+    assert gpubench("report", search, "--markdown").stdout == first[1]
+
+
+@pytest.mark.integration
+def test_a_search_without_an_answer_has_no_page(runs: Any, bisect: Any, gpubench: Run, tmp_path: Path) -> None:
+    runs("fgh", stop_after=4)
+    bisect()
+    done = gpubench("report", directory(tmp_path))
+    assert (done.returncode, done.stdout) == (IncompleteError.exit_code, "")
+    assert f"has no answer yet; to go on: gpubench bisect {directory(tmp_path)}" in done.stderr
+    done = gpubench("report", directory(tmp_path), "--only", "runs")
+    assert done.returncode == UsageError.exit_code
+    assert "is a search, which has one answer; name a step: " in done.stderr
 
 
 TWO = ("bisect", "--points", "a=1.22.0 b=1.22.0")

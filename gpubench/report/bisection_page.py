@@ -1,0 +1,123 @@
+"""The answer of a search, for a terminal, in Markdown and as a page: the same sentences and sections."""
+
+import dataclasses
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from gpubench import __version__
+from gpubench.campaign.bisection import Search
+from gpubench.campaign.options import CampaignOptions
+from gpubench.model.text import counted
+from gpubench.render.environment import command_line
+from gpubench.report.campaign_page import moment
+from gpubench.report.page import Page
+from gpubench.report.sections import RichText, Section, SectionPart, TextSpan, inline, text_lines
+from gpubench.stats.bisection import Step
+from gpubench.store.campaign import SEARCH_FILE, Campaign
+
+_OPTIONS = {"settings": "--set", "packages": "--with"}
+
+
+class Outcome(Protocol):
+    """What a search has found."""
+
+    @property
+    def word(self) -> str:
+        """``named``, or why nothing is."""
+
+    def sentences(self) -> Sequence[str]:
+        """The answer, and what it rests on."""
+
+    def notes(self) -> Sequence[str]:
+        """What to know beside it."""
+
+    def measured(self) -> Sequence[Section]:
+        """The picture, and all that was measured."""
+
+    def left_out(self) -> Sequence[str]:
+        """What was skipped, and what was not searched."""
+
+    def cost(self) -> str:
+        """Steps, runs and margin."""
+
+    def command(self) -> str:
+        """That measures the answer again; empty where there is none."""
+
+    def plain(self) -> Mapping[str, Any]:
+        """As JSON."""
+
+
+def bench_command(search: Search, variants: Sequence[str]) -> str:
+    """A campaign of these variants, with the options of the search."""
+    words = ["gpubench", "bench"]
+    for field in dataclasses.fields(CampaignOptions):
+        value = getattr(search.options, field.name)
+        if value != field.default and field.name not in ("seed", "outputs", "workloads"):
+            option = _OPTIONS.get(field.name, f"--{field.name.replace('_', '-')}")
+            for each in value if isinstance(value, list) else [value]:
+                words += [option] if each is True else [option, str(each)]
+    return command_line([*words, "--workloads", search.workload, "--variants", " ".join(variants)])
+
+
+def run_count(steps: Sequence[Step]) -> int:
+    """How many runs were measured."""
+    return sum(len(step.points) * len(step.blocks) for step in steps)
+
+
+def cost_of(steps: Sequence[Step], margin: str) -> str:
+    """``4 steps, 50 runs; margin ±10 %``."""
+    return f"{counted(len(steps), 'step')}, {counted(run_count(steps), 'run')}; margin ±{margin}"
+
+
+def lines(found: Outcome) -> Iterator[str]:
+    """For a terminal: the answer first, the command that repeats it last."""
+    yield from found.sentences()
+    yield from (f"note: {note}" for note in found.notes())
+    for section in (*found.measured(), *_left_out(found)):
+        yield ""
+        yield from text_lines(section)
+    yield found.cost()
+    if command := found.command():
+        yield f"To measure this again: {command}"
+
+
+def search_page(search: Search, found: Outcome) -> Page:
+    """The page; its links are relative to the directory of the search."""
+    sentence, *others = found.sentences()
+    plan = Campaign.open(search.step_directory(0)).plan
+    when = moment(dt.datetime.fromisoformat(plan.created_at))
+    return Page(
+        title=f"What made {search.workload} slower",
+        over=f"gpubench bisect · {search.workload} of suite {plan.suite} on {plan.site.name} · {when}",
+        headline=[sentence],
+        opening="\n\n".join([f"**{inline(sentence)}**", *map(inline, others)]),
+        about=others,
+        notes=found.notes(),
+        sections=[*found.measured(), *_left_out(found), _again(search, found)],
+        made=f"Made by gpubench {__version__}.",
+        why_no_chart="nothing that was measured has a figure",
+    )
+
+
+def _left_out(found: Outcome) -> list[Section]:
+    said = found.left_out()
+    parts = [SectionPart(lines=said)]
+    return [Section(parts, title="Skipped, and not searched", anchor="left-out")] if said else []
+
+
+def _again(search: Search, found: Outcome) -> Section:
+    """What it cost, where its files are, and how to repeat the answer."""
+    files: list[str | TextSpan] = ["Files: ", TextSpan(SEARCH_FILE, link=SEARCH_FILE), ", and a campaign per step:"]
+    for path in sorted(search.directory.glob("step-*")):
+        files += [" ", TextSpan(path.name, link=f"{path.name}/")]
+    command = found.command()
+    again: list[RichText] = [["To measure this again: ", TextSpan(command, "code")]] if command else []
+    return Section(
+        [
+            SectionPart(lines=[found.cost()], text=[[*files, "."]]),
+            SectionPart(lines=again),
+        ],
+        title="What it took, and how to repeat it" if command else "What it took",
+        anchor="again",
+    )
