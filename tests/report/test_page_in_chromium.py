@@ -164,7 +164,7 @@ def test_without_scripts_the_page_is_complete_in_the_readers_colours(page: brows
             assert page.evaluate("document.documentElement.scrollWidth") == page.evaluate("innerWidth")
             mark = "getComputedStyle(document.querySelector('#chart-forest .mark-symbol.role-mark path')).fill"
             papers.append((page.evaluate("getComputedStyle(document.body).backgroundColor"), page.evaluate(mark)))
-        light, dark = ("rgb(255, 255, 255)", "rgb(128, 86, 0)"), ("rgb(20, 23, 27)", "rgb(232, 185, 90)")
+        light, dark = ("rgb(255, 255, 255)", "rgb(179, 38, 30)"), ("rgb(20, 23, 27)", "rgb(255, 141, 131)")
         assert papers == [light, dark, light]
     finally:
         page.call("Emulation.setScriptExecutionDisabled", value=False)
