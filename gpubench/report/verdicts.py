@@ -235,9 +235,9 @@ def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
     if any(verdict.verdict == "equivalent" for verdict in verdicts):
         yield f"equivalent: {margin}"
     if any(_is_wide(verdict) for verdict in verdicts):
-        yield f"inconclusive: neither {margin} nor different after Holm over the planned family"
+        yield f"inconclusive: the interval is too wide to say equal ({margin}) or different"
     if any(verdict.shown != (verdict.low, verdict.high) for verdict in verdicts):
-        yield "intervals: at the level of Holm's step; for equivalent comparisons: 90 %, the level of their test"
+        yield "intervals: widened for all planned comparisons together; those of equivalent comparisons are at 90 %"
     if any(verdict.one_job for verdict in verdicts):
         yield "several blocks share one job: the verdicts hold on these nodes"
 

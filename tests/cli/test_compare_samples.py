@@ -89,7 +89,7 @@ def test_cells_told_apart_by_a_column_are_named_by_it(compare: Compare) -> None:
     assert margin == "  equivalent: within ±3 %"
     assert (
         intervals
-        == "  intervals: at the level of Holm's step; for equivalent comparisons: 90 %, the level of their test"
+        == "  intervals: widened for all planned comparisons together; those of equivalent comparisons are at 90 %"
     )
 
 

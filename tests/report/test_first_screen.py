@@ -202,7 +202,7 @@ def test_noise_as_a_reason_is_said_once_for_all_rows(troubled: JudgedCampaign) -
     wide = [one for one in troubled.verdicts if one.reason.startswith("wide")]
     assert wide
     page = text_of(reports.page_html(troubled))
-    assert page.count("inconclusive: neither within ±3 % nor different after Holm over the planned family") == 1
+    assert page.count("inconclusive: the interval is too wide to say equal (within ±3 %) or different") == 1
     assert "don&#39;t show the difference" not in page.partition("How sure this is")[0]
 
 

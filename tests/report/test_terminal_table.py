@@ -58,7 +58,7 @@ def test_what_is_likely_and_not_proven_is_said_beside_the_verdict(story: JudgedC
     assert "| inconclusive; likely faster, not proven; " in lines[1]
     assert "likely" not in lines[2]
     assert (
-        "  intervals: at the level of Holm's step; for equivalent comparisons: 90 %, the level of their test" in lines
+        "  intervals: widened for all planned comparisons together; those of equivalent comparisons are at 90 %" in lines
     )
 
 
