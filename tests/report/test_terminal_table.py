@@ -57,9 +57,8 @@ def test_what_is_likely_and_not_proven_is_said_beside_the_verdict(story: JudgedC
     )
     assert "| inconclusive; likely faster, not proven; " in lines[1]
     assert "likely" not in lines[2]
-    assert (
-        "  intervals: widened for all planned comparisons together; those of equivalent comparisons are at 90 %" in lines
-    )
+    note = "  intervals: widened for all planned comparisons together; those of equivalent comparisons are at 90 %"
+    assert note in lines
 
 
 def test_markup_in_a_label_is_text(tmp_path: Path) -> None:
