@@ -22,9 +22,7 @@ Runtime = Annotated[
     typer.Option(help="How runs enter their image: venv, conda, modules, docker, pyxis, enroot or apptainer."),
 ]
 Base = Annotated[str | None, typer.Option(help="Image that container builds start from; default: the profile's.")]
-Date = Annotated[
-    str | None, typer.Option(help="Images of that day; default: the newest in images.lock.toml.")
-]
+Date = Annotated[str | None, typer.Option(help="Images of that day; default: the newest in images.lock.toml.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of the order; the same seed gives the same order.")]
 Margin = Annotated[str | None, typer.Option(help="Margin: differences up to this do not matter, like 3%.")]
 Set = Annotated[
@@ -56,9 +54,7 @@ class CampaignOptions:
     ] = None
     packages: Annotated[
         list[str] | None,
-        typer.Option(
-            "--with", help="Version of a Python package, in every variant that names none of it; repeatable."
-        ),
+        typer.Option("--with", help="Version of a Python package, in every variant that names none of it; repeatable."),
     ] = None
     nodes: Annotated[str | None, typer.Option(help="Node counts, separated by commas or blanks.")] = None
     suite: Annotated[
