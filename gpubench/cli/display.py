@@ -98,6 +98,8 @@ def show_import(kept: ImportedResults) -> Page:
 
     page, answer = page_of_import(kept, search_bar)
     show_verdicts(answer.verdicts if answer else [], seconds=answer.seconds if answer else [])
+    for note in answer.section.notes if answer else ():
+        say(f"note: {note}")
     write_page(page, kept.derived("report.html"), kept.derived("report.md"))
     say(f"report: {kept.derived('report.html')}")
     return page

@@ -30,10 +30,12 @@ def spelled(param: Param, value: Any) -> str:
 
 
 def sizes_spelled(workload: Workload | None, params: Mapping[str, Any]) -> str:
-    """``size = 10MB, round_trips = 5``; of a parameter that ``workload`` doesn't describe the plain value."""
+    """``size = 10MB, round_trips = 5``, without empty ones; of what ``workload`` doesn't describe the plain value."""
     kinds = workload.params if workload else {}
     texts = {
-        name: spelled(kinds[name], value) if name in kinds else shown(name, value) for name, value in params.items()
+        name: spelled(kinds[name], value) if name in kinds else shown(name, value)
+        for name, value in params.items()
+        if value not in ("", [], {})
     }
     return ", ".join(f"{name} = {word}" for name, word in texts.items())
 

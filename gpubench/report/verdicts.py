@@ -44,6 +44,8 @@ _STYLES = {
 _MARGIN = re.compile(r"within ±[^ ]+ %")
 _SHORT_NAME = 24
 """Letters of a workload's name that the page keeps in one line."""
+_MOST_CELLS = 5
+"""Comparisons that a note names."""
 NARROWEST = 80
 """Columns of a terminal below which lines read better than a table."""
 OF_SECONDS = 23
@@ -205,7 +207,8 @@ def _to_know(verdict: Verdict) -> list[str | TextSpan]:
     shown = verdict.reason.partition(" after Holm")[0] if verdict.verdict in ("regression", "improvement") else ""
     beyond = "beyond the margin" if verdict.beyond_margin else ""
     text = "; ".join(word for word in (shown, beyond, decided, verdict.leaning, labels.more(verdict)) if word)
-    return [text, *(part for flag in verdict.flags for part in (" ", TextSpan(flag, "flag")))]
+    flags = [part for flag in verdict.flags for part in (" ", TextSpan(flag, "flag"))]
+    return [f"{text};" if text and flags else text, *flags]
 
 
 def _names(verdicts: Sequence[Verdict]) -> list[str]:
@@ -256,7 +259,14 @@ def _whose(cells: Sequence[str], all_cells: Sequence[str]) -> str:
     others = [name for name in all_cells if name not in cells]
     if not others and len(cells) > 1:
         return "all comparisons"
-    return f"all but {' · '.join(others)}" if others and len(others) < len(cells) / 2 else " · ".join(cells)
+    return f"all but {_several(others)}" if others and len(others) < len(cells) / 2 else _several(cells)
+
+
+def _several(cells: Sequence[str]) -> str:
+    """A line has room for a few; every row has its own on the page, and ``--json`` all."""
+    if len(cells) <= _MOST_CELLS:
+        return " · ".join(cells)
+    return " · ".join([*cells[: _MOST_CELLS - 1], f"{len(cells) - _MOST_CELLS + 1} more"])
 
 
 def _is_wide(verdict: Verdict) -> bool:

@@ -93,6 +93,11 @@ def lost_more_often(cell: CellBlocks) -> bool:
     return candidate >= 2 and candidate > baseline
 
 
+def _incomplete(cell: CellBlocks) -> bool:
+    """Fewer blocks than planned are complete; where dates are the blocks, nothing was planned."""
+    return not cell.comparison.by_date and len(cell.paired) < cell.comparison.planned_blocks
+
+
 def no_traffic(comparison: ComparisonInput) -> bool:
     """Next to nothing moved between the workers, by a workload that doesn't say what it must move."""
     return comparison.moved is not None and comparison.moved < LEAST_TRAFFIC
@@ -116,7 +121,7 @@ def raise_flags(
         NO_TRAFFIC: [no_traffic(cell.comparison) for cell in cells],
         "oversubscribed": [cell.comparison.oversubscribed for cell in cells],
         "unchecked": [cell.comparison.unchecked for cell in cells],
-        "incomplete": [len(cell.paired) < cell.comparison.planned_blocks for cell in cells],
+        "incomplete": [_incomplete(cell) for cell in cells],
     }
     return [tuple(name for name, raised in columns.items() if raised[row]) for row in range(len(cells))]
 

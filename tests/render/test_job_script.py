@@ -263,7 +263,7 @@ def test_what_a_shell_exports_for_something_else_changes_nothing(campaign: Campa
 def test_slurms_end_of_a_job_is_moved_from_its_controllers_clock_to_the_nodes(tmp_path: Path, behind_s: int) -> None:
     campaign = Campaign(tmp_path, site=site(scheduler="slurm", launcher="srun"))
     script = campaign.script.read_text()
-    begin, mark = script.index("# Whatever the shell"), "export GPUBENCH_END\n"
+    begin, mark = script.index("# Set here whatever"), "export GPUBENCH_END\n"
     there = int(time.time()) + behind_s
     campaign.tool("squeue", f"#!/usr/bin/env bash\ndate -d @{there + 600} +%Y-%m-%dT%H:%M:%S\n")
     campaign.tool("sdiag", f'#!/usr/bin/env bash\nprintf "***\\nsdiag output at Mon Nov 23 2026 ({there})\\n***\\n"\n')

@@ -136,3 +136,13 @@ def test_a_workload_that_moves_nothing_between_workers_says_that_ucx_cannot_chan
     said = [line.strip() for line in verdict_lines([story.verdicts[0], idle])]
     assert "message moved 896 B between workers a repetition: UCX cannot change this" in said
     assert not any("UCX cannot" in line for line in verdict_lines(story.verdicts))
+
+
+def test_a_note_on_many_comparisons_names_a_few_and_their_number(story: JudgedCampaign) -> None:
+    many = [
+        dataclasses.replace(one, candidate=f"c{number}", flags=("tail",) if number < 8 else ())
+        for number, one in enumerate([story.verdicts[2]] * 20)
+    ]
+    (line,) = [line for line in verdict_lines(many) if "flags: tail" in line]
+    assert line.count(" · ") == 4
+    assert " · 4 more: flags: tail" in line

@@ -12,7 +12,8 @@
 #SBATCH --partition=batch_dgx1_m2
 #SBATCH --account=sw_rapids_testing
 #SBATCH --nv-meta=ml-model.rapids-benchmarks
-# j002-n2: 4 blocks, 16 runs, nodes: 2, about 1h04m.
+# j002-n2: 4 blocks, 16 runs, nodes: 2, about 1h04m. The time limit leaves room for slower runs.
+# Variables and workloads of each run: specs/*.json.
 # Rendered by gpubench 0.1. By hand: sbatch job.sh, in the directory where it stands; some blocks only:
 # GPUBENCH_BLOCKS="1 2" sbatch job.sh
 set -u
@@ -21,13 +22,13 @@ if [ ! -d specs ]; then
   exit 2
 fi
 trap 'echo "$?" >"end-$SLURM_JOB_ID"' EXIT
-# Whatever the shell that hands this over has in OUTDIR and SCRATCHDIR: others may use the names, too.
+# Set here whatever the submitting shell has in OUTDIR and SCRATCHDIR: other programs use these names, too.
 OUTDIR=${GPUBENCH_OUTDIR:-$(cd ../.. && pwd)}
 export OUTDIR
 SCRATCHDIR=${GPUBENCH_SCRATCHDIR:-}
 if [ -z "$SCRATCHDIR" ]; then SCRATCHDIR="/tmp"; fi
 export SCRATCHDIR
-# A clock that nobody sets: the time at which this began, and the seconds since then that the machine counts.
+# The job's clock: its start, and the machine's seconds since then. Setting the time of day doesn't change it.
 read -r GPUBENCH_UP _ </proc/uptime
 GPUBENCH_CLOCK="$(</proc/sys/kernel/random/boot_id) $GPUBENCH_UP $(date +%s.%N)"
 export GPUBENCH_CLOCK
@@ -38,15 +39,17 @@ now() {
 }
 GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
 export GPUBENCH_JOB_TOKEN
-# When the job ends, as Slurm says; if it doesn't, as late as it may end. Slurm means the clock of its controller.
+# When the job ends. Two questions to Slurm's controller: its own time (sdiag), and the job's end in that time (squeue).
+# If it doesn't answer: the latest end that the time limit allows.
 GPUBENCH_END=$(($(now) + 7200))
 there=$(timeout 20 sdiag 2>/dev/null | sed -n 's/^sdiag output at .*(\([0-9]*\))$/\1/p')
 end=$(timeout 20 squeue --noheader --jobs="$SLURM_JOB_ID" --format=%e)
 if end=$(date -d "${end:-unknown}" +%s 2>/dev/null); then GPUBENCH_END=$((end + $(now) - ${there:-$(now)})); fi
 export GPUBENCH_END
 
-# Launcher srun: one supervisor per node. Every step says its whole shape: newer Slurm doesn't hand on --cpus-per-task.
-# In the background, so that signals are heard. No step ends its peers at once: rank 0 still has a record to write.
+# Launcher srun: one supervisor per node. Every step names its whole shape, because srun inherits only a part of the job's.
+# srun runs in the background, so that this script hears signals. A task that fails doesn't end the others at once:
+# rank 0 still has a record to write.
 stopping='' signalled='' more=()
 shape=(--ntasks-per-node=1 --cpus-per-task=80 --gpus-per-node=8 --kill-on-bad-exit=0 --wait=90 --export=ALL)
 launch() {
@@ -66,11 +69,12 @@ launch() {
 write_record() { # what only writes a record, on the first node
   srun --overlap --nodes=1 --ntasks=1 "${shape[@]}" "$@"
 }
-# Not by a signal to srun: it kills its tasks at once, and a supervisor has to end its processes and write its record.
+# Signals go to the steps by scancel. srun would kill its tasks at once, and a supervisor has to end its processes and
+# write its record.
 signal_steps() {
   local steps
   mapfile -t steps < <(timeout 20 squeue --steps --noheader --jobs="$SLURM_JOB_ID" --format=%i | grep -E '\.[0-9]+$')
-  # What it says of a step that has just ended would look like the end of the job's log.
+  # Its message about a step that has just ended is left out of the log, where it would look like an error.
   ((${#steps[@]})) && timeout 20 scancel --signal=TERM "${steps[@]}" 2>/dev/null && signalled=1
 }
 wait_for_all() { # COMMAND...: launches something that takes differently long on different nodes

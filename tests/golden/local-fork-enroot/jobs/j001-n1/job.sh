@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # j001-n1: 1 blocks, 2 runs, nodes: 1, about 16s.
+# Variables and workloads of each run: specs/*.json.
 # Rendered by gpubench 0.1. By hand: bash job.sh, or some blocks only: GPUBENCH_BLOCKS="1 2" bash job.sh
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 40
-# Whatever the shell that hands this over has in OUTDIR and SCRATCHDIR: others may use the names, too.
+# Set here whatever the submitting shell has in OUTDIR and SCRATCHDIR: other programs use these names, too.
 OUTDIR=${GPUBENCH_OUTDIR:-$(cd ../.. && pwd)}
 export OUTDIR
 SCRATCHDIR=${GPUBENCH_SCRATCHDIR:-${TMPDIR:-/tmp}}
 export SCRATCHDIR
-# A clock that nobody sets: the time at which this began, and the seconds since then that the machine counts.
+# The job's clock: its start, and the machine's seconds since then. Setting the time of day doesn't change it.
 read -r GPUBENCH_UP _ </proc/uptime
 GPUBENCH_CLOCK="$(</proc/sys/kernel/random/boot_id) $GPUBENCH_UP $(date +%s.%N)"
 export GPUBENCH_CLOCK

@@ -10,7 +10,8 @@
 #BSUB -alloc_flags 'gpumps smt4'
 #BSUB -M 524288
 #BSUB -B
-# j001-n1: 1 blocks, 2 runs, nodes: 1, about 16s.
+# j001-n1: 1 blocks, 2 runs, nodes: 1, about 16s. The time limit leaves room for slower runs.
+# Variables and workloads of each run: specs/*.json.
 # Rendered by gpubench 0.1. By hand: bsub < job.sh, in the directory where it stands; some blocks only:
 # GPUBENCH_BLOCKS="1 2" bsub < job.sh
 set -u
@@ -19,12 +20,12 @@ if [ ! -d specs ]; then
   exit 2
 fi
 trap 'echo "$?" >"end-$LSB_JOBID"' EXIT
-# Whatever the shell that hands this over has in OUTDIR and SCRATCHDIR: others may use the names, too.
+# Set here whatever the submitting shell has in OUTDIR and SCRATCHDIR: other programs use these names, too.
 OUTDIR=${GPUBENCH_OUTDIR:-$(cd ../.. && pwd)}
 export OUTDIR
 SCRATCHDIR=${GPUBENCH_SCRATCHDIR:-${TMPDIR:-/tmp}}
 export SCRATCHDIR
-# A clock that nobody sets: the time at which this began, and the seconds since then that the machine counts.
+# The job's clock: its start, and the machine's seconds since then. Setting the time of day doesn't change it.
 read -r GPUBENCH_UP _ </proc/uptime
 GPUBENCH_CLOCK="$(</proc/sys/kernel/random/boot_id) $GPUBENCH_UP $(date +%s.%N)"
 export GPUBENCH_CLOCK

@@ -9,7 +9,8 @@
 #PBS -q prod
 #PBS -A team
 #PBS -l filesystems=home:eagle
-# j001-n2: 1 blocks, 2 runs, nodes: 2, about 16s.
+# j001-n2: 1 blocks, 2 runs, nodes: 2, about 16s. The time limit leaves room for slower runs.
+# Variables and workloads of each run: specs/*.json.
 # Rendered by gpubench 0.1. By hand: qsub -V job.sh, in the directory where it stands; some blocks only:
 # GPUBENCH_BLOCKS="1 2" qsub -V job.sh
 set -u
@@ -23,12 +24,12 @@ if [ ! -d specs ]; then
   exit 2
 fi
 trap 'echo "$?" >"end-${PBS_JOBID%%.*}"; kill "$warning" 2>/dev/null' EXIT
-# Whatever the shell that hands this over has in OUTDIR and SCRATCHDIR: others may use the names, too.
+# Set here whatever the submitting shell has in OUTDIR and SCRATCHDIR: other programs use these names, too.
 OUTDIR=${GPUBENCH_OUTDIR:-$(cd ../.. && pwd)}
 export OUTDIR
 SCRATCHDIR=${GPUBENCH_SCRATCHDIR:-${TMPDIR:-/tmp}}
 export SCRATCHDIR
-# A clock that nobody sets: the time at which this began, and the seconds since then that the machine counts.
+# The job's clock: its start, and the machine's seconds since then. Setting the time of day doesn't change it.
 read -r GPUBENCH_UP _ </proc/uptime
 GPUBENCH_CLOCK="$(</proc/sys/kernel/random/boot_id) $GPUBENCH_UP $(date +%s.%N)"
 export GPUBENCH_CLOCK

@@ -13,7 +13,8 @@
 #SBATCH --partition='batch m2'
 #SBATCH --account=team
 #SBATCH --nv-meta=ml-model.x
-# j001-n2: 1 blocks, 2 runs, nodes: 2, about 16s.
+# j001-n2: 1 blocks, 2 runs, nodes: 2, about 16s. The time limit leaves room for slower runs.
+# Variables and workloads of each run: specs/*.json.
 # Rendered by gpubench 0.1. By hand: sbatch job.sh, in the directory where it stands; some blocks only:
 # GPUBENCH_BLOCKS="1 2" sbatch job.sh
 set -u
@@ -22,12 +23,12 @@ if [ ! -d specs ]; then
   exit 2
 fi
 trap 'echo "$?" >"end-$SLURM_JOB_ID"' EXIT
-# Whatever the shell that hands this over has in OUTDIR and SCRATCHDIR: others may use the names, too.
+# Set here whatever the submitting shell has in OUTDIR and SCRATCHDIR: other programs use these names, too.
 OUTDIR=${GPUBENCH_OUTDIR:-$(cd ../.. && pwd)}
 export OUTDIR
 SCRATCHDIR=${GPUBENCH_SCRATCHDIR:-${TMPDIR:-/tmp}}
 export SCRATCHDIR
-# A clock that nobody sets: the time at which this began, and the seconds since then that the machine counts.
+# The job's clock: its start, and the machine's seconds since then. Setting the time of day doesn't change it.
 read -r GPUBENCH_UP _ </proc/uptime
 GPUBENCH_CLOCK="$(</proc/sys/kernel/random/boot_id) $GPUBENCH_UP $(date +%s.%N)"
 export GPUBENCH_CLOCK
@@ -38,7 +39,8 @@ now() {
 }
 GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
 export GPUBENCH_JOB_TOKEN
-# When the job ends, as Slurm says; if it doesn't, as late as it may end. Slurm means the clock of its controller.
+# When the job ends. Two questions to Slurm's controller: its own time (sdiag), and the job's end in that time (squeue).
+# If it doesn't answer: the latest end that the time limit allows.
 GPUBENCH_END=$(($(now) + 300))
 there=$(timeout 20 sdiag 2>/dev/null | sed -n 's/^sdiag output at .*(\([0-9]*\))$/\1/p')
 end=$(timeout 20 squeue --noheader --jobs="$SLURM_JOB_ID" --format=%e)
