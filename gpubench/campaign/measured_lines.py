@@ -7,7 +7,7 @@ from gpubench.model.parameters import sizes_spelled
 from gpubench.model.quantities import format_bytes
 from gpubench.model.text import counted
 from gpubench.node.workloads.catalogue import CATALOGUE
-from gpubench.results.merge.moved import moved_bytes
+from gpubench.results.merge.moved import cannot_change, moved_bytes
 from gpubench.stats.data import LEAST_TRAFFIC
 
 SHOWN = 12
@@ -41,10 +41,10 @@ def _moved(result: Mapping[str, Any]) -> str:
     seen = f"{format_bytes(details['seen_bytes'])} between workers"
     if least := details["least_moved_bytes"]:
         return f"{seen}, {format_bytes(least)} at least had to be"
-    moved = moved_bytes(result["workload"], details, reps)
+    moved = moved_bytes(result["workload"], result["backend"], result["params"], details, reps)
     if moved is None or moved >= LEAST_TRAFFIC:
         return seen
-    return f"{seen}, {format_bytes(moved)} a repetition: UCX cannot change this"
+    return f"{seen}, {format_bytes(moved)} a repetition: {cannot_change(result['workload'])}"
 
 
 def _cluster(cluster: Mapping[str, Any]) -> str:

@@ -24,6 +24,7 @@ from gpubench.report.sections import (
     text_lines,
 )
 from gpubench.results.judged_campaign import Seconds
+from gpubench.results.merge.moved import cannot_change
 from gpubench.results.verdicts_file import plain_verdicts
 from gpubench.stats.flags import NO_TRAFFIC
 from gpubench.stats.settings import VerdictSettings
@@ -226,7 +227,7 @@ def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
         for flag in verdict.flags:
             flags.setdefault(flag, []).append(name)
     for workload, moved in _idle(verdicts).items():
-        yield f"{workload} moved {format_bytes(moved)} between workers a repetition: UCX cannot change this"
+        yield f"{workload} moved {format_bytes(moved)} between workers a repetition: {cannot_change(workload)}"
     for reason, cells in reasons.items():
         yield f"{_whose(cells, names)}: {reason}"
     together: dict[tuple[str, ...], list[str]] = {}

@@ -43,7 +43,7 @@ class CellRun:
         workers: worker processes of the whole cluster.
         bytes: nominal, of a repetition.
         wall_se: standard error of the time in seconds, where a source says it of its mean.
-        moved: bytes that were seen between workers, of a repetition; None where the workload says its least.
+        moved: bytes that were seen between workers, of a repetition; None where that isn't known, or it says its least.
     """
 
     run: str

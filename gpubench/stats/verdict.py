@@ -145,7 +145,7 @@ class Verdict:
         straggler_limit: stragglers rarer than this share of samples can't be excluded: 3 / (samples of the variant with
             fewer).
         one_job: several blocks come from one allocation, so the verdict holds on these nodes.
-        moved: bytes between workers in a repetition, the most of any run; None where the workload says its least.
+        moved: bytes between workers in a repetition, the most of any run; None where that isn't known.
         low_adjusted: lower bound of the interval at the level of Holm's step, which agrees with what Holm decided.
         low_equivalence: lower bound of the 90 % interval; it lies within the margin exactly where both one-sided tests
             reject.

@@ -152,7 +152,9 @@ def _record(record: RunRecord, workload: WorkloadSpec) -> WorkloadRecord | None:
 
 def _moved(outcome: RunResult, workload: WorkloadSpec) -> int | None:
     record = _record(outcome.record, workload) if outcome.record else None
-    return moved_bytes(workload.name, record.details, record.reps) if record else None
+    if record is None:
+        return None
+    return moved_bytes(record.workload, record.backend, record.params, record.details, record.reps)
 
 
 def _timed(merged: Merged) -> dict[_WorkloadRun, _Timed]:

@@ -83,6 +83,7 @@ WORKLOADS = (
         "× 4 with set_index",
         grows=(("rows_per_worker", 1.0),),
         needs={"explicit-comms": ("dask-cuda<26.6",)},
+        unlogged=lambda backend, _params: backend == "explicit-comms",
     ),
     Workload(
         name="shuffle",
@@ -109,6 +110,7 @@ WORKLOADS = (
         held=lambda params, shape: 6 * int(params["partition_size"]) * _per_worker(int(params["in_parts"]), shape),
         held_text="2 × partition_size × partitions per worker × 3 (as they are, grouped, the result): data and index",
         grows=(("partition_size", 1.0),),
+        unlogged=lambda _backend, params: params["method"] != "tasks",
     ),
     Workload(
         name="groupby",

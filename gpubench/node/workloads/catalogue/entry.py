@@ -60,6 +60,7 @@ class Workload:
         least_s: seconds that a repetition takes at least because its parameters say so; 0 where they don't.
         takes_any: whether there are parameters beside ``params``, of which nothing is known.
         fault: what is wrong with parameters that are right each for itself, in words, empty where nothing is.
+        unlogged: whether what moves between workers passes none of Dask's logs with a back-end and parameters.
     """
 
     name: str
@@ -82,3 +83,4 @@ class Workload:
     least_s: Callable[[Mapping[str, Any]], float] = lambda _params: 0.0
     takes_any: bool = False
     fault: Callable[[str, Mapping[str, Any]], str] = lambda _backend, _params: ""
+    unlogged: Callable[[str, Mapping[str, Any]], bool] = lambda _backend, _params: False

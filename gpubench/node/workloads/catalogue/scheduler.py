@@ -80,5 +80,6 @@ WORKLOADS = (
         needs={"parsl": ("parsl",)},
         least_s=lambda params: params["target"] if params.get("mode") in ("estimate", "exponential") else 0.0,
         fault=lambda backend, params: next(_faults(backend, params), ""),
+        unlogged=lambda _backend, _params: True,  # messages of scheduler, workers and client
     ),
 )

@@ -206,6 +206,7 @@ def _workload(task: _Task) -> Workload:
         if is_array
         else f"(problem_size × threads per worker × {1 + task.kept} + problem_size × threads × {task.worked}) × 48 B",
         grows=(("problem_size", 0.5 if is_array else 1.0),),
+        unlogged=lambda _backend, params: params.get("shuffle", "tasks") != "tasks",
     )
 
 
