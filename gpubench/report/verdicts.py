@@ -226,8 +226,7 @@ def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
             reasons.setdefault(verdict.reason, []).append(name)
         for flag in verdict.flags:
             flags.setdefault(flag, []).append(name)
-    for workload, moved in _idle(verdicts).items():
-        yield f"{workload} moved {format_bytes(moved)} between workers a repetition: {cannot_change(workload)}"
+    yield from _idle(verdicts)
     for reason, cells in reasons.items():
         yield f"{_whose(cells, names)}: {reason}"
     together: dict[tuple[str, ...], list[str]] = {}
@@ -246,14 +245,19 @@ def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield "several blocks share one job: the verdicts hold on these nodes"
 
 
-def _idle(verdicts: Sequence[Verdict]) -> dict[str, int]:
-    """The most that moved in a repetition of workloads that move next to nothing, by name."""
-    idle: dict[str, int] = {}
-    for verdict in verdicts:
+def _idle(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Workloads that move next to nothing; their cells, where others of the workload do move something."""
+    idle: dict[str, dict[str, int]] = {}
+    moving = {str(verdict.key["workload"]) for verdict in verdicts if NO_TRAFFIC not in verdict.flags}
+    for name, verdict in zip(_names(verdicts), verdicts, strict=True):
         if NO_TRAFFIC in verdict.flags:
             workload = str(verdict.key["workload"])
-            idle[workload] = max(verdict.moved or 0, idle.get(workload, 0))
-    return idle
+            cells = idle.setdefault(workload, {})
+            shown = name if workload in moving else workload
+            cells[shown] = max(verdict.moved or 0, cells.get(shown, 0))
+    for workload, cells in idle.items():
+        most = format_bytes(max(cells.values()))
+        yield f"{' · '.join(cells)} moved {most} between workers a repetition: {cannot_change(workload)}"
 
 
 def _whose(cells: Sequence[str], all_cells: Sequence[str]) -> str:

@@ -134,7 +134,7 @@ def test_seconds_of_both_sides_stand_beside_the_change_where_they_are_known(stor
 def test_a_workload_that_moves_nothing_between_workers_says_that_ucx_cannot_change_it(story: JudgedCampaign) -> None:
     idle = dataclasses.replace(story.verdicts[2], flags=("no-traffic",), moved=896)
     said = [line.strip() for line in verdict_lines([story.verdicts[0], idle])]
-    assert "message moved 896 B between workers a repetition: UCX cannot change this" in said
+    assert "message 10 MB moved 896 B between workers a repetition: UCX cannot change this" in said
     assert not any("UCX cannot" in line for line in verdict_lines(story.verdicts))
 
 
@@ -146,3 +146,16 @@ def test_a_note_on_many_comparisons_names_a_few_and_their_number(story: JudgedCa
     (line,) = [line for line in verdict_lines(many) if "flags: tail" in line]
     assert line.count(" · ") == 4
     assert " · 4 more: flags: tail" in line
+
+
+def test_where_only_some_cells_of_a_workload_move_nothing_they_are_named(story: JudgedCampaign) -> None:
+    one = dataclasses.replace(
+        story.verdicts[2], flags=("no-traffic",), moved=0, key=story.verdicts[2].key | {"nodes": 1}
+    )
+    four = dataclasses.replace(one, flags=(), moved=2**30, key=one.key | {"nodes": 4})
+    two = dataclasses.replace(one, moved=2**10, key=one.key | {"nodes": 2})
+    said = [line.strip() for line in verdict_lines([one, two, four])]
+    assert "message 1 node · message 2 nodes moved 1.0 KiB between workers a repetition: UCX cannot change this" in said
+    assert "message moved 1.0 KiB between workers a repetition: UCX cannot change this" in [
+        line.strip() for line in verdict_lines([one, two])
+    ]
