@@ -12,8 +12,9 @@ from pathlib import Path
 
 from gpubench.errors import MissingToolError, PlanRefusedError, UsageError
 from gpubench.files import write_atomically
+from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.base import images_root
-from gpubench.images.obtain import make_ready, not_imported
+from gpubench.images.obtain import kind_of, make_ready, not_imported
 from gpubench.model.image import Image
 from gpubench.model.site import Site
 from gpubench.plan.shared_paths import Resolved, require_shared
@@ -151,9 +152,11 @@ def planned_images(campaign: Campaign) -> list[Image]:
 def require_built(site: Site, missing: Mapping[str, str]) -> None:
     """Raise PlanRefusedError if images are missing: UCX specs by the labels of their variants."""
     if missing:
+        commands = " && ".join(filter(None, unbuilt(site, missing.values())))
+        by_plan = "plan again with --images, which builds what is missing"
         raise PlanRefusedError(
             f"no image yet for variant {', '.join(missing)}",
-            then=f"make what is missing, and plan again: {' && '.join(filter(None, unbuilt(site, missing.values())))}",
+            then=by_plan if KINDS[kind_of(site)].ON_DEMAND else f"make what is missing, and plan again: {commands}",
         )
 
 

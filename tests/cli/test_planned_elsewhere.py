@@ -189,3 +189,11 @@ def test_a_site_that_charges_every_job_gets_none_without_an_account(gpubench: Ru
         message = "site polaris charges every job to an account, and batch.account is empty; name your project: --set b"
         assert (done.returncode, message in done.stderr) == (2, True), done.stderr
     assert not (tmp_path / "outputs").exists()
+
+
+def test_images_that_campaigns_build_themselves_are_not_to_be_built_by_name(gpubench: Run) -> None:
+    assert gpubench("plan", "--ucx", "1.17.0 1.19.0", "--out", "a").returncode == 0
+    refused = gpubench("submit", "a")
+    assert refused.returncode == 6
+    assert "no image yet for variant 1.17.0, 1.19.0; plan again with --images" in refused.stderr
+    assert "images build" not in refused.stderr
