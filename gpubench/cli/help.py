@@ -78,7 +78,8 @@ class WordedCommand(TyperCommand):
         for param in self.params:
             if isinstance(param, TyperOption) and not (param.metavar or param.is_flag):
                 kind = param.type_descriptor
-                word = WORDS.get(str(param.name)) or _KINDS.get(kind.annotation, "TEXT")
+                kinds = _KINDS.get(kind.annotation, "TEXT")
+                word = kinds if kind.annotation is int else WORDS.get(str(param.name), kinds)  # one number, no list
                 param.metavar = None if kind.is_choice else word
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

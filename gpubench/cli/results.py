@@ -71,7 +71,9 @@ def import_results(
 
 def pack(
     campaign: MaybeKept = None,
-    out: Annotated[Path | None, typer.Option(help="File to write; default: NAME.gpubench.zip here.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File to write; default: NAME.gpubench.zip here.")
+    ] = None,
 ) -> None:
     """Pack a campaign or an import into one file. Readers take this zip archive in place of the directory.
 
@@ -112,7 +114,9 @@ def fsck(directories: Directories, as_json: AsJson = False) -> None:
 
 def publish(
     pack: Annotated[Path, typer.Argument(metavar="PACK", help="A file that results pack wrote.")],
-    repository: Annotated[Path, typer.Option("--to", help="Directory of a repository of contributions.")],
+    repository: Annotated[
+        Path, typer.Option("--to", metavar="DIR", help="Directory of a repository of contributions.")
+    ],
     allow_homes: Annotated[
         bool, typer.Option("--allow-homes", help="Publish paths of people's homes; the index says so.")
     ] = False,

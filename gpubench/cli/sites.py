@@ -78,7 +78,8 @@ def check(
     ] = False,
     nodes: Annotated[int | None, typer.Option(min=1, help="With --live: on this many nodes; default 2.")] = None,
     ucx: Annotated[
-        str | None, typer.Option(help="With --live: also check inside the image of this UCX version.")
+        str | None,
+        typer.Option(metavar="VERSION", help="With --live: also check inside the image of this UCX version."),
     ] = None,
     settings: campaign_options.Set = None,
     outputs: campaign_options.Outputs = None,

@@ -77,3 +77,18 @@ def test_options_of_a_campaign_stand_in_groups() -> None:
     places = [text.index(f"\n{heading}:") for heading in ("Options", *GROUPS)]
     assert places == sorted(places)
     assert places[-1] < text.index("--seed N")
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "word"),
+    [
+        ("results pack", "out", "FILE"),
+        ("results publish", "repository", "DIR"),
+        ("sites check", "nodes", "N"),
+        ("sites check", "ucx", "VERSION"),
+        ("sites clean", "nodes", "N"),
+        ("bench", "nodes", "COUNTS"),
+    ],
+)
+def test_the_word_of_an_option_is_what_this_command_takes(name: str, option: str, word: str) -> None:
+    assert next(param for param in leaves()[f"gpubench {name}"].params if param.name == option).metavar == word
