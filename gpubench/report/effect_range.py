@@ -1,4 +1,4 @@
-"""The part of an axis of effects that pictures show: tiles, the chart of effects, and plots in the terminal."""
+"""The part of an axis of effects that pictures show: the chart of effects, and plots in the terminal."""
 
 from collections.abc import Sequence
 
