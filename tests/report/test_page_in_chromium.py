@@ -10,6 +10,9 @@ import browser
 import pytest
 import reports
 
+from gpubench.report.page import Page, html
+from gpubench.report.sections import Section, SectionPart, TextSpan
+
 pytestmark = pytest.mark.system
 
 
@@ -106,6 +109,15 @@ def test_a_telephone_shows_it_without_sideways_scrolling(page: browser.Page, rep
     # The picture keeps the size of its letters, and is moved inside of its box.
     assert page.evaluate(f"{box}.scrollWidth") > 600
     assert page.evaluate(f"getComputedStyle({box}).overflowX") == "auto"
+
+
+def test_a_telephone_breaks_the_words_of_settings_and_commands(page: browser.Page, tmp_path: Path) -> None:
+    word = f"UCX_TLS={','.join(['self'] * 30)}"
+    section = Section([SectionPart(lines=[["again: ", TextSpan(f"gpubench bench --variants {word}", "code")]])], title="t")
+    path = tmp_path / "page.html"
+    path.write_bytes(html(Page("t", "over", [f"With {word} it is slower."], [section], "Made."), reports.TEMPLATES))
+    page.open(path.as_uri(), width=375, height=800, mobile=True)
+    assert page.evaluate("document.documentElement.scrollWidth") == 375
 
 
 @pytest.mark.long
