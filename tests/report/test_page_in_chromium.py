@@ -113,7 +113,9 @@ def test_a_telephone_shows_it_without_sideways_scrolling(page: browser.Page, rep
 
 def test_a_telephone_breaks_the_words_of_settings_and_commands(page: browser.Page, tmp_path: Path) -> None:
     word = f"UCX_TLS={','.join(['self'] * 30)}"
-    section = Section([SectionPart(lines=[["again: ", TextSpan(f"gpubench bench --variants {word}", "code")]])], title="t")
+    section = Section(
+        [SectionPart(lines=[["again: ", TextSpan(f"gpubench bench --variants {word}", "code")]])], title="t"
+    )
     path = tmp_path / "page.html"
     path.write_bytes(html(Page("t", "over", [f"With {word} it is slower."], [section], "Made."), reports.TEMPLATES))
     page.open(path.as_uri(), width=375, height=800, mobile=True)
