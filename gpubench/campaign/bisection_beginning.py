@@ -132,6 +132,8 @@ def begin_search(space: Space, workload: str | None, options: CampaignOptions) -
         raise UsageError(f"suite {request.suite} {fault} '{workload}'{nearest(workload, names)}")
     space = dataclasses.replace(space, points=with_commits(space.points, request.site))
     _require_known(space, request.site, options)
+    suite = _from_anywhere(options.suite) if options.suite else None
+    options = dataclasses.replace(options, site=_from_anywhere(options.site), suite=suite)
     now = dt.datetime.now(dt.UTC)
     outputs = outputs_of(request.site, options.outputs)
     directory = create_campaign(outputs, f"{request.site.name}-bisect", request.suite, now)
@@ -157,6 +159,11 @@ def _require_known(space: Space, site: Site, options: CampaignOptions) -> None:
     typed = (space.points[0], space.points[-1]) if are_commits else space.points
     specs = [parse_variant(point).ucx for point in typed]
     obtain_images(site, specs, date=options.date, base=options.base, look_only=True)
+
+
+def _from_anywhere(name: str) -> str:
+    """The name of a profile or suite, or the whole path of a file: a search may go on from another directory."""
+    return str(Path(name).absolute()) if name.endswith(".toml") else name
 
 
 def _plain(options: CampaignOptions) -> dict[str, Any]:

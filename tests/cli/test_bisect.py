@@ -18,7 +18,7 @@ from gpubench.errors import EXIT_INCONCLUSIVE, GpubenchError, IncompleteError, U
 from gpubench.model.variant import Variant, parse_variant
 from tests.cli.campaigns import write_suite
 from tests.cli.searches import Runs
-from tests.conftest import Run
+from tests.conftest import Run, own_queue, run_gpubench
 
 SLOW = 1.4
 
@@ -140,6 +140,22 @@ def test_an_interrupted_search_goes_on_and_gives_the_same_answer(
     again = json.loads(gpubench("bisect", search, "--json").stdout)
     assert resumed == again
     assert (resumed["answer"], resumed["low"], resumed["high"]) == ("named", "e", "f")
+
+
+@pytest.mark.integration
+def test_a_search_of_files_named_by_relative_paths_goes_on_from_any_directory(
+    runs: Any, gpubench: Run, tmp_path: Path
+) -> None:
+    suite, site = write_suite(tmp_path), tmp_path / "mine.toml"
+    site.write_text('inherits = "local"\nname = "mine"\n')
+    runs("fgh", stop_after=4)
+    given = ("--suite", suite.name, "--site", site.name, "--protocol", "tcp", "--workers", "1", "--seed", "1")
+    stopped = gpubench("bisect", "--points", points(), *given)
+    assert stopped.returncode == 130, stopped.stderr
+    (elsewhere := tmp_path / "else where").mkdir()
+    done = run_gpubench(["bisect", directory(tmp_path)], elsewhere, own_queue(tmp_path), timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert f"--suite {suite}" in done.stdout
 
 
 @pytest.mark.integration
