@@ -141,7 +141,7 @@ def _write_plan(options: CampaignOptions, out: Path, *, images: bool) -> None:
     say_lines((plan_lines if images else cost_lines)(written))
     say_lines(f"script {path}" for path in script_files(written))
     if missing := without_images(written.plan):
-        say(f"these scripts are for reading: variant {missing} has no image; to run them: gpubench plan --images --out")
+        say(f"these scripts are for reading: there is no image for {missing}; gpubench plan --images --out finds them")
 
 
 def _show_plan(campaign: Path | None, options: CampaignOptions, *, as_json: bool = False) -> None:

@@ -90,7 +90,7 @@ class DifferenceResult:
         )
         caption = (
             f"Dot and line: share (of logs) that reverting on {self.slow} restores, and its 95 % interval. Red: named. "
-            f"Band: ±{self.search.settings.margin.percent}, the margin. Dashed: all of it."
+            f"Band: the margin, ±{self.search.settings.margin.percent}, as a share. Dashed: all of it."
         )
         charts = [Chart("restored", f"restored {self.search.workload}", draw, caption)] if shares else []
         return [

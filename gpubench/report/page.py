@@ -91,7 +91,7 @@ def _environment(templates: tuple[tuple[str, str], ...]) -> jinja2.Environment:
 
 
 def markdown(page: Page) -> str:
-    """The same answer for a pull request: the sentence, the first table and its notes; all else is folded."""
+    """The same answer for a pull request: the sentence and the first section; what the page folds, and the rest, folded."""
     blocks = [
         page.opening or f"**{inline(' '.join(page.headline))}**",
         *(f"> {inline(plain(note))}" for note in page.notes),
@@ -100,9 +100,10 @@ def markdown(page: Page) -> str:
     folded: list[str] = []
     if shown:
         first, *others = shown
-        head = next((number for number, part in enumerate(first.parts, start=1) if part.table), len(first.parts))
-        blocks.append(markdown_text(dataclasses.replace(first, parts=first.parts[:head])).strip())
-        rest = dataclasses.replace(first, parts=first.parts[head:], notes=())
+        blocks.append(
+            markdown_text(dataclasses.replace(first, parts=[part for part in first.parts if not part.fold])).strip()
+        )
+        rest = dataclasses.replace(first, parts=[part for part in first.parts if part.fold], notes=())
         folded = [text for section in (rest, *others) if (text := markdown_text(section).strip())]
     if folded:
         blocks += ["<details><summary>How sure this is, and what was run</summary>", *folded, "</details>"]

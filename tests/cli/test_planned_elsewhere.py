@@ -77,7 +77,7 @@ def test_a_plan_without_images_is_planned_and_refused_by_submit(gpubench: Run, t
     script = campaign / "jobs" / "j001-n2" / "job.sh"
     *lines, last = done.stdout.splitlines()
     assert f"script {script}" in lines
-    assert last.startswith("these scripts are for reading: variant v1.12.x, master has no image")
+    assert last.startswith("these scripts are for reading: there is no image for v1.12.x, master")
     assert script.read_text().splitlines()[1].startswith("# For reading only: it stops at once.")
     stopped = subprocess.run(["bash", "job.sh"], cwd=script.parent, capture_output=True, text=True, check=False)
     assert (stopped.returncode, stopped.stderr) == (2, "job.sh is for reading: variant v1.12.x has no image\n")
