@@ -91,7 +91,7 @@ def _environment(templates: tuple[tuple[str, str], ...]) -> jinja2.Environment:
 
 
 def markdown(page: Page) -> str:
-    """The same answer for a pull request: the sentence and the first section; what the page folds, and the rest, folded."""
+    """The same answer for a pull request: sentence and first section; the rest, and what the page folds, is folded."""
     blocks = [
         page.opening or f"**{inline(' '.join(page.headline))}**",
         *(f"> {inline(plain(note))}" for note in page.notes),
