@@ -48,9 +48,10 @@ def test_a_budget_is_a_bound_and_what_it_left_no_time_for_can_be_run_later(gpube
     assert {record["reason"].partition(":")[0] for record in late} == {"no time left in the budget"}
     assert len(late) % 2 == 0, "blocks are begun whole or not at all"
     assert [record["status"] for record in found].count("ok") == 12 - len(late) >= 2
-    (line,) = [line for line in done.stdout.splitlines() if "not begun" in line]
+    assert done.stdout.count("and those after it are not begun: no time left in the budget") == 1
+    (line,) = [line for line in done.stdout.splitlines() if "not begun, because" in line]
     assert f"gpubench bench --campaign {campaign.relative_to(tmp_path)}   # {len(late) // 2} block" in line
-    assert "not begun, because the budget left no time: about " in line
+    assert "because the budget left no time: about " in line
     assert gpubench("status", campaign).returncode == 0, "nothing is missing that was asked for"
     later = gpubench("bench", "--campaign", campaign)
     assert later.returncode == 0, later.stderr

@@ -91,10 +91,10 @@ def test_a_login_node_plans_with_an_imported_image_that_another_machine_built(
     root = tmp_path / "images"
     words = ("plan", "--site", "draco", "--set", f"paths.images={root}", *SAME)
     asked = len(registry.requests)
-    assert "a: UCX built, not imported yet" in gpubench(*words, env=env).stdout
+    assert "a: UCX 1.22.0, built, not imported yet" in gpubench(*words, env=env).stdout
     imported(root, row)
     done = gpubench(*words, env=env)
-    assert (done.returncode, "a: UCX 1.22.0" in done.stdout) == (0, True), done.stdout + done.stderr
+    assert (done.returncode, "a: UCX 1.22.0 " in done.stdout) == (0, True), done.stdout + done.stderr
     assert len(registry.requests) == asked
 
 
@@ -103,7 +103,7 @@ def test_containers_are_planned_and_shown_where_no_docker_runs(
 ) -> None:
     row = lock(tmp_path, registry, "local")
     done = gpubench("plan", "--runtime", "docker", *SAME, env=env)
-    assert (done.returncode, "a: UCX 1.22.0" in done.stdout) == (0, True), done.stdout + done.stderr
+    assert (done.returncode, "a: UCX 1.22.0 " in done.stdout) == (0, True), done.stdout + done.stderr
     shown = gpubench("images", "list", "1.22.0", env=env)
     assert row.digest in shown.stdout, shown.stderr
     assert "  dask 2025.7.0" in shown.stdout.splitlines()
