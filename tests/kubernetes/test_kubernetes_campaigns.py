@@ -188,6 +188,7 @@ def test_a_node_that_is_drained_before_anybody_looked_loses_its_runs(cluster: Cl
     until(lambda: running(cluster, "run-1"), "the second run")
     (pod,) = cluster.pods()
     cluster.store.delete(pod)
+    until(lambda: not list(cluster.pods()), "the end of the pod, and of its logs")
     said = cluster.run("status", "--watch", campaign, code=4)
     assert "2 lost of 2 runs" in said
     assert "BackoffLimitExceeded: no pod of it has failed, so one was deleted: by hand, by a drain" in said
