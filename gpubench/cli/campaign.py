@@ -112,10 +112,10 @@ def plan(
 ) -> None:
     """Print the plan of a campaign; change nothing. With CAMPAIGN: show what was planned.
 
-    With --out, no engine, registry, repository or scheduler is asked: every image is `unresolved`, and the same command
-    gives the same bytes, on any day and wherever DIR is. Such files are for reading: a script stops at once, pods find no
-    image, and submit refuses them. With --images too, the images are found, or built where campaigns build them, and
-    `gpubench submit DIR` runs the campaign; exit 6 if one is missing.
+    With --out, no engine, registry, repository or scheduler is asked: every image is `unresolved`, and the same
+    command gives the same bytes, on any day and wherever DIR is. Such files are for reading: a script stops at once,
+    pods find no image, and submit refuses them. With --images too, the images are found, or built where campaigns build
+    them, and `gpubench submit DIR` runs the campaign; exit 6 if one is missing.
     """
     from gpubench.store.campaign import PLAN_FILE
 
