@@ -97,7 +97,6 @@ def _plan(blocks: int, reps: int) -> Plan:
         device="cpu",
         threads_per_worker=1,
         margin=0.03,
-        summary="mean",
         jobs=jobs,
         comparisons=comparisons,
         time=TimeModel(run_s=10.0, block_s=20.0, total_s=20.0 * blocks, source="generated"),

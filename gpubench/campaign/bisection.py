@@ -8,6 +8,7 @@ import dataclasses
 import json
 import logging
 import math
+import statistics
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,7 +42,6 @@ from gpubench.render.environment import command_line
 from gpubench.results.judging import expected_of
 from gpubench.results.loading import load
 from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step
-from gpubench.stats.data import SUMMARIES
 from gpubench.stats.setting_search import SettingAnswer
 from gpubench.stats.settings import Margin
 from gpubench.store.campaign import PLAN_FILE, SEARCH_FILE, Campaign
@@ -109,7 +109,6 @@ class Search:
     def _blocks(self, campaign: Campaign, of_step: Sequence[int]) -> tuple[Mapping[int, float], ...]:
         """The finished blocks of a step: the log of each point's figure where its run is ok."""
         results = load(campaign.directory)
-        summary = SUMMARIES[campaign.plan.summary]
         points = {self.space.label(point): point for point in of_step}
         uncounted = self.space.uncounted(campaign, Campaign.open(self.step_directory(0)))
         blocks: dict[int, dict[int, float]] = {}
@@ -122,7 +121,7 @@ class Search:
             ended[run.block] = ended.get(run.block, 0) + 1
             logs = blocks.setdefault(run.block, {})
             if run.times and run.run not in uncounted:
-                logs[points[run.variant]] = math.log(summary(run.times))
+                logs[points[run.variant]] = math.log(statistics.fmean(run.times))
         complete = len(campaign.plan.variants)
         return tuple(blocks[block] for block in _planned_blocks(campaign) if ended.get(block) == complete)
 

@@ -26,7 +26,7 @@ from gpubench.stats.bisection import SearchSettings
 from gpubench.stats.settings import Margin
 from gpubench.store.campaign import SEARCH_FILE, create_campaign
 
-NOT_CHOSEN = ("ucx", "variants", "blocks", "power")
+NOT_CHOSEN = ("ucx", "variants", "blocks")
 """Options of a campaign that a search decides itself."""
 VERSIONS, COMMITS = "versions", "commits"
 DIFFERENCES: tuple[Over, ...] = ("settings", "packages")

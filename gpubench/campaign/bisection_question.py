@@ -95,5 +95,4 @@ def options_for(judged: JudgedCampaign, question: RegressionQuestion, options: C
         workers=options.workers or str(place[1]),
         protocol=options.protocol or plan.protocol,
         margin=options.margin or f"{100 * plan.margin:g}%",
-        summary=options.summary or plan.summary,
     )

@@ -33,7 +33,7 @@ from gpubench.plan.budget import (
     PilotWorkload,
     fill_budget,
 )
-from gpubench.plan.detectable import DEFAULT_POWER
+from gpubench.plan.detectable import POWER
 from gpubench.plan.request import Request
 from gpubench.resources.profiles import outputs_of
 from gpubench.store.accounting import RunResult
@@ -102,7 +102,6 @@ def _run(request: Request, options: CampaignOptions, images: Images) -> RunResul
         blocks=1,
         budget_s=None,
         budget_firm=False,
-        power=None,
         not_interleaved="",
     )
     beside = dataclasses.replace(options, outputs=outputs_of(request.site, options.outputs) / FOLDER)
@@ -222,13 +221,12 @@ def _finds(request: Request, measured: Sequence[tuple[str, int, PilotWorkload]])
     family = len(request.workloads) * (len(request.variants) - 1)
     if not family or request.blocks < LEAST_BLOCKS:
         return []
-    power = request.power or DEFAULT_POWER
     each = []
     for name, reps, pilot in measured:
         sigma = sigma_from_parts(BETWEEN_RUNS, max(pilot.scatter, LEAST_SCATTER), reps)
-        each.append(f"{100 * detectable_effect(sigma, request.blocks, family, power):.2g} % in {name}")
+        each.append(f"{100 * detectable_effect(sigma, request.blocks, family, POWER):.2g} % in {name}")
     return [
         f"{counted(request.blocks, 'block')} find differences of about {', '.join(each)}, or more, with "
-        f"{100 * power:g} % power, if repetitions scatter as in the first pass, and runs of one version by "
+        f"{100 * POWER:g} % power, if repetitions scatter as in the first pass, and runs of one version by "
         f"{100 * BETWEEN_RUNS:g} %"
     ]

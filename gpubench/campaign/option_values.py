@@ -4,14 +4,13 @@ import datetime as dt
 import functools
 import re
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any
 
 from gpubench.campaign.options import CampaignOptions
 from gpubench.errors import UsageError
 from gpubench.model.bounds import MOST_BLOCKS
 from gpubench.model.quantities import parse_fraction, parse_seconds
 from gpubench.model.text import shortened
-from gpubench.stats.settings import Summary
 
 
 def chosen_values(options: CampaignOptions) -> dict[str, Any]:
@@ -33,7 +32,7 @@ def more_blocks(options: CampaignOptions) -> int:
 
 def chosen_settings(options: CampaignOptions) -> list[str]:
     """``--set`` and the options that are short for it."""
-    short = [("runtime", options.runtime), ("layout.arrangement", options.arrangement), ("image.base", options.base)]
+    short = [("runtime", options.runtime), ("image.base", options.base)]
     return [*(options.settings or []), *(f'{key}="{value}"' for key, value in short if value)]
 
 
@@ -83,19 +82,12 @@ def _date(option: str, text: str) -> str:
     return text
 
 
-def _summary(option: str, word: str) -> str:
-    if word not in get_args(Summary):
-        raise UsageError(f"{option} '{word}' is none of {', '.join(get_args(Summary))}")
-    return word
-
-
 PARSERS: dict[str, Callable[[str, str], Any]] = {
     "blocks": _blocks,
     "budget": functools.partial(quantity, parse=parse_seconds),
     "date": _date,
     "margin": functools.partial(quantity, parse=parse_fraction),
     "nodes": _counts,
-    "summary": _summary,
     "ucx": _entries,
     "variants": lambda _option, text: text.split(),
     "workers": _counts,

@@ -75,32 +75,10 @@ class CampaignOptions:
     workers: Annotated[str | None, typer.Option(help='Workers per node: "2", or a sweep: "1 2 4".')] = None
     protocol: Protocol = None
     runtime: Runtime = None
-    arrangement: Annotated[
-        str | None,
-        typer.Option(
-            help="How a block runs its variants: sequential (one cluster after the other), interleaved (all alive, "
-            "repetitions in turns), or auto (interleaved where that is possible)."
-        ),
-    ] = None
     base: Base = None
     date: Date = None
     seed: Seed = None
     margin: Margin = None
-    summary: Annotated[
-        str | None,
-        typer.Option(
-            help="Summary of a run's repetitions: mean (default), geomean or median; choose it before you look.",
-        ),
-    ] = None
-    power: Annotated[
-        float | None,
-        typer.Option(
-            min=0.5,
-            max=0.99,
-            help="The plan says which differences it finds with this chance; default 0.9. Given, it says so also "
-            "where it has to assume the noise.",
-        ),
-    ] = None
     settings: Set = None
     allow_unknown_env: AllowUnknownEnv = False
     outputs: Outputs = None

@@ -14,7 +14,7 @@ from gpubench.model.site import Site
 from gpubench.model.text import counted
 from gpubench.model.variant import ImageSpec
 from gpubench.plan.budget import node_hours
-from gpubench.plan.detectable import predict_for_plan
+from gpubench.plan.detectable import POWER, assumed_power
 from gpubench.plan.known_issues import issue_lines
 from gpubench.store.campaign import PLAN_FILE, Campaign
 
@@ -92,13 +92,12 @@ def _finds(plan: Plan) -> Iterator[str]:
     """The differences that the planned blocks can detect, by the noise of an earlier campaign or by assumed noise."""
     blocks = _blocks(plan)
     if not plan.foreseen:
-        if plan.first_pass:  # a note of the plan says it, with the scatter of the first pass
-            return
-        _, assumed = predict_for_plan(plan, plan.comparisons, blocks)
-        yield from (f"  {line}" for line in assumed if line not in plan.notes)
+        # After a first pass a note of the plan says it, with its scatter. One block or two carry no verdict.
+        if not plan.first_pass and plan.comparisons and blocks >= 3:
+            yield f"  {assumed_power(plan, blocks)}"
         return
     these = counted(blocks, "block")
-    yield f"  what {these} can find, with {100 * plan.power:g} % power and the noise of an earlier campaign like this:"
+    yield f"  what {these} can find, with {100 * POWER:g} % power and the noise of an earlier campaign like this:"
     for foreseen, name in zip(plan.foreseen, _foreseen_names(plan), strict=True):
         upper = f"(up to {_percent(foreseen.detectable_upper)} %, since that noise is uncertain)"
         least = f"{_percent(foreseen.detectable)} % or more {upper}"

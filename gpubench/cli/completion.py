@@ -78,16 +78,6 @@ def backends(_ctx: typer.Context) -> Iterable[str]:
 
 
 @_completer
-def summaries(_ctx: typer.Context) -> Iterable[str]:
-    """How a run is summarised."""
-    from typing import get_args
-
-    from gpubench.stats.settings import Summary
-
-    return get_args(Summary)
-
-
-@_completer
 def versions(_ctx: typer.Context) -> Iterable[str]:
     """UCX versions: every release that exists as a wheel, and what is locked here."""
     from gpubench.images.lock import read_lock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from gpubench.report.answer import VerdictAnswer
     from gpubench.report.next_steps import NextStep
     from gpubench.report.page import Page
-    from gpubench.report.pictures import Format
     from gpubench.report.sections import Section
     from gpubench.results.coverage import ResultHistory
     from gpubench.results.importers.directory import ImportedResults
@@ -113,7 +112,7 @@ def show_sides(sides: Results, question: Question, path: Path) -> Page:
     from gpubench.results.curves import curves
 
     answer = verdict_answer(sides, question)
-    page = sides_page(sides, answer, curves(sides, answer.settings.summary))
+    page = sides_page(sides, answer, curves(sides))
     show_verdicts(answer.verdicts, seconds=answer.seconds)
     for note in answer.section.notes:
         say(f"note: {note}")
@@ -134,28 +133,22 @@ def show_trend_page(sources: Sequence[ResultHistory], options: TrendOptions) -> 
     if options.html:
         write_page(page, options.html)
         say(f"page: {options.html}")
-    show_charts(page, {"svg": options.svg, "png": options.png})
+    show_charts(page, options.svg)
 
 
 def finish_report(page: Page, options: ReportOptions) -> None:
-    """Charts as files, plots in the terminal, and what can be typed next."""
-    show_charts(page, {"svg": options.svg, "png": options.png})
-    if options.terminal:
-        import rich.console
-
-        width = rich.console.Console().width if sys.stdout.isatty() else PIPED_WIDTH
-        say_lines(line for plot in page.plots(width) if (lines := list(plot)) for line in ("", *lines))
+    """Charts as files, and what can be typed next."""
+    show_charts(page, options.svg)
     show_next_steps(page.steps)
 
 
-def show_charts(page: Page, directories: Mapping[Format, Path | None]) -> None:
-    """Write the charts into the directory of each format, and print how many."""
+def show_charts(page: Page, directory: Path | None) -> None:
+    """Write the charts into a directory if there is one, and print how many."""
     from gpubench.report.writing import write_charts
 
-    for form, directory in directories.items():
-        if directory is not None:
-            count = write_charts(page, directory, form)
-            say(f"charts: {count} in {directory}" if count else f"charts: none, {page.why_no_chart}")
+    if directory is not None:
+        count = write_charts(page, directory)
+        say(f"charts: {count} in {directory}" if count else f"charts: none, {page.why_no_chart}")
 
 
 def show_answer(answer: VerdictAnswer, form: Form) -> None:

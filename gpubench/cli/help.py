@@ -9,17 +9,16 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
 GROUPS = {
-    "What": ("ucx", "variants", "packages", "suite", "workloads", "samples", "columns", "by", "baseline", "candidate"),
+    "What": ("ucx", "variants", "packages", "suite", "workloads", "columns", "by", "baseline", "candidate"),
     "How much": ("blocks", "budget", "over_budget", "reps", "workers", "nodes"),
     "Where": ("site", "runtime", "protocol", "out", "outputs"),
-    "How it is judged": ("margin", "summary", "allow", "fail_on"),
-    "Rarely needed": ("arrangement", "seed", "power", "base", "date", "settings", "allow_unknown_env"),
+    "How it is judged": ("margin", "allow", "fail_on"),
+    "Rarely needed": ("seed", "base", "date", "settings", "allow_unknown_env"),
 }
 """Headings, and the options below each by the names of their parameters; others stand above them."""
 FEWEST = 10
 """Options of a command whose help has groups."""
 WORDS = {
-    "arrangement": "WORD",
     "allow": "FIELD",
     "backend": "NAME",
     "base": "IMAGE",
@@ -35,18 +34,14 @@ WORDS = {
     "out": "DIR",
     "outputs": "DIR",
     "packages": "PACKAGE==VERSION",
-    "png": "DIR",
     "points": "VARIANTS",
-    "power": "FRACTION",
     "protocol": "NAME",
     "repo": "DIR",
     "runtime": "NAME",
-    "samples": "FILE",
     "settings": "KEY=VALUE",
     "site": "SITE",
     "stack": "NAME",
     "suite": "SUITE",
-    "summary": "WORD",
     "svg": "DIR",
     "time": "DURATION",
     "ucx": "VERSIONS",

@@ -81,7 +81,6 @@ FailOn = Annotated[
     typer.Option(help="Exit with a failure for this and worse: with regression, code 21 becomes 0."),
 ]
 Svg = Annotated[Path | None, typer.Option(help="Also every chart as an SVG file in this directory.")]
-Png = Annotated[Path | None, typer.Option(help="Also every chart as a PNG file in this directory.")]
 Planned = Annotated[
     Path | None,
     typer.Argument(
@@ -124,7 +123,6 @@ for _declared, _completer in (
     (campaign_options.Runtime, completion.runtimes),
     (campaign_options.Site, completion.sites),
     (_CAMPAIGN["suite"], completion.suites),
-    (_CAMPAIGN["summary"], completion.summaries),
     (_CAMPAIGN["ucx"], completion.several(completion.versions)),
     (_MEASURE["backend"], completion.backends),
     (_MEASURE["workload"], completion.workloads),

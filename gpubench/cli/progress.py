@@ -27,7 +27,6 @@ from gpubench.node.spec import RunRecord
 from gpubench.node.spec.plain import parse_lines
 from gpubench.node.spec.records import RUN_FILE, SAMPLES_FILE
 from gpubench.runtimes import RUNTIMES
-from gpubench.stats.data import SUMMARIES
 from gpubench.store.accounting import left_no_time
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_record, record_seconds, run_directories
@@ -208,7 +207,7 @@ def estimates(plan: Plan, rows: Sequence[Row], ok: Mapping[str, Path]) -> list[E
 
     ``ok`` holds the directories of runs that ended well, by run id.
     """
-    numbers = {run: _numbers(path, plan.summary) for run, path in ok.items()}
+    numbers = {run: _means(path) for run, path in ok.items()}
     runs = {(job.place, block.block, run.variant): run.run for job, block, run in rows}
     params = {item.params_id: json.dumps(item.params) for item in plan.workloads}
     changes = []
@@ -233,8 +232,8 @@ def estimates(plan: Plan, rows: Sequence[Row], ok: Mapping[str, Path]) -> list[E
     return changes
 
 
-def _numbers(run: Path, summary: str) -> dict[str, float]:
-    """The summary of each workload of a run, by ``params_id``; none if it can't be read (judging reports why)."""
+def _means(run: Path) -> dict[str, float]:
+    """The mean seconds of each workload of a run, by ``params_id``; none if it can't be read (judging reports why)."""
     samples: dict[str, list[float]] = {}
     try:
         for line in parse_lines((run / SAMPLES_FILE).read_text(encoding="utf-8")):
@@ -242,7 +241,7 @@ def _numbers(run: Path, summary: str) -> dict[str, float]:
                 samples.setdefault(line["params_id"], []).append(float(line["wall_s"]))
     except (OSError, ValueError, KeyError):
         return {}
-    return {params_id: SUMMARIES[summary](seconds) for params_id, seconds in samples.items() if min(seconds) > 0}
+    return {params_id: statistics.fmean(seconds) for params_id, seconds in samples.items() if min(seconds) > 0}
 
 
 @contextlib.contextmanager

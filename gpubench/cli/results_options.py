@@ -56,13 +56,6 @@ class QuestionOptions:
         ),
     ] = None
     margin: campaign_options.Margin = None
-    summary: Annotated[
-        str | None,
-        typer.Option(
-            help="For a table, or with B: mean, geomean or median of a run's repetitions; choose it before you look.",
-            autocompletion=completion.summaries,
-        ),
-    ] = None
     allow: options.Allow = None
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as one JSON object.")] = False
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")] = False
@@ -79,13 +72,6 @@ class QuestionOptions:
 class CompareOptions(QuestionOptions):
     """Of ``compare``."""
 
-    samples: Annotated[
-        Path | None,
-        typer.Option(
-            help="Judge this table; the same as naming it as TARGET. CSV, JSONL or Parquet with columns variant block "
-            "wall_s, and optionally workload nodes run rep warmup order started_at campaign."
-        ),
-    ] = None
     columns: Annotated[
         str | None,
         typer.Option(
@@ -109,15 +95,11 @@ class ReportOptions(QuestionOptions):
         str | None,
         typer.Option(help="With --only links: links of this workload only.", autocompletion=completion.workloads),
     ] = None
-    terminal: Annotated[bool, typer.Option("--terminal", help="Also draw effects and efficiency in the terminal.")] = (
-        False
-    )
     html: Annotated[
         Path | None,
         typer.Option(help="With B: file of the page; default: B-against-A.html (their names) in this directory."),
     ] = None
     svg: options.Svg = None
-    png: options.Png = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,4 +113,3 @@ class TrendOptions:
         typer.Option(help="Write one page that opens offline: charts over dates, changes, what is missing."),
     ] = None
     svg: options.Svg = None
-    png: options.Png = None

@@ -31,11 +31,8 @@ if TYPE_CHECKING:
     from gpubench.store.campaign import Campaign
 
 CANNOT = {
-    "campaign": {"summary": "a campaign is judged by the summary that was planned"},
-    "import": {
-        "allow": "an import doesn't record its environment",
-        "summary": "an import is judged by the mean of a date",
-    },
+    "campaign": {},
+    "import": {"allow": "an import doesn't record its environment"},
     "table": {"allow": "a table doesn't record its environment"},
     "sides": {"allow": "two targets are compared without a check of their environments"},
 }
@@ -64,16 +61,13 @@ def compare(
     from gpubench.results.loading import is_table
     from gpubench.stats.verdict import exit_code
 
-    if options.samples is not None and campaign is not None:
-        raise UsageError("--samples and TARGET are two names of the same thing", then="leave --samples out")
     form = options.form
-    target = options.samples or campaign
-    table = target if other is None and target and (options.samples or is_table(target)) else None
+    table = campaign if other is None and campaign and is_table(campaign) else None
     if table is None and (options.by or options.columns):
         option = "--by" if options.by else "--columns"
         what = f"{option} is for tables of samples: other targets define their own cells"
         raise UsageError(what, then="leave it out")
-    answer = _answer(target, other, outputs, options) if table is None else _table_answer(table, options)
+    answer = _answer(campaign, other, outputs, options) if table is None else _table_answer(table, options)
     show_answer(answer, form)
     raise typer.Exit(exit_code(answer.verdicts, options.fail_on))
 
@@ -130,8 +124,8 @@ def _question(kind: str, options: QuestionOptions) -> Question:
     from gpubench.campaign.option_values import parsed
     from gpubench.stats.question import Question
 
-    margin, summary = parsed("margin", options.margin), parsed("summary", options.summary)
-    question = Question(margin, options.baseline, options.candidate, tuple(options.allow or ()), summary)
+    margin = parsed("margin", options.margin)
+    question = Question(margin, options.baseline, options.candidate, tuple(options.allow or ()))
     for name, why in CANNOT[kind].items():
         if getattr(question, name) != getattr(Question(), name):
             raise UsageError(f"--{name}: {why}", then="leave it out")
@@ -224,7 +218,7 @@ def _report_one(kept: Campaign | ImportedResults, options: ReportOptions) -> Non
     question = _question("campaign" if campaign else "import", options)
     if question != Question(allow=question.allow):
         raise UsageError(
-            "--baseline, --candidate, --margin and --summary are for two targets, or --only verdicts",
+            "--baseline, --candidate and --margin are for two targets, or --only verdicts",
             then="name a second target",
         )
     if options.only is not None:
@@ -249,14 +243,14 @@ def _written_page(kept: Campaign | ImportedResults, question: Question) -> Page:
 
 
 def _refuse_what_excludes(options: ReportOptions, *, two: bool) -> None:
-    draws = options.html or options.svg or options.png or options.terminal
+    draws = options.html or options.svg
     for wrong, what, then in (
         (
             not two and options.html,
             "--html is for two targets: the page of one target is written beside it",
             "leave it out",
         ),
-        (two and (options.svg or options.png), "--svg and --png are for one target", "leave them out"),
+        (two and options.svg, "--svg is for one target", "leave it out"),
         (
             options.as_json and not options.only,
             "--json prints one section",
@@ -265,7 +259,7 @@ def _refuse_what_excludes(options: ReportOptions, *, two: bool) -> None:
         (options.workload and options.only is not Content.LINKS, "--workload is for --only links", "leave it out"),
         (
             (options.only or options.as_markdown) and draws,
-            "--only and --markdown print, --html, --svg, --png and --terminal draw",
+            "--only and --markdown print, --html and --svg draw",
             "choose one",
         ),
     ):
@@ -325,9 +319,9 @@ def trend(*, directories: MaybeDirectories = None, options: TrendOptions) -> Non
     from gpubench.report.over_time import history_of, section_over_time
     from gpubench.results.loading import load_all
 
-    draws = options.html or options.svg or options.png
+    draws = options.html or options.svg
     if (options.only or options.as_json) and draws:
-        raise UsageError("--only and --json print, --html, --svg and --png write files", then="choose one")
+        raise UsageError("--only and --json print, --html and --svg write files", then="choose one")
     sources = by_machine([history_of(results) for results in load_all(directories or [Path("outputs")])])
     if draws:
         show_trend_page(sources, options)

@@ -154,10 +154,8 @@ class Plan(Record):
     device: str
     threads_per_worker: int
     margin: float
-    summary: Literal["mean", "geomean", "median"]
     jobs: list[PlannedJob]
     comparisons: list[Comparison]
-    power: float = 0.9
     foreseen: list[PowerPrediction] = pydantic.Field(default_factory=list)
     known_issues: list[AppliedIssue] = pydantic.Field(default_factory=list)
     time: TimeModel

@@ -61,4 +61,4 @@ def _check_turns(request: Request) -> None:
         fault = "Parsl's executors live outside of a cluster's processes and can't be stopped"
     else:
         return
-    raise PlanRefusedError(fault, then="take --arrangement sequential")
+    raise PlanRefusedError(fault, then="give --set layout.arrangement=sequential")

@@ -7,33 +7,29 @@ from typing import TYPE_CHECKING
 
 from gpubench.model.plan import Comparison, Place, Plan, PowerPrediction
 from gpubench.model.text import counted
-from gpubench.plan.request import Request
 from gpubench.stats.data import ComparisonInput
-from gpubench.stats.settings import Margin, Summary
 
 if TYPE_CHECKING:
     from gpubench.stats.power import Sigma
 
-DEFAULT_POWER = 0.9
+POWER = 0.9
+"""Chance with which a plan's differences are found."""
 ASSUMED_RESTARTS = (0.004, 0.008, 0.015)
 """Standard deviations between runs of one version: a quiet, a usual and a restless machine."""
 ASSUMED_ITERATION = 0.01
 
 
 def predict_for_plan(
-    of: Request | Plan, comparisons: Sequence[Comparison], blocks: int, pilot: Sequence[ComparisonInput] = ()
-) -> tuple[list[PowerPrediction], list[str]]:
-    """What ``blocks`` detect, per workload and place of the pilot; without a pilot a note, if a power was given."""
+    comparisons: Sequence[Comparison], blocks: int, margin: float, pilot: Sequence[ComparisonInput]
+) -> list[PowerPrediction]:
+    """What ``blocks`` detect, per workload and place of the pilot."""
     # One block or two carry no verdict, whatever they show.
-    if blocks < 3 or not comparisons or (not pilot and of.power is None):
-        return [], []
-    if not pilot:
-        reps = min(workload.reps for workload in of.workloads)
-        return [], [_assumed(reps, len(comparisons), blocks, of.margin, of.power or DEFAULT_POWER)]
+    if blocks < 3 or not comparisons or not pilot:
+        return []
     # Late: scipy takes more than a second, which a mistyped word needn't wait for.
     from gpubench.stats.power import predict  # noqa: PLC0415
 
-    noisiest = _noisiest(pilot, of.summary)
+    noisiest = _noisiest(pilot)
     predictions = []
     for cell, name in {
         (comparison.params_id, comparison.place): comparison.workload for comparison in comparisons
@@ -44,19 +40,19 @@ def predict_for_plan(
                 noisiest[cell],
                 blocks=blocks,
                 family=len(comparisons),
-                margin=of.margin,
-                power=of.power or DEFAULT_POWER,
+                margin=margin,
+                power=POWER,
             )
             predictions.append(PowerPrediction.model_validate({"workload": name, **at, **figures}))
-    return predictions, []
+    return predictions
 
 
-def _noisiest(pilot: Sequence[ComparisonInput], summary: Summary) -> dict[tuple[str, Place], Sigma]:
+def _noisiest(pilot: Sequence[ComparisonInput]) -> dict[tuple[str, Place], Sigma]:
     """Of each workload and place the σ_d of its noisiest comparison."""
     from gpubench.stats.power import pilot_sigmas  # noqa: PLC0415
 
     noisiest: dict[tuple[str, Place], Sigma] = {}
-    for comparison, sigma in zip(pilot, pilot_sigmas(pilot, summary), strict=True):
+    for comparison, sigma in zip(pilot, pilot_sigmas(pilot), strict=True):
         nodes, workers = (int(str(comparison.key[name])) for name in ("nodes", "workers_per_node"))
         cell = (str(comparison.key["params_id"]), (nodes, workers))
         if sigma is not None and (cell not in noisiest or sigma.upper > noisiest[cell].upper):
@@ -64,17 +60,19 @@ def _noisiest(pilot: Sequence[ComparisonInput], summary: Summary) -> dict[tuple[
     return noisiest
 
 
-def _assumed(reps: int, family: int, blocks: int, margin: float, power: float) -> str:
+def assumed_power(plan: Plan, blocks: int) -> str:
+    """A sentence: what the blocks find if the noise is as assumed."""
     from gpubench.stats.power import blocks_needed, detectable_effect, sigma_from_parts  # noqa: PLC0415
 
+    family, reps = len(plan.comparisons), min(workload.reps for workload in plan.workloads)
     sigmas = [sigma_from_parts(restart, ASSUMED_ITERATION, reps) for restart in ASSUMED_RESTARTS]
-    finds = _either(f"{100 * detectable_effect(sigma, blocks, family, power):.1f}" for sigma in sigmas)
-    takes = _either(str(blocks_needed(margin, sigma, family, power) or "over 200") for sigma in sigmas)
+    finds = _either(f"{100 * detectable_effect(sigma, blocks, family, POWER):.1f}" for sigma in sigmas)
+    takes = _either(str(blocks_needed(plan.margin, sigma, family, POWER) or "over 200") for sigma in sigmas)
     return (
         f"the noise here is not known: no earlier campaign of this shape. If runs of one version scatter by "
         f"{_either(f'{100 * restart:g}' for restart in ASSUMED_RESTARTS)} % and samples by "
-        f"{100 * ASSUMED_ITERATION:g} %, {blocks} blocks find {finds} %, and {Margin(margin).percent} takes {takes} "
-        f"blocks, each with {100 * power:g} % power among {counted(family, 'comparison')}"
+        f"{100 * ASSUMED_ITERATION:g} %, {blocks} blocks find {finds} %, and {100 * plan.margin:g} % takes {takes} "
+        f"blocks, each with {100 * POWER:g} % power among {counted(family, 'comparison')}"
     )
 
 

@@ -13,7 +13,7 @@ from gpubench.model.text import counted
 from gpubench.node.spec.waiting import crowded, polls
 from gpubench.plan.block_design import ClusterShape, campaign_orders, interleaved, new_job, plan_block
 from gpubench.plan.budget import MOST_BLOCKS
-from gpubench.plan.detectable import DEFAULT_POWER, predict_for_plan
+from gpubench.plan.detectable import predict_for_plan
 from gpubench.plan.job_limits import job_limit
 from gpubench.plan.known_issues import apply_issues
 from gpubench.plan.request import Request
@@ -53,16 +53,12 @@ def make_plan(
     shapes = scope.clusters.shapes
     comparisons = _comparisons(request, shapes)
     pilot = request.history.pilot if request.history else ()
-    foreseen, assumed = predict_for_plan(request, comparisons, scope.blocks, pilot)
+    foreseen = predict_for_plan(comparisons, scope.blocks, request.margin, pilot)
     layouts = len({shape.place[1] for shape in shapes})
     skipped = len({(issue.nodes, issue.variant) for issue in applied if issue.action == "skip"})
     total_s = round(scope.blocks * (scope.time.block_s * len(shapes) - skipped * layouts * scope.time.run_s), 1)
     notes = [*_notes(request, scope), *_notes_on_variants(request, variants)]
-    recorded = {name: getattr(request, name) for name in RECORDED} | {
-        "variants": variants,
-        "power": request.power or DEFAULT_POWER,
-        "known_issues": applied,
-    }
+    recorded = {name: getattr(request, name) for name in RECORDED} | {"variants": variants, "known_issues": applied}
     return Plan(
         **recorded,
         campaign=campaign,
@@ -73,7 +69,7 @@ def make_plan(
         comparisons=comparisons,
         foreseen=foreseen,
         time=scope.time.model_copy(update={"total_s": total_s}),
-        notes=[*notes, *assumed, *scope.clusters.notes, *about_issues],
+        notes=[*notes, *scope.clusters.notes, *about_issues],
         first_pass=request.tried.campaign if request.tried else "",
     )
 

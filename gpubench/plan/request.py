@@ -11,7 +11,6 @@ from gpubench.node.spec import WorkloadSpec
 from gpubench.node.workloads.catalogue import CATALOGUE, Workload
 from gpubench.plan.budget import FirstPass
 from gpubench.stats.data import ComparisonInput
-from gpubench.stats.settings import Summary
 
 PROTOCOLS = ("tcp", "ucx")
 
@@ -41,7 +40,6 @@ class Request:
         workers: counts per node; none: the profile's.
         budget_s: seconds; ``budget_firm``: the user gave them (the site's own are a default, not a limit).
         machine_cores: of one node, 0: not known; so is ``machine_memory``, in bytes.
-        power: None if none was given.
         known_issues: all rules that there are.
         own: the workloads that come from files of the user.
         not_interleaved: why, if the profile left that open.
@@ -62,8 +60,6 @@ class Request:
     machine_cores: int
     machine_memory: int
     workers: Sequence[int] = ()
-    summary: Summary = "mean"
-    power: float | None = None
     budget_s: float | None = None
     budget_firm: bool = False
     history: History | None = None

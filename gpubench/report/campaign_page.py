@@ -17,7 +17,6 @@ from gpubench.report.answer import answer
 from gpubench.report.compared import compared
 from gpubench.report.next_steps import next_steps
 from gpubench.report.page import Page
-from gpubench.report.plots import effect_plot, efficiency_plot
 from gpubench.report.runs import run_counts, runs_section
 from gpubench.report.samples import samples_section
 from gpubench.report.scaling import is_scaled, scaling_section
@@ -160,7 +159,7 @@ def campaign_page(inputs: JudgedCampaign) -> Page:
     plan = inputs.plan
     names = cell_names([verdict.key for verdict in inputs.verdicts])
     samples = samples_section(inputs, names)
-    measured = curves(inputs.results, plan.summary)
+    measured = curves(inputs.results)
     return Page(
         title=f"{' · '.join(variant.label for variant in plan.variants)} on {plan.site.name}",
         over=about(inputs),
@@ -185,10 +184,6 @@ def campaign_page(inputs: JudgedCampaign) -> Page:
         ],
         made=f"Made {moment(inputs.generated_at)} by gpubench {plan.gpubench}.",
         why_no_chart=f"no run of {plan.campaign} has a sample",
-        plots=lambda width: [
-            effect_plot(inputs.verdicts, inputs.settings.margin, width),
-            efficiency_plot(measured, width),
-        ],
     )
 
 

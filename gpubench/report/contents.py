@@ -67,7 +67,7 @@ def verdict_answer(results: Results, question: Question) -> VerdictAnswer:
     settings = question.settings(*results.plans)
     comparisons = results.family(question)
     verdicts = judge(comparisons, settings)
-    rows = list(zip(verdicts, seconds(comparisons, verdicts, settings.summary), strict=True))
+    rows = list(zip(verdicts, seconds(comparisons, verdicts), strict=True))
     rows = [row for row in rows if row[0].candidate == question.candidate] or rows
     shown, both = [verdict for verdict, _ in rows], [sides for _, sides in rows]
     unpaired = [UNPAIRED_NOTE] if any(UNPAIRED in verdict.flags for verdict in shown) else []
@@ -166,7 +166,7 @@ def section(results: Results, content: Content, workload: str | None, kept: Camp
 def _scaling(results: Results) -> Section:
     from gpubench.report.scaling import scaling_section
 
-    measured = curves(results, results.plan.summary if results.plan else "mean")
+    measured = curves(results)
     if not any(point.logs for curve in measured for point in curve.measured):
         if results.plan:
             raise DataError(f"{results.place} has no run that is ok", then="gpubench status shows how the runs ended")

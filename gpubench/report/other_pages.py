@@ -7,7 +7,7 @@ import dataclasses
 import datetime as dt
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench import __version__
@@ -27,7 +27,6 @@ from gpubench.report.history import (
     version_key,
 )
 from gpubench.report.page import Page
-from gpubench.report.plots import effect_plot
 from gpubench.report.scaling import scaling_section
 from gpubench.report.sections import (
     Chart,
@@ -89,7 +88,6 @@ def import_page(
         sections=[*verdicts, *sections, changes_section(series), _kept(note, source)],
         made=f"Imported by gpubench {note['gpubench']}.",
         why_no_chart=f"no figure of {note['name']} has a date",
-        plots=_plots(judged),
     )
 
 
@@ -102,14 +100,7 @@ def sides_page(sides: Results, judged: VerdictAnswer, measured: Sequence[Curve])
         notes=[*judged.section.notes],
         sections=[dataclasses.replace(judged.section, notes=()), scaling_section(sides.name, measured)],
         made=_MADE,
-        plots=_plots(judged),
     )
-
-
-def _plots(judged: VerdictAnswer | None) -> Callable[[int], list[Iterator[str]]]:
-    if judged is None:
-        return lambda _width: []
-    return lambda width: [effect_plot(judged.verdicts, judged.settings.margin, width)]
 
 
 def _over_dates(sources: Sequence[ResultHistory], series: Sequence[Series]) -> tuple[str, list[Section]]:

@@ -5,7 +5,7 @@ Its charts are pictures (SVG). Without scripts, tables can't be sorted, and a li
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jinja2
@@ -42,7 +42,6 @@ class Page:
         made: the version that made the page, and when.
         opening: how Markdown begins; default: the headline.
         why_no_chart: said where charts are wanted as files and there is none.
-        plots: charts in plain characters, by columns of the terminal.
     """
 
     title: str
@@ -55,7 +54,6 @@ class Page:
     about: Sequence[RichText] = ()
     opening: str = ""
     why_no_chart: str = "it has no sample"
-    plots: Callable[[int], Sequence[Iterable[str]]] = lambda _width: ()
 
     def charts(self) -> Iterator[Chart]:
         """In the order of the page."""

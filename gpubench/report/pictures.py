@@ -6,16 +6,12 @@ The renderer is part of gpubench's installation, and fetches nothing.
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal
 
 from gpubench.errors import DataError
 from gpubench.model.text import all_visible
 from gpubench.report.sections import Chart, Spec
 
-Format = Literal["svg", "png"]
-
 _STYLE = "report/style.css.j2"
-_SHARPNESS = 2.0
 _PADDING = {"left": 36, "right": 12, "top": 12, "bottom": 12}  # letters may be wider where the file is looked at
 
 
@@ -25,10 +21,10 @@ def svg(chart: Chart) -> str:
     Raises:
         DataError: a chart that the renderer refuses.
     """
-    return _draw(chart.name, all_visible(chart.spec), "svg").decode()
+    return _draw(chart.name, all_visible(chart.spec))
 
 
-def images(charts: Iterable[Chart], templates: Mapping[str, str], form: Format) -> Iterator[tuple[str, bytes]]:
+def images(charts: Iterable[Chart], templates: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
     """Every chart of a page in the page's light colours: a file name that says what it shows, and the file.
 
     Raises:
@@ -37,7 +33,7 @@ def images(charts: Iterable[Chart], templates: Mapping[str, str], form: Format) 
     colours = light_colours(templates[_STYLE])
     taken: set[str] = set()
     for chart in charts:
-        yield f"{_free(chart.name, taken)}.{form}", _draw(chart.name, standalone(chart.spec, colours), form)
+        yield f"{_free(chart.name, taken)}.svg", _draw(chart.name, standalone(chart.spec, colours)).encode()
 
 
 def light_colours(style: str) -> dict[str, str]:
@@ -54,13 +50,11 @@ def standalone(spec: Spec, colours: Mapping[str, str]) -> Spec:
     return plain | {"title": title, "padding": _PADDING}
 
 
-def _draw(name: str, spec: Spec, form: Format) -> bytes:
+def _draw(name: str, spec: Spec) -> str:
     import vl_convert  # half a second, which a table need not wait for
 
     try:
-        if form == "svg":
-            return str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])).encode()
-        return bytes(vl_convert.vegalite_to_png(spec, scale=_SHARPNESS, allowed_base_urls=[]))
+        return str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]))
     except ValueError as error:
         raise DataError(f"chart '{name}' can't be drawn: {str(error).splitlines()[0]}") from None
 

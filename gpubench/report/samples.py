@@ -83,7 +83,6 @@ def _beside(verdict: Verdict) -> str:
         else []
     )
     parts += [f"median {labels.percent(verdict.median_effect)}"] if verdict.median_effect is not None else []
-    parts += [f"geometric mean {labels.percent(verdict.geomean_effect)}"] if verdict.geomean_effect is not None else []
     of_p = {"p": verdict.p, "p after Holm": verdict.p_holm}
     parts += [f"{name} {p:.2g}" for name, p in of_p.items() if p is not None]
     parts += [verdict.straggler_note] if verdict.straggler_note else []

@@ -12,7 +12,7 @@ from gpubench.report.contents import import_answer, import_cautions
 from gpubench.report.other_pages import import_page
 from gpubench.report.over_time import Searching, history_of, search
 from gpubench.report.page import Page, html, markdown
-from gpubench.report.pictures import Format, images
+from gpubench.report.pictures import images
 from gpubench.report.provenance import with_evidence
 from gpubench.results.importers.directory import ImportedResults
 from gpubench.results.judged_campaign import JudgedCampaign
@@ -48,14 +48,14 @@ def write_page(page: Page, path: Path, summary: Path | None = None) -> None:
         write_atomically(summary, markdown(page), parents=False)
 
 
-def write_charts(page: Page, directory: Path, form: Format) -> int:
+def write_charts(page: Page, directory: Path) -> int:
     """Every chart of the page into the directory, which is made where there is none; how many; other files there stay.
 
     Raises:
         MissingToolError: it can't be written.
     """
     count = 0
-    for name, content in images(page.charts(), resources.texts("templates"), form):
+    for name, content in images(page.charts(), resources.texts("templates")):
         write_atomically(directory / name, content)
         count += 1
     return count

@@ -12,7 +12,6 @@ from gpubench.results.results import Results
 from gpubench.stats.data import CellRun, Key
 from gpubench.stats.runs import number_runs
 from gpubench.stats.scaling import Rule, ScalingPoint
-from gpubench.stats.settings import Summary
 
 GROWS = ("base_chunks", "other_chunks")
 """Parameters of other tools that follow the size of the cluster."""
@@ -35,18 +34,15 @@ class Curve:
     by_node: bool
 
 
-def curves(results: Results, summary: Summary = "mean") -> list[Curve]:
-    """One per workload and variant, in their order; of runs that are ``ok``, and whose size is known.
-
-    ``summary`` makes the number of a run from its samples.
-    """
+def curves(results: Results) -> list[Curve]:
+    """One per workload and variant, in their order; of runs that are ``ok``, and whose size is known."""
     by_curve: dict[Key, dict[str, list[CellRun]]] = {}
     for key in results.keys:
         by_curve.setdefault(workload_of(key), {variant: [] for variant in results.variants})
     for run in results.runs:
         by_curve[workload_of(run.key)][run.variant].append(run)
     return [
-        _curve(key, variant, runs, summary)
+        _curve(key, variant, runs)
         for key, variants in by_curve.items()
         for variant, runs in variants.items()
         if any(map(_workers, runs))
@@ -66,13 +62,13 @@ def _without_growth(params: str) -> str:
     return json.dumps(plain, sort_keys=True, separators=(",", ":"))
 
 
-def _curve(key: Key, variant: str, runs: Sequence[CellRun], summary: Summary) -> Curve:
+def _curve(key: Key, variant: str, runs: Sequence[CellRun]) -> Curve:
     sized = [run for run in runs if _workers(run)]
     by_node = all(_nodes(run) is not None for run in sized)
     sizes: dict[_Size, list[CellRun]] = {}
     for run in sized:
         sizes.setdefault(_size(run, by_node=by_node), []).append(run)
-    measured = [ScalingPoint(*size, tuple(_logs(sizes[size], summary))) for size in sorted(sizes)]
+    measured = [ScalingPoint(*size, tuple(_logs(sizes[size]))) for size in sorted(sizes)]
     return Curve(key, variant, rule_of(dict(key)), measured, by_node)
 
 
@@ -96,7 +92,7 @@ def _size(run: CellRun, *, by_node: bool) -> _Size:
     return nodes, _workers(run) // nodes, threads
 
 
-def _logs(runs: Iterable[CellRun], summary: Summary) -> list[float]:
+def _logs(runs: Iterable[CellRun]) -> list[float]:
     """Log seconds of every run; the samples of all runs with as many samples are taken at once."""
     by_run: dict[str, tuple[float, ...]] = {}
     for run in runs:
@@ -107,7 +103,7 @@ def _logs(runs: Iterable[CellRun], summary: Summary) -> list[float]:
         by_count.setdefault(len(times), []).append(name)
     logs: dict[str, float] = {}
     for names in by_count.values():
-        numbers = number_runs(np.asarray([by_run[name] for name in names])).summary(summary)
+        numbers = number_runs(np.asarray([by_run[name] for name in names])).log_mean
         logs |= dict(zip(names, numbers.tolist(), strict=True))
     return [logs[name] for name in by_run]
 

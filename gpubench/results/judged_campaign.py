@@ -14,8 +14,8 @@ from gpubench.model.plan import Plan
 from gpubench.results.merge.environment import Changes
 from gpubench.results.merge.links import LinkTable
 from gpubench.results.results import Results
-from gpubench.stats.data import SUMMARIES, BlockId, ComparisonInput
-from gpubench.stats.settings import Summary, VerdictSettings
+from gpubench.stats.data import BlockId, ComparisonInput
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.unpaired import UNPAIRED
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import Accounting, RunResult
@@ -24,16 +24,16 @@ Seconds = tuple[float, float] | None
 """Baseline and candidate; None where no block has both."""
 
 
-def seconds(comparisons: Sequence[ComparisonInput], verdicts: Sequence[Verdict], summary: Summary) -> list[Seconds]:
+def seconds(comparisons: Sequence[ComparisonInput], verdicts: Sequence[Verdict]) -> list[Seconds]:
     """Of every verdict: baseline and candidate, in seconds. ``verdicts`` are those of ``comparisons``, in their order.
 
     Each is the geometric mean over the blocks that the verdict used (of an unpaired one, all of either side) of its
-    runs' numbers under the chosen summary, so that the second is the first times one plus the effect.
+    runs' means, so that the second is the first times one plus the effect.
     """
-    return [_pair(*both, summary) for both in zip(comparisons, verdicts, strict=True)]
+    return [_pair(*both) for both in zip(comparisons, verdicts, strict=True)]
 
 
-def _pair(comparison: ComparisonInput, verdict: Verdict, summary: Summary) -> Seconds:
+def _pair(comparison: ComparisonInput, verdict: Verdict) -> Seconds:
     sides: dict[str, dict[BlockId, list[Sequence[float]]]] = {verdict.baseline: {}, verdict.candidate: {}}
     for run in comparison.runs:
         if run.times and run.block_id and run.variant in sides:
@@ -42,12 +42,12 @@ def _pair(comparison: ComparisonInput, verdict: Verdict, summary: Summary) -> Se
     if UNPAIRED not in verdict.flags:
         both = sorted(before.keys() & after.keys())
         before, after = ({block: side[block] for block in both} for side in (before, after))
-    return (_mean(before.values(), summary), _mean(after.values(), summary)) if before and after else None
+    return (_mean(before.values()), _mean(after.values())) if before and after else None
 
 
-def _mean(blocks: Iterable[Sequence[Sequence[float]]], summary: Summary) -> float:
+def _mean(blocks: Iterable[Sequence[Sequence[float]]]) -> float:
     """Over the blocks, each the mean over its runs, as the verdict takes them."""
-    numbers = [[SUMMARIES[summary](samples) for samples in runs] for runs in blocks]
+    numbers = [[statistics.fmean(samples) for samples in runs] for runs in blocks]
     return statistics.geometric_mean(map(statistics.geometric_mean, numbers))
 
 
@@ -98,4 +98,4 @@ class JudgedCampaign:
     @functools.cached_property
     def seconds(self) -> list[Seconds]:
         """Both sides of every verdict."""
-        return seconds(self.comparisons, self.verdicts, self.settings.summary)
+        return seconds(self.comparisons, self.verdicts)

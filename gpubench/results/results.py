@@ -59,7 +59,7 @@ class Results:
         runs: every cell in every run, also those that did not end ``ok``.
         family: from a question to every comparison that belongs together.
         plan: of a campaign.
-        plans: those whose margin and summary count, where nobody names others.
+        plans: those whose margin counts, where nobody names others.
         about: a line for lists of results.
         caution: what its source can't tell.
         notes: what stands beside every verdict.

@@ -2,18 +2,10 @@
 
 import dataclasses
 import datetime as dt
-import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 Status = Literal["ok", "failed", "skipped", "lost", "pending"]
-SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {
-    "mean": statistics.fmean,
-    "geomean": statistics.geometric_mean,
-    "median": statistics.median,
-}
-"""From the seconds of a run to its number, by ``Summary``."""
-
 LEAST_TRAFFIC = 2**20
 """Bytes of a repetition between workers, below which UCX has nothing to make slower."""
 

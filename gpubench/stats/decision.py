@@ -65,13 +65,13 @@ class MeanDifference:
         return distance / np.where(self.testable, self.se, 1.0)
 
 
-def mean_difference(pairs: Pairs, settings: VerdictSettings) -> MeanDifference:
+def mean_difference(pairs: Pairs) -> MeanDifference:
     """Mean difference and standard error of every cell.
 
     Below five blocks the standard error is at least the within-run one, √(Σ_runs var/(reps·mean²))/blocks: a handful of
     blocks that happen to agree (all without a straggler) would otherwise look far too certain.
     """
-    mask, difference = pairs.mask, pairs.differences(settings.summary)
+    mask, difference = pairs.mask, pairs.differences
     effect, sd = masked_mean(difference, mask), masked_sd(difference, mask)
     within, has_within = _within_run(pairs, mask)
     few = pairs.blocks < FEW_BLOCKS
@@ -109,7 +109,7 @@ class Estimates:
 
 def estimate(pairs: Pairs, settings: VerdictSettings) -> Estimates:
     """What the tests say of every cell by itself."""
-    difference = mean_difference(pairs, settings)
+    difference = mean_difference(pairs)
     p = np.where(difference.testable, difference.two_sided(), np.nan)
     equivalent = difference.not_equivalent(settings.margin) <= settings.alpha
     return Estimates(difference, p, equivalent, difference.half_width(settings.alpha))

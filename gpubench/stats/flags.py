@@ -21,7 +21,7 @@ NO_TRAFFIC = "no-traffic"
 
 def tail(pairs: Pairs, settings: VerdictSettings) -> Bools:
     """Mean and median effect differ by more than δ/2 and than the 95 % interval of their difference (t on blocks)."""
-    gap = pairs.differences("mean") - pairs.differences("median")
+    gap = pairs.differences - pairs.median_differences
     mean, half_width = _mean_and_half_width(gap, pairs.mask, 0.05)
     return (pairs.blocks >= 3) & (np.abs(mean) > np.maximum(settings.margin.half.log, half_width))
 
@@ -29,7 +29,7 @@ def tail(pairs: Pairs, settings: VerdictSettings) -> Bools:
 def drift(pairs: Pairs, settings: VerdictSettings) -> Bools:
     """Times of both variants together trend over the blocks: least-squares slope, t test, total change above δ."""
     mask, blocks = pairs.mask, np.maximum(pairs.blocks, 1)
-    level = np.where(mask, pairs.numbers.summary(settings.summary).mean(axis=2), 0.0)
+    level = np.where(mask, pairs.numbers.log_mean.mean(axis=2), 0.0)
     time = np.where(mask, np.arange(mask.shape[1])[None, :] - (blocks[:, None] - 1) / 2, 0.0)
     square = np.maximum(np.sum(time**2, axis=1), 1.0)
     slope = (time * level).sum(axis=1) / square
@@ -43,7 +43,7 @@ def drift(pairs: Pairs, settings: VerdictSettings) -> Bools:
 def order_effect(pairs: Pairs, settings: VerdictSettings) -> Bools:
     """Who runs second is slower or faster by more than δ/2: t on second minus first, each first twice or more."""
     ordered = pairs.mask & (pairs.first != 0)
-    second_minus_first = np.where(ordered, pairs.differences(settings.summary) * pairs.first, 0.0)
+    second_minus_first = np.where(ordered, pairs.differences * pairs.first, 0.0)
     mean, half_width = _mean_and_half_width(second_minus_first, ordered, _LEVEL)
     both_ways = np.minimum(count(ordered & (pairs.first > 0)), count(ordered & (pairs.first < 0))) >= 2
     return np.asarray(

@@ -14,7 +14,6 @@ import numpy as np
 from gpubench.errors import DataError
 from gpubench.stats.data import BlockId, CellRun, ComparisonInput
 from gpubench.stats.runs import Bools, Floats, Ints, RunNumbers, number_runs
-from gpubench.stats.settings import Summary
 
 Pair = tuple[CellRun, CellRun]
 
@@ -86,10 +85,18 @@ class Pairs:
         """Which entries count, shape (cells, width)."""
         return np.asarray(np.arange(self.first.shape[1])[None, :] < self.blocks[:, None])
 
-    def differences(self, summary: Summary) -> Floats:
+    @property
+    def differences(self) -> Floats:
         """Candidate minus baseline in logs, 0 where there is no pair; shape (cells, width)."""
-        number = self.numbers.summary(summary)
-        return np.where(self.mask, number[..., CANDIDATE] - number[..., BASELINE], 0.0)
+        return self._of(self.numbers.log_mean)
+
+    @property
+    def median_differences(self) -> Floats:
+        """The same of the runs' medians."""
+        return self._of(self.numbers.log_median)
+
+    def _of(self, numbers: Floats) -> Floats:
+        return np.where(self.mask, numbers[..., CANDIDATE] - numbers[..., BASELINE], 0.0)
 
 
 def complete_pairs(numbers: RunNumbers, ran: Bools, first: Ints) -> Pairs:

@@ -16,7 +16,7 @@ from gpubench.errors import DataError
 from gpubench.stats import special
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.paired_blocks import arrange, read_cell
-from gpubench.stats.settings import Margin, Summary
+from gpubench.stats.settings import Margin
 
 MOST_BLOCKS = 200
 _CHANCES = (np.arange(512) + 0.5) / 512
@@ -169,10 +169,10 @@ def _quantile(probability: float, blocks: int) -> float:
     return float(special.stdtrit(blocks - 1, probability))
 
 
-def pilot_sigmas(pilot: Sequence[ComparisonInput], summary: Summary) -> list[Sigma | None]:
+def pilot_sigmas(pilot: Sequence[ComparisonInput]) -> list[Sigma | None]:
     """σ_d of each comparison of an earlier campaign; None where it has fewer than two complete blocks."""
     pairs = arrange([read_cell(comparison) for comparison in pilot])
-    differences = pairs.differences(summary)
+    differences = pairs.differences
     history = [differences[row, : pairs.blocks[row]].tolist() for row in range(len(pilot))]
     usable = [row for row, cell in enumerate(history) if len(cell) >= 2]
     sigmas: list[Sigma | None] = [None] * len(pilot)

@@ -5,7 +5,7 @@ import dataclasses
 from gpubench.errors import UsageError
 from gpubench.model.base import nearest
 from gpubench.model.plan import Comparison, Plan
-from gpubench.stats.settings import Margin, Summary, VerdictSettings
+from gpubench.stats.settings import DEFAULT_MARGIN, Margin, VerdictSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,25 +22,17 @@ class Question:
     baseline: str | None = None
     candidate: str | None = None
     allow: tuple[str, ...] = ()
-    summary: Summary | None = None
 
     def settings(self, *plans: Plan) -> VerdictSettings:
-        """Margin and summary of results; raises UsageError where the plans differ in what isn't named here."""
-        margins, summaries = {plan.margin for plan in plans}, {plan.summary for plan in plans}
+        """Margin of results; raises UsageError where the plans differ in it and it isn't named here."""
+        margins = {plan.margin for plan in plans}
         if self.margin is None and len(margins) > 1:
             low, high = map(Margin, sorted(margins))
             raise UsageError(
                 f"one side was planned with a margin of {low.percent}, the other with {high.percent}",
                 then=f"say which counts: --margin {100 * low:g}%",
             )
-        if self.summary is None and len(summaries) > 1:
-            names = " and the other ".join(sorted(summaries))
-            raise UsageError(f"one side was planned to judge the {names} of a run", then="say which: --summary mean")
-        defaults = VerdictSettings()
-        return VerdictSettings(
-            margin=Margin(next(iter(margins), defaults.margin) if self.margin is None else self.margin),
-            summary=next(iter(summaries), defaults.summary) if self.summary is None else self.summary,
-        )
+        return VerdictSettings(Margin(next(iter(margins), DEFAULT_MARGIN) if self.margin is None else self.margin))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,12 +1,10 @@
-"""The numbers of a run and cell: its summary, its spread, its stragglers, how it starts up."""
+"""The numbers of a run and cell: its mean, its spread, its stragglers, how it starts up."""
 
 import dataclasses
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-
-from gpubench.stats.settings import Summary
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -22,7 +20,6 @@ class RunNumbers:
 
     Args:
         log_mean: log of the arithmetic mean in seconds; what a job pays.
-        log_geomean: mean of the logs.
         log_median: log of the median.
         relative_variance: variance of ``log_mean`` by the delta method, var / (reps · mean²); 0 for a single sample.
         reps: timed samples.
@@ -33,17 +30,12 @@ class RunNumbers:
     """
 
     log_mean: Floats
-    log_geomean: Floats
     log_median: Floats
     relative_variance: Floats
     reps: Floats
     stragglers: Floats
     lag1: Floats
     first_excess: Floats
-
-    def summary(self, name: Summary) -> Floats:
-        """The number of each run under the summary that was chosen before looking."""
-        return {"mean": self.log_mean, "geomean": self.log_geomean, "median": self.log_median}[name]
 
     def map(self, change: Callable[[Floats], Floats]) -> "RunNumbers":
         """The same numbers, each array changed in the same way."""
@@ -71,7 +63,6 @@ def number_runs(times: Floats) -> RunNumbers:
     variance = times.var(axis=-1, ddof=1) if reps > 1 else np.zeros_like(mean)
     return RunNumbers(
         log_mean=np.log(mean),
-        log_geomean=logs.mean(axis=-1),
         log_median=np.log(median),
         relative_variance=variance / (reps * mean**2),
         reps=np.full_like(mean, reps),

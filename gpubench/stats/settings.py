@@ -3,11 +3,8 @@
 import dataclasses
 import math
 from enum import StrEnum
-from typing import Literal, get_args
 
 from gpubench.errors import UsageError
-
-Summary = Literal["mean", "geomean", "median"]
 
 
 class FailOn(StrEnum):
@@ -53,8 +50,6 @@ class VerdictSettings:
 
     Args:
         margin: any number between 0 and 1; it is a ``Margin`` afterwards.
-        summary: the number of a run and cell: arithmetic mean (what a job pays), geometric mean or median of its
-            samples.
         alpha: family-wise error rate of the test, and error rate of each of the two one-sided tests.
 
     Raises:
@@ -62,7 +57,6 @@ class VerdictSettings:
     """
 
     margin: Margin = DEFAULT_MARGIN
-    summary: Summary = "mean"
     alpha: float = 0.05
 
     def __post_init__(self) -> None:
@@ -71,5 +65,3 @@ class VerdictSettings:
         object.__setattr__(self, "margin", Margin(self.margin))
         if not 0 < self.alpha < 0.5:
             raise UsageError(f"alpha {self.alpha:g}", then="give an error rate between 0 and 0.5, like 0.05")
-        if self.summary not in get_args(Summary):
-            raise UsageError(f"no summary '{self.summary}'", then=f"choose one of {', '.join(get_args(Summary))}")

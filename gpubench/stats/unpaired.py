@@ -16,7 +16,7 @@ from gpubench.stats.data import BlockId, CellRun, ComparisonInput
 from gpubench.stats.decision import NO_VARIATION, holm, holm_levels
 from gpubench.stats.flags import NO_TRAFFIC, no_traffic
 from gpubench.stats.runs import number_runs
-from gpubench.stats.settings import Summary, VerdictSettings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict, reason_of_times
 
 UNPAIRED = "unpaired"
@@ -79,7 +79,7 @@ def judge_unpaired(comparisons: Sequence[ComparisonInput], settings: VerdictSett
     Args:
         comparisons: *every* one: one without blocks, or refused, keeps its place in Holm's correction.
     """
-    sides = [((), ()) if comparison.refused else _sides(comparison, settings) for comparison in comparisons]
+    sides = [((), ()) if comparison.refused else _sides(comparison) for comparison in comparisons]
     differences = [_tested(*both) for both in sides]
     p = np.array([math.nan if difference is None else difference.p for difference in differences])
     adjusted = holm(p, np.zeros(len(p), dtype=np.int64))
@@ -89,18 +89,18 @@ def judge_unpaired(comparisons: Sequence[ComparisonInput], settings: VerdictSett
     return [_judged(*row, members=len(comparisons), settings=settings) for row in rows]
 
 
-def block_logs(runs: Iterable[CellRun], summary: Summary) -> list[float]:
+def block_logs(runs: Iterable[CellRun]) -> list[float]:
     """Log of the seconds of every block: the mean over its runs."""
     blocks: dict[BlockId, list[float]] = {}
     for run in runs:
         if run.times and (block := run.block_id) is not None:
-            blocks.setdefault(block, []).append(float(number_runs(np.array(run.times)).summary(summary)))
+            blocks.setdefault(block, []).append(float(number_runs(np.array(run.times)).log_mean))
     return [float(np.mean(logs)) for logs in blocks.values()]
 
 
-def _sides(comparison: ComparisonInput, settings: VerdictSettings) -> tuple[Sequence[float], Sequence[float]]:
+def _sides(comparison: ComparisonInput) -> tuple[Sequence[float], Sequence[float]]:
     baseline, candidate = (
-        block_logs((run for run in comparison.runs if run.variant == variant), settings.summary)
+        block_logs(run for run in comparison.runs if run.variant == variant)
         for variant in (comparison.baseline, comparison.candidate)
     )
     return baseline, candidate

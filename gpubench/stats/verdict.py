@@ -128,7 +128,7 @@ class Verdict:
     """What may be believed of one comparison. Effects and bounds are ratios minus one; None where undefined.
 
     Args:
-        effect: mean over blocks of candidate minus baseline under the chosen summary; positive is slower.
+        effect: mean over blocks of candidate minus baseline, in logs of their means; positive is slower.
         low: lower bound of the 95 % interval.
         blocks: complete pairs.
         verdict: ``broken``, ``equivalent``, ``regression``, ``improvement`` or ``inconclusive``.
@@ -138,7 +138,6 @@ class Verdict:
         p_holm: after Holm over the family.
         samples: timed samples of both variants in complete pairs.
         median_effect: effect on the runs' medians.
-        geomean_effect: effect on the runs' geometric means.
         beyond_margin: the whole adjusted interval lies beyond the margin, in the direction of the verdict.
         flags: names of what a reader should know beside the verdict.
         stragglers_baseline: samples above 1.5 times their run's median.
@@ -165,7 +164,6 @@ class Verdict:
     p_holm: float | None = None
     samples: int = 0
     median_effect: float | None = None
-    geomean_effect: float | None = None
     beyond_margin: bool = False
     flags: tuple[str, ...] = ()
     stragglers_baseline: int = 0
@@ -296,8 +294,7 @@ def _columns(pairs: Pairs, decisions: Decisions, ends: Mapping[str, tuple[Floats
         "low": effect - half_width,
         "high": effect + half_width,
         **{f"{side}_{name}": both[at] for name, both in ends.items() for at, side in enumerate(("low", "high"))},
-        "median_effect": np.where(has_blocks, masked_mean(pairs.differences("median"), pairs.mask), np.nan),
-        "geomean_effect": np.where(has_blocks, masked_mean(pairs.differences("geomean"), pairs.mask), np.nan),
+        "median_effect": np.where(has_blocks, masked_mean(pairs.median_differences, pairs.mask), np.nan),
     }
     counts = {"samples": pairs.numbers.reps, "stragglers": pairs.numbers.stragglers}
     return {

@@ -33,7 +33,7 @@ def write_suite(directory: Path, *, reps: int = 3, count: int = 40) -> Path:
 
 def words(suite: Path, *more: str, variants: str = "a=1.22.0 b=1.22.0", protocol: str = "tcp") -> list[str]:
     """Words of a small bench: A against A over tcp on one worker, which starts fastest; one run after the other."""
-    small = ["--protocol", protocol, "--workers", "1", "--seed", "1", "--arrangement", "sequential"]
+    small = ["--protocol", protocol, "--workers", "1", "--seed", "1", "--set", "layout.arrangement=sequential"]
     return ["bench", "--suite", str(suite), "--variants", variants, *small, *more]
 
 

@@ -74,6 +74,6 @@ def test_what_the_profile_allows_is_part_of_the_plan(gpubench: Run, tmp_path: Pa
 
 
 def test_a_table_of_samples_has_no_environment_to_allow(gpubench: Run, tmp_path: Path) -> None:
-    done = gpubench("compare", "--samples", tmp_path / "a.csv", "--allow", "kernel")
+    done = gpubench("compare", tmp_path / "a.csv", "--allow", "kernel")
     assert done.returncode == 2
     assert "--allow: a table doesn't record its environment" in done.stderr

@@ -1,4 +1,4 @@
-"""``compare --samples``: files as people have them give the right verdict or one clear line."""
+"""``compare FILE``: files as people have them give the right verdict or one clear line."""
 
 from __future__ import annotations
 
@@ -123,14 +123,13 @@ def test_a_file_no_verdict_can_stand_on_is_refused_in_words(
     assert "\n" not in str(refused.value)
 
 
-def test_a_table_is_known_by_the_end_of_its_name_and_samples_says_the_same(tmp_path: Path) -> None:
+def test_a_table_is_known_by_the_end_of_its_name(tmp_path: Path) -> None:
     path = tmp_path / "mine.CSV"
     path.write_text(table().write_csv())
     asked = ["--baseline", "A", "--candidate", "B"]
-    named, by_option = (run("compare", *words, *asked) for words in ([path], ["--samples", path]))
-    assert (named.exit_code, by_option.stdout) == (20, named.stdout)
+    named = run("compare", path, *asked)
+    assert named.exit_code == 20
     assert run("compare", path).stdout == named.stdout
-    assert "two names of the same thing" in str(run("compare", path, "--samples", path).exception)
     assert "put both sides into one" in str(run("compare", path, path).exception)
     assert "there is no page; gpubench compare" in str(run("report", path).exception)
     assert run("report", path, "--only", "verdicts", *asked).stdout == named.stdout

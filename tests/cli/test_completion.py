@@ -49,7 +49,6 @@ def test_commands_and_options_are_completed(gpubench: Run) -> None:
         (("bench", "--suite", "ver"), ["verify"]),
         (("bench", "--runtime", "ap"), ["apptainer"]),
         (("bench", "--protocol", ""), ["tcp", "ucx"]),
-        (("bench", "--summary", "me"), ["mean", "median"]),
         (("bench", "--ucx", "1.16"), ["1.16.0"]),
         (("images", "build", "1.16"), ["1.16.0"]),
         (("bench", "--ucx", "1.22.0,1.16"), ["1.22.0,1.16.0"]),

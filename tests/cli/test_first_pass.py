@@ -23,7 +23,7 @@ name = "tasks"
 params = {count = 20}
 """
 
-SMALL = ["--protocol", "tcp", "--workers", "1", "--seed", "1", "--arrangement", "sequential"]
+SMALL = ["--protocol", "tcp", "--workers", "1", "--seed", "1", "--set", "layout.arrangement=sequential"]
 
 
 def words(directory: Path, *more: str) -> list[str]:

@@ -28,19 +28,15 @@ def test_the_answer_of_an_import_has_its_verdicts_and_its_cautions_and_writes_no
     assert sorted(imported.iterdir()) == before
 
 
-def test_the_charts_of_an_import_are_written_as_files_and_drawn_here(imported: Path) -> None:
-    done = run("report", imported, "--svg", "drawn", "--png", "drawn", "--terminal")
+def test_the_charts_of_an_import_are_written_as_files(imported: Path) -> None:
+    done = run("report", imported, "--svg", "drawn")
     assert done.exit_code == 0, done.output
     assert "charts: 3 in drawn" in done.stdout
-    assert "effect in %" in done.stdout
     files = {path.name: path.read_bytes()[:5] for path in Path("drawn").iterdir()}
     assert files == {
         "over-time-merge.svg": b"<svg ",
         "effects.svg": b"<svg ",
-        "over-time-merge.png": b"\x89PNG\r",
-        "effects.png": b"\x89PNG\r",
         "versions-merge.svg": b"<svg ",
-        "versions-merge.png": b"\x89PNG\r",
     }
     assert "merge: GB/s per worker over dates" in Path("drawn/over-time-merge.svg").read_text()
 

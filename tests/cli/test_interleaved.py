@@ -28,7 +28,7 @@ from tests.cli.campaigns import (
 from tests.conftest import Run
 
 pytestmark = pytest.mark.integration
-INTERLEAVED = ("--arrangement", "interleaved")
+INTERLEAVED = ("--set", "layout.arrangement=interleaved")
 
 
 def samples(campaign: Path) -> list[dict[str, Any]]:

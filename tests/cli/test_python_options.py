@@ -20,7 +20,6 @@ from gpubench.errors import UsageError
         ({"reps": -3}, "option reps = -3 is not within 1 to"),
         ({"reps": 1.5}, "option reps = 1.5: it takes int"),
         ({"reps": True}, "option reps = True: it takes int"),
-        ({"power": 2.0}, "option power = 2.0 is not within 0.5 to 0.99"),
         ({"blocks": 2}, "option blocks = 2: it takes str"),
         ({"budget": 300}, "option budget = 300: it takes str"),
         ({"margin": 0.03}, "option margin = 0.03: it takes str"),
@@ -37,7 +36,7 @@ def test_a_value_that_its_option_does_not_take_is_refused(options: dict[str, Any
 
 
 def test_values_of_every_kind_are_taken() -> None:
-    CampaignOptions(power=0.8, reps=3, settings=["launcher=ssh"], outputs=Path("out"), allow_unknown_env=True)
+    CampaignOptions(reps=3, settings=["launcher=ssh"], outputs=Path("out"), allow_unknown_env=True)
 
 
 def test_a_thread_of_another_program_sees_no_signals_and_changes_no_handler() -> None:

@@ -15,14 +15,12 @@ GIVEN: dict[str, tuple[Any, Any]] = {
     "blocks": ("7", 7),
     "margin": ("4%", 0.04),
     "nodes": ("2, 1", [1, 2]),
-    "power": (0.8, 0.8),
     "protocol": ("tcp", "tcp"),
     "seed": (5, 5),
-    "summary": ("median", "median"),
     "workers": ("1 3", [1, 3]),
 }
 """What is typed, and what the request has."""
-PROFILE = {"blocks": 5, "margin": 0.1, "nodes": [1, 2, 4], "power": None, "protocol": "ucx", "summary": "mean"}
+PROFILE = {"blocks": 5, "margin": 0.1, "nodes": [1, 2, 4], "protocol": "ucx"}
 """Of site local-slurm; the margin is that of its suite."""
 
 

@@ -98,8 +98,8 @@ def test_a_whole_campaign_runs_inside_the_containers_by_digest(site: Site) -> No
 
 
 def test_containers_of_an_interleaved_block_take_turns(site: Site) -> None:
-    words = ["--variants", "a=1.22.0 b=1.16.0", "--blocks", "1", "--arrangement", "interleaved", "--outputs", "turns"]
-    done = site.run(*site.bench(*words))
+    words = ["--variants", "a=1.22.0 b=1.16.0", "--blocks", "1", "--outputs", "turns"]
+    done = site.run(*site.bench(*words, "--set", "layout.arrangement=interleaved"))
     assert done.returncode == 0, done.stdout + done.stderr
     (campaign,) = (site.directory / "turns").iterdir()
     ran = [json.loads(path.read_text()) for path in campaign.glob("runs/*/run.json")]

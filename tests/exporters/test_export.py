@@ -98,7 +98,7 @@ def test_no_cell_of_an_export_begins_a_formula_and_its_own_reader_gets_the_text_
         rows = list(csv.DictReader(file))
     assert {row["variant"] for row in rows} == {"'=1+2", "'-evil", "''@sum", "'+1.5"}
     assert not [cell for row in rows for cell in row.values() if cell.startswith(("=", "+", "@", "\t", "\r"))]
-    done = gpubench("compare", "--samples", "all.csv", "--baseline", "=1+2", "--candidate", "'@sum", "--json")
+    done = gpubench("compare", "all.csv", "--baseline", "=1+2", "--candidate", "'@sum", "--json")
     assert done.stdout, done.stderr
     of_campaign = json.loads(gpubench("compare", directory, "--json").stdout)["cells"]
     (shown,) = json.loads(done.stdout)["cells"]

@@ -181,7 +181,7 @@ def kill(
     site: Here = HERE,
 ) -> Seen:
     """Start a campaign in the empty ``directory``, kill it at the point, resume it until it is done, and look."""
-    planned = [*site.words(directory), *(["--arrangement", "interleaved"] if interleaved else [])]
+    planned = [*site.words(directory), *(["--set", "layout.arrangement=interleaved"] if interleaved else [])]
     expected = _without_page(expected) if interleaved else expected
     front = point.start(directory, planned, site.env(directory))
     struck = point.strike(front)

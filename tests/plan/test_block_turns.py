@@ -122,10 +122,10 @@ def test_where_clusters_cannot_live_side_by_side_the_plan_is_refused(changes: di
     with pytest.raises(PlanRefusedError) as refused:
         plan(THREE, site=site(layout=layout, **changes))
     assert why in str(refused.value)
-    assert "--arrangement sequential" in str(refused.value)
+    assert "--set layout.arrangement=sequential" in str(refused.value)
 
 
 def test_what_cannot_be_stopped_is_refused() -> None:
     parsl = workload()
-    with pytest.raises(PlanRefusedError, match=r"Parsl's executors live outside .* and can't be stopped; take"):
+    with pytest.raises(PlanRefusedError, match=r"Parsl's executors live outside .* and can't be stopped; give"):
         interleaved(workloads=[type(parsl)(**{**parsl.__dict__, "backend": "parsl"})])

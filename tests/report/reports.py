@@ -38,7 +38,7 @@ def collect(campaign: Campaign) -> JudgedCampaign:
     merged = merge(read_runs(campaign.runs_dir).runs)
     results = campaign_results(campaign, accounting.outcomes, merged)
     comparisons = family(campaign.plan, results.runs)
-    settings = VerdictSettings(margin=campaign.plan.margin, summary=campaign.plan.summary)
+    settings = VerdictSettings(margin=campaign.plan.margin)
     inputs = JudgedCampaign(
         results=results,
         accounting=accounting,

@@ -51,7 +51,7 @@ def test_two_sides_keep_layouts_apart_in_curves_names_and_seconds() -> None:
     assert [(one.nodes, one.workers_per_node, len(one.logs)) for one in first.measured] == [(1, 2, 6), (2, 1, 6)]
     assert cell_names([dict(each) for each in sides.keys]) == ["merge 1 on each node", "merge 2 on each node"]
     comparisons = sides.family(Question())
-    both = seconds(comparisons, judge(comparisons, VerdictSettings()), "mean")
+    both = seconds(comparisons, judge(comparisons, VerdictSettings()))
     assert sorted(round(pair[0], 2) for pair in both if pair) == [1.0, 3.01]
 
 

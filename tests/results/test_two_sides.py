@@ -20,7 +20,7 @@ from gpubench.results.results import Results, judge
 from gpubench.results.sides import SideLayout, two_sides
 from gpubench.stats.data import CellRun
 from gpubench.stats.question import Question
-from gpubench.stats.settings import Summary, VerdictSettings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.unpaired import block_logs
 from tests.conftest import Run
 
@@ -37,7 +37,7 @@ def campaign(
     suite: Sequence[tuple[str, dict[str, object], int, float]] = SUITE,
     **question: object,
 ) -> Path:
-    """One and two nodes; ``slower`` and ``memory`` are those of two; ``question``: margin and summary of the plan."""
+    """One and two nodes; ``slower`` and ``memory`` are those of two; ``question``: fields of the plan."""
     plan = make_plan(
         tuple(variant(one) for one in variants), blocks=blocks, nodes=(1, 2), suite=suite, campaign=directory.name
     )
@@ -170,10 +170,7 @@ def test_imports_are_compared_by_their_dates(gpubench: Run, tmp_path: Path) -> N
     assert cell["flags"] == ["unpaired", "layout-unknown"]
 
 
-@pytest.mark.parametrize(("summary", "expected"), [("mean", 0.95), ("median", 0.5)])
-def test_a_side_from_an_import_is_judged_by_the_same_number_of_a_run(
-    gpubench: Run, tmp_path: Path, summary: Summary, expected: float
-) -> None:
+def test_a_side_from_an_import_is_judged_by_the_same_number_of_a_run(gpubench: Run, tmp_path: Path) -> None:
     (tmp_path / "x-merge.csv").write_text(f"{DRACO}\n2022-07-01,8,dask,ucx-1.12.1,0.5,1e10,4e7,0.6,30")
     assert gpubench("results", "import", "draco-csv", "x-merge.csv", "--out", "x").returncode == 0
     table = pl.read_parquet(tmp_path / "x" / "results.parquet")
@@ -184,34 +181,26 @@ def test_a_side_from_an_import_is_judged_by_the_same_number_of_a_run(
     note["results_sha256"] = hashlib.sha256((tmp_path / "x" / "results.parquet").read_bytes()).hexdigest()
     (tmp_path / "x" / "import.json").write_text(json.dumps(note))
     sides = two_sides(load(tmp_path / "x"), load(tmp_path / "x"), Question())
-    assert np.exp(block_logs(sides.runs[:1], summary)) == pytest.approx([expected])
+    assert np.exp(block_logs(sides.runs[:1])) == pytest.approx([0.95])
     (comparison,) = sides.family(Question())
-    assert np.exp(block_logs(comparison.runs[:1], summary)) == pytest.approx([expected])
+    assert np.exp(block_logs(comparison.runs[:1])) == pytest.approx([0.95])
 
 
 def test_the_planned_question_is_judged_and_of_two_different_ones_one_must_be_named(
     gpubench: Run, tmp_path: Path
 ) -> None:
-    a, b = (
-        campaign(tmp_path / name, slower=slower, margin=0.3, summary="median")
-        for name, slower in (("a", 1.0), ("b", 1.2))
-    )
+    a, b = (campaign(tmp_path / name, slower=slower, margin=0.3) for name, slower in (("a", 1.0), ("b", 1.2)))
     done = gpubench("compare", a, b, "--json")
     found = json.loads(done.stdout)
-    assert (found["settings"]["margin"], found["settings"]["summary"]) == (0.3, "median")
+    assert found["settings"]["margin"] == 0.3
     assert {one["verdict"] for one in found["cells"]} == {"equivalent"}  # 20 % lie within the planned 30
-    narrow, mean = campaign(tmp_path / "narrow", margin=0.01, summary="median"), campaign(tmp_path / "mean", margin=0.3)
+    narrow = campaign(tmp_path / "narrow", margin=0.01)
     refused = gpubench("compare", a, narrow)
     assert refused.returncode == 2
     assert "one side was planned with a margin of 1 %, the other with 30 %; say which counts: --margin 1%" in (
         refused.stderr
     )
     assert gpubench("compare", a, narrow, "--margin", "30%").returncode == 0
-    refused = gpubench("report", a, mean)
-    assert refused.returncode == 2
-    assert "planned to judge the mean and the other median of a run; say which: --summary mean" in refused.stderr
-    named = gpubench("compare", a, mean, "--summary", "mean", "--json")
-    assert json.loads(named.stdout)["settings"]["summary"] == "mean"
 
 
 def two_layouts(name: str, seconds_of: dict[tuple[int, int], float]) -> Results:
@@ -241,6 +230,6 @@ def test_places_with_as_many_workers_keep_their_own_seconds() -> None:
     one, other = two_layouts("one", {(1, 2): 1.0, (2, 1): 3.0}), two_layouts("other", {(1, 2): 1.1, (2, 1): 3.6})
     family = two_sides(one, other, Question()).family(Question())
     verdicts = judge(family, VerdictSettings())
-    ratios = [after / before for before, after in filter(None, inputs.seconds(family, verdicts, "mean"))]
+    ratios = [after / before for before, after in filter(None, inputs.seconds(family, verdicts))]
     assert [verdict.effect for verdict in verdicts] == pytest.approx([0.1, 0.2])
     assert ratios == pytest.approx([1.1, 1.2])

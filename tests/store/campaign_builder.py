@@ -135,7 +135,6 @@ def make_plan(
         device="cpu",
         threads_per_worker=1,
         margin=0.03,
-        summary="mean",
         jobs=jobs,
         comparisons=comparisons,
         time=TimeModel(run_s=10.0, block_s=20.0, total_s=160.0, source="estimates of the site"),
