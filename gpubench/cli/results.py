@@ -1,4 +1,4 @@
-"""``gpubench results``: import, export, pack, check, publish and validate."""
+"""``gpubench results``: import, export, pack and check."""
 
 import dataclasses
 import json
@@ -18,11 +18,9 @@ EXPORTS = ("csv", "parquet", "mlflow")
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = options.command_group(
-        "Import, export, pack, check, publish and validate results. Import reads results of other tools."
-    )
+    group = options.command_group("Import, export, pack and check results. Import reads results of other tools.")
     group.command("import")(import_results)
-    for command in (export, pack, fsck, publish, validate):
+    for command in (export, pack, fsck):
         group.command()(command)
     app.add_typer(group, name="results")
 
@@ -110,34 +108,6 @@ def fsck(directories: Directories, as_json: AsJson = False) -> None:
             say(f"{path}: {counted(len(findings), 'finding') if findings else 'no findings'}")
     if any(checked.values()):
         raise typer.Exit(DataError.exit_code)
-
-
-def publish(
-    pack: Annotated[Path, typer.Argument(metavar="PACK", help="A file that results pack wrote.")],
-    repository: Annotated[
-        Path, typer.Option("--to", metavar="DIR", help="Directory of a repository of contributions.")
-    ],
-    allow_homes: Annotated[
-        bool, typer.Option("--allow-homes", help="Publish paths of people's homes; the index says so.")
-    ] = False,
-) -> None:
-    """Publish a pack in a repository that several sites add to. After checks: hashes, provenance, secrets, homes, size.
-
-    The pack becomes contributions/SITE/CAMPAIGN.gpubench.zip with an entry in contributions/index.json: commit both.
-    Exit 3 if something may not be published.
-    """
-    from gpubench.results.contributions import publish as run
-
-    run(pack, repository, homes=allow_homes)
-
-
-def validate(
-    repository: Annotated[Path, typer.Argument(metavar="REPO", help="Directory of a repository of contributions.")],
-) -> None:
-    """Validate a repository of contributions, as its CI does. Exit 3 for a pack or an index that has a fault."""
-    from gpubench.results.contributions import validate as run
-
-    run(repository)
 
 
 def export(

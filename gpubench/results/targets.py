@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 IMPORT_FILE = "import.json"
-CONTRIBUTED = f"contributions/*/*{SUFFIX}"
-"""Packs in a repository of contributions."""
 
 
 def chosen_campaign(directory: Path | None, outputs: Path | None, *, with_results: bool = False) -> Campaign:
@@ -84,7 +82,7 @@ def all_opened(paths: Sequence[Path]) -> Iterator[Campaign | ImportedResults]:
     """Each path, or the campaigns, imports and packs in it; sorted as named, those inside by name."""
     seen: set[str] = set()
     for path in paths:
-        inside = [] if is_kept(path) else sorted(filter(is_kept, [*path.glob("*"), *path.glob(CONTRIBUTED)]))
+        inside = [] if is_kept(path) else sorted(filter(is_kept, path.glob("*")))
         if not inside and (path.is_file() or is_kept(root_of(path))):
             inside = [root_of(path)]
         if not inside:

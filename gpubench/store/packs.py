@@ -123,14 +123,6 @@ def unpack(path: Path, into: Path) -> Index:
         return index
 
 
-def unknown_files(path: Path) -> tuple[list[str], str]:
-    """Names of files that belong to no campaign or import, which aren't unpacked; and the text of the index."""
-    with _opened(path) as archive:
-        index = _index(path, archive)
-        names = [name for name in archive.namelist() if name.partition("/")[0] not in {*KNOWN[index.what], INDEX}]
-        return names, archive.read(INDEX).decode("utf-8", "replace")
-
-
 def too_much(needed: int, packed: int) -> str:
     """Why ``packed`` bytes that unpack to ``needed`` can't be honest; empty where they can."""
     most = _FREE_OF_RATIO + _MOST_RATIO * packed

@@ -83,7 +83,6 @@ def test_options_of_a_campaign_stand_in_groups() -> None:
     ("name", "option", "word"),
     [
         ("results pack", "out", "FILE"),
-        ("results publish", "repository", "DIR"),
         ("sites check", "nodes", "N"),
         ("sites check", "ucx", "VERSION"),
         ("sites clean", "nodes", "N"),

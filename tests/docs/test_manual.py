@@ -76,9 +76,6 @@ def provide(words: Sequence[str], folder: Path) -> None:
             shutil.copytree(source, folder / name)
     for name in ("a.out", "b.out"):
         shutil.copy(FOREIGN / "parsl_perf" / "estimate.out", folder / name)
-    published = folder / "contributed" / "contributions" / "local"
-    published.mkdir(parents=True, exist_ok=True)
-    shutil.copy(next(GOLDEN.glob("*.gpubench.zip")), published)
     (folder / "joins.csv").write_text("seconds,build,day,n\n1.5,1.18.0,20261107,1000\n1.4,1.19.0,20261107,1000\n")
     rows = draco_archive().read_text(encoding="utf-8").splitlines()[:MOST_ROWS]
     (folder / "multi-node-merge.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
