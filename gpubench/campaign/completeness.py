@@ -33,8 +33,6 @@ def require_complete(campaign: Campaign, accounting: Accounting, states: Mapping
 
 def _resume_hint(campaign: Campaign, missing: Sequence[RunResult], states: Mapping[str, JobState]) -> str:
     """What to do about runs that haven't ended; those of a submitted job may come by themselves."""
-    if campaign.pack:
-        return "run them in the campaign that was packed"
     running = any(state.alive for state in states.values())
     if not running:
         for _, way in doubts(campaign, states):

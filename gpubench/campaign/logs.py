@@ -18,19 +18,20 @@ def log_lines(campaign: Campaign, run: str | None) -> Iterator[str]:
     """The jobs' log files, then the last lines of the processes of one run, or of every run that failed."""
     outcomes = account_now(campaign).outcomes
     if run is not None and run not in {result.run.run for result in outcomes}:
-        raise UsageError(f"{campaign.place} has no run '{run}'{nearest(run, [result.run.run for result in outcomes])}")
+        near = nearest(run, [result.run.run for result in outcomes])
+        raise UsageError(f"{campaign.directory} has no run '{run}'{near}")
     for job in campaign.jobs:
         for path in sorted(campaign.job_dir(job.job).glob("*.log")):
-            yield f"{campaign.shown(path)}  {path.stat().st_size} bytes"
+            yield f"{path}  {path.stat().st_size} bytes"
     for result in outcomes:
         shown = result.status != "ok" if run is None else result.run.run == run
         if shown and result.directory:
             yield ""
             yield f"{result.run.run} block {result.block.block} {result.run.variant}: {result.status}: {result.reason}"
-            yield from _last_lines(campaign, result.directory / LOGS_FILE)
+            yield from _last_lines(result.directory / LOGS_FILE)
 
 
-def _last_lines(campaign: Campaign, path: Path) -> Iterator[str]:
+def _last_lines(path: Path) -> Iterator[str]:
     if not path.exists():
         yield f"  no {path.name}: the run left no record"
         return
@@ -38,8 +39,8 @@ def _last_lines(campaign: Campaign, path: Path) -> Iterator[str]:
         with zipfile.ZipFile(path) as archive:
             for name in archive.namelist():
                 lines = archive.read(name).decode("utf-8", "replace").rstrip().splitlines()
-                yield f"  {name}  ({campaign.shown(path)}, {counted(len(lines), 'line')})"
+                yield f"  {name}  ({path}, {counted(len(lines), 'line')})"
                 for line in lines[-TAIL:]:
                     yield f"    {line}"
     except (OSError, zipfile.BadZipFile) as error:
-        raise DataError(f"{campaign.shown(path)} can't be read: {error}") from None
+        raise DataError(f"{path} can't be read: {error}") from None

@@ -35,7 +35,7 @@ def cost_lines(campaign: Campaign) -> Iterator[str]:
     if caution := _undecidable(plan):
         yield caution
     written = (campaign.directory / PLAN_FILE).exists()
-    yield f"campaign {campaign.place}" if written else f"plan of {plan.campaign}: nothing is written or run"
+    yield f"campaign {campaign.directory}" if written else f"plan of {plan.campaign}: nothing is written or run"
     built = not_imported(plan.site, [variant.ucx for variant in plan.variants if variant.image is None])
     for variant in plan.variants:
         absent = "built, not imported yet" if variant.ucx in built else "not built"

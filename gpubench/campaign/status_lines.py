@@ -33,7 +33,7 @@ def status_lines(campaign: Campaign, accounting: Accounting) -> Iterator[str]:
         yield f"{counted(blocks, 'block')} not begun, from block {late[0].block.block} on: {late[0].reason}"
     for warning in run_warnings(accounting.outcomes):
         yield f"warning: {warning}"
-    yield f"{campaign.place}: {counts(accounting)} of {len(accounting.outcomes)} runs"
+    yield f"{campaign.directory}: {counts(accounting)} of {len(accounting.outcomes)} runs"
 
 
 def counts(accounting: Accounting) -> str:

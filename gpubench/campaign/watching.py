@@ -4,7 +4,7 @@ import time
 
 from gpubench.campaign.interrupts import interrupts
 from gpubench.campaign.observer import Observe, unobserved
-from gpubench.errors import InterruptedByUserError, SchedulerError, UsageError
+from gpubench.errors import InterruptedByUserError, SchedulerError
 from gpubench.schedulers import JobState
 from gpubench.store.campaign import Campaign
 from gpubench.store.states import poll, polled_states
@@ -21,13 +21,10 @@ def watch_jobs(campaign: Campaign, observe: Observe = unobserved) -> dict[str, J
     Ctrl-C ends the watching, not the jobs. A scheduler that fails to answer is asked again.
 
     Raises:
-        UsageError: the campaign is a pack.
         InterruptedByUserError: Ctrl-C or a signal.
         MissingToolError: the scheduler isn't on this machine.
         SchedulerError: it failed to answer ``MOST_FAILURES`` times in a row.
     """
-    if campaign.pack is not None:
-        raise UsageError(f"--watch: {campaign.place} is a pack, nothing in it changes", then="leave --watch out")
     with interrupts() as interrupted, observe(campaign, joining=True) as observer:
         standings: dict[str, str] = {}
         asked_at, failures = 0.0, 0

@@ -183,7 +183,7 @@ def submit(
     from gpubench.campaign import lifecycle
     from gpubench.campaign.plan_lines import plan_lines
     from gpubench.cli.progress import progress_for
-    from gpubench.results.targets import campaign_to_change, root_of
+    from gpubench.results.targets import chosen_campaign, root_of
 
     _only_one(campaign or go_on, options)
     if go_on is not None:
@@ -191,7 +191,7 @@ def submit(
             raise UsageError("--campaign excludes CAMPAIGN and --here", then="leave CAMPAIGN and --here out")
         lifecycle.submit_missing(root_of(go_on), progress_for)
     elif campaign or (here and options == CampaignOptions(outputs=options.outputs)):
-        planned = campaign_to_change(campaign, None if campaign else options.outputs)
+        planned = chosen_campaign(campaign, None if campaign else options.outputs)
         lifecycle.submit(planned, here=here, observe=progress_for)
     else:
         new = lifecycle.plan(options)
@@ -236,9 +236,9 @@ def cancel(
     Exits 7 if a job can't be ended, or if its scheduler can't say whether it has ended.
     """
     from gpubench.campaign.ending import cancel_jobs, declare_job_ended
-    from gpubench.results.targets import campaign_to_change
+    from gpubench.results.targets import chosen_campaign
 
-    opened = campaign_to_change(campaign, outputs)
+    opened = chosen_campaign(campaign, outputs)
     if ended is None:
         cancel_jobs(opened)
     else:

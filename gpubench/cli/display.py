@@ -86,8 +86,7 @@ def show_report(campaign: Campaign, judged: JudgedCampaign) -> Page:
         say(f"note: {line}")
     page = write_campaign_page(campaign, judged)
     say(f"report: {campaign.report}")
-    if campaign.pack is None:
-        say(f"samples: {campaign.results}")
+    say(f"samples: {campaign.results}")
     return page
 
 
@@ -99,8 +98,8 @@ def show_import(kept: ImportedResults) -> Page:
     show_verdicts(answer.verdicts if answer else [], seconds=answer.seconds if answer else [])
     for note in answer.section.notes if answer else ():
         say(f"note: {note}")
-    write_page(page, kept.derived("report.html"), kept.derived("report.md"))
-    say(f"report: {kept.derived('report.html')}")
+    write_page(page, kept.directory / "report.html", kept.directory / "report.md")
+    say(f"report: {kept.directory / 'report.html'}")
     return page
 
 

@@ -101,7 +101,7 @@ DeclaredEnded = Annotated[
 MaybeCampaign = Annotated[
     Path | None,
     typer.Argument(
-        help="Directory of the campaign, or a pack if the command only reads; default: the newest in outputs/.",
+        help="Directory of the campaign; default: the newest in outputs/.",
         show_default=False,
         autocompletion=completion.campaigns,
     ),

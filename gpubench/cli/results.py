@@ -1,4 +1,4 @@
-"""``gpubench results``: import, export, pack and check."""
+"""``gpubench results``: import, export and check."""
 
 import dataclasses
 import json
@@ -18,9 +18,9 @@ EXPORTS = ("csv", "parquet", "mlflow")
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = options.command_group("Import, export, pack and check results. Import reads results of other tools.")
+    group = options.command_group("Import, export and check results. Import reads results of other tools.")
     group.command("import")(import_results)
-    for command in (export, pack, fsck):
+    for command in (export, fsck):
         group.command()(command)
     app.add_typer(group, name="results")
 
@@ -67,23 +67,6 @@ def import_results(
         warn(line)
 
 
-def pack(
-    campaign: MaybeKept = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File to write; default: NAME.gpubench.zip here.")
-    ] = None,
-) -> None:
-    """Pack a campaign or an import into one file. Readers take this zip archive in place of the directory.
-
-    The same content gives the same bytes. Derived files (results, verdicts, reports) are left out: readers make them
-    again. Refused while a job runs; missing runs are named, also in the pack. Commands that change a campaign take no
-    pack: unzip it first.
-    """
-    from gpubench.results.packing import pack as write
-
-    write(campaign, out)
-
-
 def fsck(directories: Directories, as_json: AsJson = False) -> None:
     """Find files that aren't what the runs wrote. Exit 0 if there are none, else 3.
 
@@ -92,9 +75,10 @@ def fsck(directories: Directories, as_json: AsJson = False) -> None:
     the margin.
     """
     from gpubench.model.text import counted
-    from gpubench.results.fsck import check, checked_paths
+    from gpubench.results.fsck import check
+    from gpubench.results.targets import kept_in
 
-    checked = {path: check(path) for path in checked_paths(directories)}
+    checked = {kept: check(kept) for directory in directories for kept in kept_in(directory)}
     if as_json:
         plain = [
             {"path": str(path), "findings": [dataclasses.asdict(finding) for finding in findings]}

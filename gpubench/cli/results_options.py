@@ -14,19 +14,19 @@ from gpubench.stats import settings
 
 
 def _of_results(metavar: str, text: str) -> Any:
-    """An argument that names campaigns, imports or packs."""
+    """An argument that names campaigns or imports."""
     return typer.Argument(metavar=metavar, help=text, show_default=False, autocompletion=completion.campaigns)
 
 
-_SEVERAL = "Campaigns, imports, packs, or directories that hold some"
+_SEVERAL = "Campaigns, imports, or directories that hold some"
 Target = Annotated[
     Path | None,
     _of_results(
         "TARGET",
-        "A campaign (any path inside of it), a pack or an import; default: the newest with results in outputs/.",
+        "A campaign (any path inside of it) or an import; default: the newest with results in outputs/.",
     ),
 ]
-Other = Annotated[Path | None, _of_results("B", "A second campaign, pack or import, which is compared with the first.")]
+Other = Annotated[Path | None, _of_results("B", "A second campaign or import, which is compared with the first.")]
 Directories = Annotated[list[Path], _of_results("DIR", f"{_SEVERAL}.")]
 MaybeDirectories = Annotated[list[Path] | None, _of_results("DIR", f"{_SEVERAL}; default: outputs/.")]
 MaybeKept = Annotated[

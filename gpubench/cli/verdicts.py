@@ -135,7 +135,7 @@ def _question(kind: str, options: QuestionOptions) -> Question:
 def report(
     *, campaign: Target = None, other: Other = None, options: ReportOptions, outputs: campaign_options.Outputs = None
 ) -> None:
-    """Judge, and write report.html and report.md. Opens offline; a pack's is NAME.report.html beside it.
+    """Judge, and write report.html and report.md. Opens offline.
 
     With B (the same suite on Slurm and on Kubernetes, say): one page with both curves, and a verdict at every size that
     both have. Sizes with another layout of workers are refused. With --only: verdicts; scaling
@@ -228,8 +228,6 @@ def _report_one(kept: Campaign | ImportedResults, options: ReportOptions) -> Non
 
 
 def _written_page(kept: Campaign | ImportedResults, question: Question) -> Page:
-    import dataclasses
-
     from gpubench.cli.display import show_import, show_judged, show_report
     from gpubench.results.judging import judge_campaign
     from gpubench.store.campaign import Campaign
@@ -238,8 +236,7 @@ def _written_page(kept: Campaign | ImportedResults, question: Question) -> Page:
         return show_import(kept)
     judged = judge_campaign(kept, question)
     show_judged(judged)
-    page = show_report(kept, judged)
-    return page if kept.pack is None else dataclasses.replace(page, steps=())
+    return show_report(kept, judged)
 
 
 def _refuse_what_excludes(options: ReportOptions, *, two: bool) -> None:

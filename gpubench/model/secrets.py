@@ -1,4 +1,4 @@
-"""Passwords in what a user writes are refused: they would stand in every plan, pack, record and report."""
+"""Passwords in what a user writes are refused: they would stand in every plan, record and report."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -91,7 +91,7 @@ def _of_both_variants(campaign: str | None) -> Section:
     variants = [variant.label for variant in kept.plan.variants]
     if len(variants) != 2:
         named = ", ".join(variants)
-        raise UsageError(f"{kept.place} has {len(variants)} variants: {named}", then="type: gpubench diff A B")
+        raise UsageError(f"{kept.directory} has {len(variants)} variants: {named}", then="type: gpubench diff A B")
     candidate = next(label for label in variants if label != kept.plan.baseline)
     return _of_variants(kept, kept.plan.baseline, candidate)
 
@@ -127,7 +127,7 @@ def _of_variants(campaign: Campaign, baseline: str, candidate: str) -> Section:
             blocks.setdefault((run.job.place, run.block.block), {})[run.run.variant] = run
     pairs = [(sides[baseline], sides[candidate]) for sides in blocks.values() if len(sides) == 2]
     if not pairs:
-        raise DataError(f"{campaign.place}: {baseline} and {candidate} ran together in no block")
+        raise DataError(f"{campaign.directory}: {baseline} and {candidate} ran together in no block")
     documents = [{"image": _manifest(campaign, variant), "settings": variant.env} for variant in variants]
     explained = explain(pairs, baseline, candidate, expected_of(campaign), documents)
     sides = [{"campaign": campaign.plan.campaign, "variant": label} for label in (baseline, candidate)]
@@ -139,7 +139,7 @@ def _of_variants(campaign: Campaign, baseline: str, candidate: str) -> Section:
     verdicts = [verdict for verdict in judged if {verdict.baseline, verdict.candidate} == pair]
     if not verdicts:  # two candidates
         line = command_line(
-            ["gpubench", "compare", str(campaign.place), "--baseline", baseline, "--candidate", candidate]
+            ["gpubench", "compare", str(campaign.directory), "--baseline", baseline, "--candidate", candidate]
         )
         return dataclasses.replace(section, notes=[f"whether the differences matter: {line}"])
     return _with_outcome(section, verdicts)
@@ -192,7 +192,7 @@ def _first_run(campaign: Campaign, label: str) -> ChosenRun:
     for result in account(campaign).outcomes:
         if result.directory and result.status == "ok" and result.run.variant == label:
             return ChosenRun(campaign, result)
-    raise DataError(f"{campaign.place}: no run of {label} is ok", then="gpubench status shows how the runs ended")
+    raise DataError(f"{campaign.directory}: no run of {label} is ok", then="gpubench status shows how the runs ended")
 
 
 def _run_text(about: Mapping[str, Any]) -> str:
@@ -219,11 +219,11 @@ def _named(name: str, campaign: Campaign) -> ChosenRun:
     if not matching or not name:
         variants = [variant.label for variant in campaign.plan.variants]
         raise UsageError(
-            f"{campaign.place} has no run '{name}', and no variant of that name{nearest(name, variants)}",
+            f"{campaign.directory} has no run '{name}', and no variant of that name{nearest(name, variants)}",
             then="its runs are in runs/; or name a run's directory",
         )
     if len(matching) > 1:
-        raise UsageError(f"'{name}' begins {len(matching)} runs of {campaign.place}", then="write more of it")
+        raise UsageError(f"'{name}' begins {len(matching)} runs of {campaign.directory}", then="write more of it")
     return ChosenRun(campaign, matching[0])
 
 

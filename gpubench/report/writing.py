@@ -24,7 +24,7 @@ Search = Callable[[], AbstractContextManager[Searching]]
 
 
 def write_campaign_page(campaign: Campaign, judged: JudgedCampaign) -> Page:
-    """``report.html`` and ``report.md`` into the campaign's directory, or beside its pack; the page."""
+    """``report.html`` and ``report.md`` into the campaign's directory; the page."""
     page = campaign_page(with_evidence(campaign, judged))
     write_page(page, campaign.report, campaign.summary)
     return page

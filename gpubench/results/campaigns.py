@@ -23,7 +23,7 @@ def campaign_results(campaign: Campaign, outcomes: Sequence[RunResult], merged: 
     return Results(
         kind="campaign",
         name=plan.campaign,
-        place=campaign.place,
+        place=campaign.directory,
         variants=[variant.label for variant in plan.variants],
         keys=_in_planned_order(plan, runs),
         runs=runs,

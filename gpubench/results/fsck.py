@@ -6,18 +6,18 @@ record. Of an import, the table is checked against the note beside it.
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gpubench.errors import DataError, GpubenchError, UsageError
+from gpubench.errors import DataError, GpubenchError
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.node.spec import RunRecord
 from gpubench.node.spec.plain import content_id, parse_json
 from gpubench.node.spec.records import HASHED_FILES, LOGS_FILE, RUN_FILE, SAMPLES_FILE
 from gpubench.plan.block_design import run_id
 from gpubench.results.importers.directory import NOTE, open_imported
-from gpubench.results.targets import IMPORT_FILE, is_kept, root_of, unpacked
+from gpubench.results.targets import IMPORT_FILE
 from gpubench.store.campaign import PLAN_FILE, Campaign
 from gpubench.store.rundirs import RunDirectory, read_record, run_directories
 
@@ -38,29 +38,8 @@ class Finding:
         return f"{self.path}: {self.what}; {self.then}"
 
 
-def checked_paths(given: Sequence[Path]) -> list[Path]:
-    """The paths to check: each that is named, or the campaigns, imports and packs in it; raises UsageError."""
-    places: list[Path] = []
-    for path in given:
-        root = root_of(path)
-        inside = [root] if is_kept(root) else sorted(filter(is_kept, path.glob("*")))
-        if not inside:
-            raise UsageError(f"{path} is no campaign, import or pack, and holds none", then="name some")
-        places += inside
-    return places
-
-
 def check(path: Path) -> list[Finding]:
-    """What is wrong in a campaign, an import or a pack; of a pack, paths are those inside."""
-    if path.is_file():
-        try:
-            _, directory = unpacked(path)
-        except DataError as error:
-            return [Finding(str(path), error.what, error.then)]
-        return [
-            dataclasses.replace(finding, path=f"{path}:{finding.path.removeprefix(f'{directory}/')}")
-            for finding in check(directory)
-        ]
+    """What is wrong in a campaign or an import."""
     return check_import(path) if (path / IMPORT_FILE).is_file() else check_campaign(path)
 
 

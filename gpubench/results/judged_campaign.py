@@ -62,7 +62,7 @@ class JudgedCampaign:
         changes: differences within blocks, planned or not, for each verdict.
         manifests: by hash.
         warnings: lines for the reader, of merge and accounting.
-        target: what a user types for the campaign: its directory, or its name where only a pack is here.
+        target: what a user types for the campaign.
         links: those that the runs recorded; for a page.
         provenance: what a page shows of ``provenance.json`` (keys may be missing), by the name of a run's directory.
     """

@@ -43,7 +43,7 @@ def reading_campaign(campaign: Campaign) -> Iterator[None]:
         if campaign.directory.is_dir():
             raise
         raise DataError(
-            f"{campaign.place} was moved or removed while it was read", then="name it where it is now"
+            f"{campaign.directory} was moved or removed while it was read", then="name it where it is now"
         ) from None
 
 
@@ -51,8 +51,8 @@ def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judg
     """Merge what is there, judge the whole family, and write ``results.parquet`` and ``verdicts.json``.
 
     Args:
-        campaign: may still be running, or be a copy. Nothing is written of a pack, nor, with a warning, into a
-            campaign that is read-only, for example a colleague's.
+        campaign: may still be running, or be a copy. Nothing is written, with a warning, into one that
+            is read-only, for example a colleague's.
         question: another margin or pair of variants than planned, or more that may change with the variant.
 
     Raises:
@@ -73,7 +73,7 @@ def _judge_campaign(campaign: Campaign, question: Question, executor: ThreadPool
     accounting = account_now(campaign, records)
     merged = merge_directory(campaign.runs_dir, records)
     # Polars needs no Python for the files, which therefore cost no time beside the verdicts.
-    table = executor.submit(parquet, merged) if campaign.pack is None else None
+    table = executor.submit(parquet, merged)
     warnings = (*accounting.warnings, *(str(error) for error in merged.errors), *merged.warnings)
     warnings += added_later(campaign)
     for warning in warnings:
@@ -90,11 +90,11 @@ def _judge_campaign(campaign: Campaign, question: Question, executor: ThreadPool
     for pattern in question.allow:
         if not fnmatch.filter(changes.values, pattern):
             _log.warning(f"--allow {pattern}: nothing of that name changed{nearest(pattern, changes.values)}")
-    if table and campaign.directory.is_dir() and not os.access(campaign.directory, os.W_OK):
+    if campaign.directory.is_dir() and not os.access(campaign.directory, os.W_OK):
         _log.warning(
-            f"{campaign.results.name} and {campaign.verdicts.name} aren't updated: {campaign.place} is read-only"
+            f"{campaign.results.name} and {campaign.verdicts.name} aren't updated: {campaign.directory} is read-only"
         )
-    elif table:
+    else:
         write_atomically(campaign.results, table.result(), parents=False)
         if question == Question():
             data = verdicts_json(plan.campaign, verdicts, settings, plan.site.layout.arrangement)
@@ -109,7 +109,7 @@ def _judge_campaign(campaign: Campaign, question: Question, executor: ThreadPool
         manifests=campaign.manifests(),
         warnings=warnings,
         generated_at=dt.datetime.now(dt.UTC),
-        target=plan.campaign if campaign.pack else str(campaign.directory),
+        target=str(campaign.directory),
     )
 
 

@@ -59,7 +59,7 @@ def results_of(kept: Campaign | ImportedResults) -> Results:
         records = Records()
         outcomes = account_now(kept, records).outcomes
         return campaign_results(kept, outcomes, merge_directory(kept.runs_dir, records))
-    return import_results(kept.place, kept.note, kept.table)
+    return import_results(kept.directory, kept.note, kept.table)
 
 
 def load_sides(first: Path, second: Path, question: Question, *, every: bool) -> Results:

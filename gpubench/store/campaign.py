@@ -14,42 +14,30 @@ from gpubench.files import create_exclusively, reading, write_atomically, writin
 from gpubench.model.plan import Plan, PlanAddition, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.node.spec.plain import content_id, parse_json
 from gpubench.node.spec.records import RUN_FILE
-from gpubench.store.packs import Pack
 
 PLAN_FILE = "plan.json"
 SEARCH_FILE = "bisect.json"
 """What makes a directory a search; the campaigns of its steps lie below it."""
-DERIVED = ("results.parquet", "verdicts.json", "report.html", "report.md")
-"""Files that can be made again from the others."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Campaign:
-    """A campaign as read from ``directory``. ``additions`` are in the order in which they were appended.
-
-    ``pack`` is the file that it was unpacked from, if any: ``directory`` is of our own then, and nobody writes there.
-    """
+    """A campaign as read from ``directory``. ``additions`` are in the order in which they were appended."""
 
     directory: Path
     plan: Plan
     additions: tuple[PlanAddition, ...] = ()
-    pack: Pack | None = None
 
     @staticmethod
     def open(directory: Path) -> "Campaign":
         """Read ``plan.json`` and ``plan.d/``.
 
         Raises:
-            UsageError: ``directory`` holds no plan, or is a pack: what opens it this way may change it.
+            UsageError: ``directory`` holds no plan.
             DataError: a plan file is damaged or missing in the middle, or a run is planned twice.
         """
         source = directory / PLAN_FILE
         with reading(source):
-            if directory.is_file():
-                raise UsageError(
-                    f"{directory} is a file: a pack is read, and never changed",
-                    then=f"to go on with its campaign: unzip {directory} -d outputs/{directory.name.partition('.')[0]}",
-                )
             if not source.is_file():
                 raise UsageError(f"{directory} is no campaign: it has no {PLAN_FILE}")
             plan = Plan.parse(source.read_bytes(), str(source))
@@ -110,20 +98,20 @@ class Campaign:
 
     @property
     def results(self) -> Path:
-        return self._derived("results.parquet")
+        return self.directory / "results.parquet"
 
     @property
     def verdicts(self) -> Path:
-        return self._derived("verdicts.json")
+        return self.directory / "verdicts.json"
 
     @property
     def report(self) -> Path:
-        return self._derived("report.html")
+        return self.directory / "report.html"
 
     @property
     def summary(self) -> Path:
         """The same in Markdown, for a pull request."""
-        return self._derived("report.md")
+        return self.directory / "report.md"
 
     @property
     def node_half(self) -> Path:
@@ -147,18 +135,6 @@ class Campaign:
     def manifests(self) -> dict[str, Any]:
         """Every stored manifest by its hash. Raises DataError naming one that is damaged or was edited."""
         return {path.stem: _manifest(path) for path in sorted((self.directory / "manifests").glob("*.json"))}
-
-    @property
-    def place(self) -> Path:
-        """What people know it by: the pack, or the directory."""
-        return self.pack.path if self.pack else self.directory
-
-    def shown(self, path: Path) -> str:
-        """A file of it as people find it again, also when it is read from a pack."""
-        return f"{self.pack.path}:{path.relative_to(self.directory)}" if self.pack else str(path)
-
-    def _derived(self, name: str) -> Path:
-        return self.pack.beside(name) if self.pack else self.directory / name
 
     def _refuse_twins(self) -> None:
         seen: set[str] = set()

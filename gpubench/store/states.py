@@ -13,13 +13,7 @@ from gpubench.store.rundirs import Records
 
 
 def job_states(campaign: Campaign) -> dict[str, JobState]:
-    """The state of every job (in a pack, the last one); raises SchedulerError and MissingToolError if it is unknown."""
-    if campaign.pack is not None:
-        index = campaign.pack.index
-        return {
-            job.job: JobState("unknown" if job.job in index.open_jobs else "ended", index.ends.get(job.job, ""))
-            for job in campaign.jobs
-        }
+    """The state of every job; raises SchedulerError and MissingToolError if it is unknown."""
     scheduler = SCHEDULERS[campaign.plan.site.scheduler]
     states: dict[str, JobState] = {}
     for job in campaign.jobs:
@@ -35,7 +29,7 @@ def job_states(campaign: Campaign) -> dict[str, JobState]:
 
 def poll(campaign: Campaign, *, submit_next: bool = True) -> None:
     """Make the periodic call that the campaign's scheduler needs, if any; see ``Polled``."""
-    scheduler = POLLED.get(campaign.plan.site.scheduler) if campaign.pack is None else None
+    scheduler = POLLED.get(campaign.plan.site.scheduler)
     if scheduler is not None:
         scheduler.poll([campaign.job_dir(job.job) for job in campaign.jobs], submit_next=submit_next)
 
@@ -51,12 +45,9 @@ def account_now(campaign: Campaign, records: Records | None = None) -> Accountin
     No run of an unknown job (for example in a copy on another machine) is called lost. ``records`` as for ``account``.
     """
     records = records or Records()
-    if campaign.pack is not None:
-        index = campaign.pack.index
-        return account(campaign, alive=index.open_jobs, ends=index.ends, records=records)
     with contextlib.suppress(SchedulerError):  # as below
         poll(campaign, submit_next=False)
-    accounting = _with_all_alive(campaign, records)
+    accounting = account(campaign, alive={job.job for job in campaign.jobs}, records=records)
     states = _states(campaign, accounting)
     if not states:
         return accounting  # every run has ended, so that nothing is left to be asked
@@ -66,15 +57,6 @@ def account_now(campaign: Campaign, records: Records | None = None) -> Accountin
         ends={job: state.end or state.reason for job, state in states.items()},
         records=records,
     )
-
-
-def open_states(campaign: Campaign, records: Records) -> dict[str, JobState]:
-    """The state of jobs that have unfinished runs; ``unknown`` if their scheduler doesn't answer."""
-    return _states(campaign, _with_all_alive(campaign, records))
-
-
-def _with_all_alive(campaign: Campaign, records: Records) -> Accounting:
-    return account(campaign, alive={job.job for job in campaign.jobs}, records=records)
 
 
 def _states(campaign: Campaign, accounting: Accounting) -> dict[str, JobState]:

@@ -192,7 +192,7 @@ def test_both_sides_are_printed_in_seconds_whose_ratio_is_the_change(tmp_path: P
 
 def test_an_unknown_kind_of_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "samples.txt").write_text("")
-    assert "is no pack" in str(run("compare", tmp_path / "samples.txt").exception)
+    assert "is no campaign" in str(run("compare", tmp_path / "samples.txt").exception)
 
 
 def test_a_column_of_costs_is_judged_in_place_of_seconds(tmp_path: Path) -> None:

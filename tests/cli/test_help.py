@@ -82,7 +82,6 @@ def test_options_of_a_campaign_stand_in_groups() -> None:
 @pytest.mark.parametrize(
     ("name", "option", "word"),
     [
-        ("results pack", "out", "FILE"),
         ("sites check", "nodes", "N"),
         ("sites check", "ucx", "VERSION"),
         ("sites clean", "nodes", "N"),

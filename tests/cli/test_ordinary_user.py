@@ -31,13 +31,12 @@ def of(path: Path) -> int:
 
 def set_traps(temporary: Path, precious: Path) -> dict[str, int]:
     """What somebody else may put under names that gpubench's begin with; what is there, with its owner."""
-    for name in ("gpubench-packing-aaaa", "gpubench-comparing-aaaa", "gpubench-0123456789ab-0-abcdefgh"):
-        (temporary / name).symlink_to(precious)
+    (temporary / "gpubench-0123456789ab-0-abcdefgh").symlink_to(precious)
     theirs = temporary / "gpubench-aaaaaaaaaaaa-0-abcdefgh"
     theirs.mkdir()
     (theirs / ".held").write_bytes(BOOT_ID.read_bytes())
     (theirs / "link").symlink_to(precious)
-    os.mkfifo(temporary / "gpubench-packing-pipe")
+    os.mkfifo(temporary / "gpubench-bbbbbbbbbbbb-0-abcdefgh")
     for path in [*temporary.iterdir(), *theirs.iterdir()]:
         os.chown(path, SOMEBODY_ELSE, SOMEBODY_ELSE, follow_symlinks=False)
     return there(temporary)
@@ -95,9 +94,9 @@ def test_what_an_ordinary_user_runs_here_is_writable_for_nobody_else_and_trusts_
         assert {of(path) for path in ours} == {0o700}
         said, _ = bench.communicate(timeout=600)
         assert bench.returncode == 0, said
-    with command("results", "pack", str(campaign), "--out", "mine.gpubench.zip") as pack:
-        said, _ = pack.communicate(timeout=300)
-        assert pack.returncode == 0, said
+    with command("results", "export", "csv", str(campaign), "mine.csv") as export:
+        said, _ = export.communicate(timeout=300)
+        assert export.returncode == 0, said
     paths = [path for path in home.rglob("*") if not path.is_symlink() and home / "precious" not in path.parents]
     made = [path for path in paths if path.lstat().st_mtime > suite.stat().st_mtime]
     assert not [path for path in made if of(path) & 0o002]

@@ -89,7 +89,6 @@ def test_a_command_that_reads_results_takes_the_newest_campaign_that_has_some_an
         ["report", "--only", "scaling"],
         ["report"],
         ["diff", "1.17.0", "1.19.0"],
-        ["results", "pack"],
     ):
         assert said in gpubench(*command).stderr, command
     done = gpubench("compare", "--json")
@@ -114,16 +113,11 @@ def test_a_campaign_that_runs_on_this_machine_is_waited_for_not_started_once_mor
     assert resume_hint(campaign, alive={job}) == repair
 
 
-def test_a_report_ends_with_what_to_type_next_and_its_price_and_that_of_a_pack_does_not(
-    gpubench: Run, tmp_path: Path
-) -> None:
-    golden = ROOT / "tests" / "golden" / "schemas" / "1"
-    shutil.copytree(golden / "campaign", tmp_path / "c")
-    shutil.copy(golden / "campaign.gpubench.zip", tmp_path)
+def test_a_report_ends_with_what_to_type_next_and_its_price(gpubench: Run, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "tests" / "golden" / "schemas" / "1" / "campaign", tmp_path / "c")
     *_, blank, line = gpubench("report", "c").stdout.splitlines()
     assert blank == ""
     assert re.fullmatch(r"gpubench bench --campaign c --blocks \+3   # about .+, may decide .+", line)
-    assert gpubench("report", "campaign.gpubench.zip").stdout.splitlines()[-1].startswith("report: ")
 
 
 def test_a_job_that_failed_is_told_so_also_when_every_record_of_its_runs_is_well(tmp_path: Path) -> None:

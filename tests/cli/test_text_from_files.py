@@ -89,7 +89,6 @@ OF_CAMPAIGNS = [
     ["trend", "X", "--json"],
     ["trend", "X", "--only", "changes"],
     ["results", "fsck", "X"],
-    ["results", "pack", "X"],
     ["diff", f"a{HOSTILE}", f"b{HOSTILE}", "X"],
     ["diff", f"no{HOSTILE}", "b", "X"],
 ]

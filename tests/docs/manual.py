@@ -27,7 +27,7 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 OWN_TEST = ("gallery.md",)
 """Pages whose commands another test runs."""
 PLANNING = ("bench", "plan", "submit")
-OTHERS = {"bsub", "cd", "kubectl", "pip", "python", "rsync", "salloc", "source", "tar", "unzip"}
+OTHERS = {"bsub", "cd", "kubectl", "pip", "python", "rsync", "salloc", "source", "tar"}
 """Programs that aren't ours."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`\n]+)`")

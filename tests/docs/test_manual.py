@@ -37,7 +37,7 @@ README = ROOT / "README.md"
 ID = {"ids": lambda page: page.name}
 
 ALWAYS = {
-    *("compare", "diff", "images list", "logs", "report", "results fsck", "results import", "results pack"),
+    *("compare", "diff", "images list", "logs", "report", "results fsck", "results import"),
     *("sites list", "sites prereqs", "suites list", "trend"),
 }
 """Commands that run anywhere."""

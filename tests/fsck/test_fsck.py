@@ -144,7 +144,7 @@ def test_a_directory_of_many_is_searched_and_json_has_the_same_lines(campaign: P
     (campaign.parent / "empty").mkdir()
     for nothing in ("empty", "typo"):
         error = str(run("results", "fsck", campaign.parent / nothing).exception)
-        assert f"{nothing} is no campaign, import or pack, and holds none" in error
+        assert f"{nothing} is no campaign and no import, and holds none" in error
 
 
 PLANNED = [

@@ -29,8 +29,8 @@ SNAPSHOTS = DATA / "recorded"
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The campaign, unpacked."""
     directory = tmp_path_factory.mktemp("recorded") / "recorded"
-    with zipfile.ZipFile(DATA / "recorded.gpubench.zip") as pack:
-        pack.extractall(directory)
+    with zipfile.ZipFile(DATA / "recorded.zip") as archive:
+        archive.extractall(directory)
     for path in directory.glob("jobs/*/submitted.json"):
         path.unlink()  # no scheduler of this machine knows its jobs
     return directory

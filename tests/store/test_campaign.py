@@ -11,7 +11,6 @@ from gpubench.errors import DataError, PlanRefusedError, UsageError
 from gpubench.model.plan import PlanAddition, PlannedJob
 from gpubench.node.spec.plain import content_id
 from gpubench.store.campaign import Campaign, create_campaign, newest_campaign
-from gpubench.store.packs import Index, Pack
 
 
 def addition(number: int, block: int) -> PlanAddition:
@@ -139,20 +138,6 @@ def test_the_newest_with_results_has_a_run_that_ended(tmp_path: Path) -> None:
         newest_campaign(tmp_path, with_results=True)
 
 
-def test_what_is_derived_of_a_pack_stands_beside_it_and_its_files_are_shown_within_it(tmp_path: Path) -> None:
-    plan, index = make_plan(), Index("campaign", "c", {})
-    for name in ("tiny.gpubench.zip", "tiny.zip"):
-        packed = Campaign(tmp_path / "unpacked", plan, pack=Pack(tmp_path / name, index))
-        derived = [packed.results, packed.verdicts, packed.report, packed.summary]
-        names = ["results.parquet", "verdicts.json", "report.html", "report.md"]
-        assert derived == [tmp_path / f"tiny.{one}" for one in names]
-        assert packed.place == tmp_path / name
-        assert packed.shown(packed.runs_dir / "r-1") == f"{tmp_path / name}:runs/r-1"
-        plain = Campaign(tmp_path / "c", plan)
-        assert [plain.results, plain.verdicts, plain.report, plain.summary] == [tmp_path / "c" / one for one in names]
-        assert (plain.place, plain.shown(plain.node_half)) == (tmp_path / "c", str(tmp_path / "c" / "node.pyz"))
-
-
 def test_a_manifest_is_written_once(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c")
     name = content_id({"b": "ü", "a": 1})
@@ -172,12 +157,10 @@ def test_a_manifest_that_is_not_what_its_name_says_is_not_read(tmp_path: Path, t
         campaign.manifests()
 
 
-def test_a_file_is_no_campaign_and_a_pack_is_unzipped_first(tmp_path: Path) -> None:
-    (tmp_path / "tiny.gpubench.zip").write_text("")
-    with pytest.raises(
-        UsageError, match=r"a pack is read, and never changed; .*unzip .*tiny\.gpubench\.zip -d outputs/tiny$"
-    ):
-        Campaign.open(tmp_path / "tiny.gpubench.zip")
+def test_a_file_is_no_campaign(tmp_path: Path) -> None:
+    (tmp_path / "tiny.zip").write_text("")
+    with pytest.raises(UsageError, match=r"tiny\.zip is no campaign: it has no plan\.json$"):
+        Campaign.open(tmp_path / "tiny.zip")
 
 
 def test_a_damaged_newest_campaign_is_not_passed_over_in_silence(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ RUN_STATUSES = ("ok", "failed", "skipped", "lost")
 
 RUN_FILE = "run.json"
 DATA_FOLDER = "data"
-"""Beside ``runs``: files that workloads read, made anew where they are missing; not packed."""
+"""Beside ``runs``: files that workloads read, made anew where they are missing."""
 SAMPLES_FILE = "samples.jsonl"
 LINKS_FILE = "links.jsonl"
 PROVENANCE_FILE = "provenance.json"

@@ -22,7 +22,6 @@ from gpubench.node.spec.plain import canonical, content_id, parse_json
 from gpubench.results.importers.base import ROW_COLUMNS, Duplicate, Format, Refused, Row, impossible, plain_version
 from gpubench.results.merge.samples import POLARS
 from gpubench.results.merge.table import parquet
-from gpubench.store.packs import Pack
 from gpubench.store.rundirs import is_temporary
 
 IMPORT = "gpubench/import/1"
@@ -58,21 +57,11 @@ class Given:
 
 @dataclasses.dataclass(frozen=True)
 class ImportedResults:
-    """An imported directory, read back. ``note`` is ``import.json``, ``pack`` the file it came from, if any."""
+    """An imported directory, read back. ``note`` is ``import.json``."""
 
     directory: Path
     note: dict[str, Any]
     table: pl.DataFrame
-    pack: Pack | None = None
-
-    @property
-    def place(self) -> Path:
-        """Its name for people: the pack, or the directory."""
-        return self.pack.path if self.pack else self.directory
-
-    def derived(self, name: str) -> Path:
-        """The path of a file that is derived from it."""
-        return self.pack.beside(name) if self.pack else self.directory / name
 
     @property
     def name(self) -> str:

@@ -18,7 +18,7 @@ def import_lines(imported: ImportedResults) -> Iterator[str]:
     )
     workloads = ", ".join(sorted(table["workload"].unique()))
     rows, files = counted(note["rows_in"], "row"), counted(len(note["sources"]), "file")
-    yield f"{note['kept']} of {rows} of {files} kept in {imported.place}: {span}"
+    yield f"{note['kept']} of {rows} of {files} kept in {imported.directory}: {span}"
     yield f"versions: {', '.join(versions) or 'not recorded'}; workloads: {workloads}"
     if spellings := note.get("spellings"):
         said = (f"{', '.join(map(repr, words))} as {read}" for read, words in spellings.items())
