@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpubench.report.next_steps import NextStep
     from gpubench.report.page import Page
     from gpubench.report.sections import Section
-    from gpubench.results.coverage import ResultHistory
+    from gpubench.results.history import ResultHistory
     from gpubench.results.importers.directory import ImportedResults
     from gpubench.results.judged_campaign import JudgedCampaign
     from gpubench.results.results import Results

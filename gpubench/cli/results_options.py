@@ -9,7 +9,7 @@ import typer
 from gpubench.campaign import options as campaign_options
 from gpubench.cli import completion, options
 from gpubench.errors import UsageError
-from gpubench.report.section_names import Content, TrendContent
+from gpubench.report.section_names import Content
 from gpubench.stats import settings
 
 
@@ -106,10 +106,9 @@ class ReportOptions(QuestionOptions):
 class TrendOptions:
     """Of ``trend``."""
 
-    only: Annotated[TrendContent | None, typer.Option(help="Print only this; default: both.")] = None
     as_json: AsJson = False
     html: Annotated[
         Path | None,
-        typer.Option(help="Write one page that opens offline: charts over dates, changes, what is missing."),
+        typer.Option(help="Write one page that opens offline: charts over dates, and changes."),
     ] = None
     svg: options.Svg = None

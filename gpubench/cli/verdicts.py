@@ -139,8 +139,7 @@ def report(
 
     With B (the same suite on Slurm and on Kubernetes, say): one page with both curves, and a verdict at every size that
     both have. Sizes with another layout of workers are refused. With --only: verdicts; scaling
-    (speed-up, efficiency); links between workers; runs (the outcome of each); coverage (what was
-    measured when); changes over dates.
+    (speed-up, efficiency); links between workers; runs (the outcome of each); changes over dates.
     """
     from gpubench.cli.display import show_answer
     from gpubench.results.loading import is_table
@@ -306,23 +305,24 @@ def diff(
 
 
 def trend(*, directories: MaybeDirectories = None, options: TrendOptions) -> None:
-    """Show results over time. What was measured when, why the rest is missing, and where figures changed permanently.
+    """Show results over time. Which sources were read, and where figures changed permanently.
 
     Each cell and version of 8 dates or more is searched for changes. A change is not a
     verdict on a version: it is a difference between days.
     """
     from gpubench.cli.display import search_bar, show_section, show_trend_page
     from gpubench.report.history import by_machine
-    from gpubench.report.over_time import history_of, section_over_time
+    from gpubench.report.over_time import trend_of
+    from gpubench.results.history import history
     from gpubench.results.loading import load_all
 
     draws = options.html or options.svg
-    if (options.only or options.as_json) and draws:
-        raise UsageError("--only and --json print, --html and --svg write files", then="choose one")
-    sources = by_machine([history_of(results) for results in load_all(directories or [Path("outputs")])])
+    if options.as_json and draws:
+        raise UsageError("--json prints, --html and --svg write files", then="choose one")
+    sources = by_machine([history(results) for results in load_all(directories or [Path("outputs")])])
     if draws:
         show_trend_page(sources, options)
         return
     with search_bar() as searching:
-        section = section_over_time(sources, options.only, searching)
+        section = trend_of(sources, searching)
     show_section(section, "json" if options.as_json else "lines")

@@ -17,6 +17,7 @@ from gpubench.report.section_names import Content
 from gpubench.report.sections import Section
 from gpubench.report.verdicts import verdict_section
 from gpubench.results.curves import curves, workload_of
+from gpubench.results.history import history
 from gpubench.results.judged_campaign import seconds
 from gpubench.results.judging import judge_campaign
 from gpubench.results.merge.links import link_tables
@@ -138,10 +139,10 @@ def section(results: Results, content: Content, workload: str | None, kept: Camp
     """
     if content is Content.SCALING:
         return _scaling(results)
-    if content in (Content.COVERAGE, Content.CHANGES):
-        from gpubench.report.over_time import history_of, section_over_time
+    if content is Content.CHANGES:
+        from gpubench.report.over_time import changes_of
 
-        return section_over_time([history_of(results)], content)
+        return changes_of(history(results))
     if kept is None:
         raise UsageError(
             f"{results.place} is an import: this needs runs and links, which it doesn't have", then="name a campaign"

@@ -1,4 +1,4 @@
-"""Results over time: what was measured when, and where figures changed.
+"""Results over time: where figures changed.
 
 Versions against one of them, by size of the cluster, from the dates on which both were measured.
 """
@@ -20,20 +20,19 @@ from gpubench.report.sections import (
     ColumnStyle,
     Heading,
     Medium,
-    RichText,
     Section,
     SectionPart,
     TextSpan,
     TextTable,
 )
 from gpubench.results.changes import Changed, Series
-from gpubench.results.coverage import ResultHistory
 from gpubench.results.figures import Figure
+from gpubench.results.history import ResultHistory
 from gpubench.stats import special
 from gpubench.stats.change_points import FEWEST
 from gpubench.stats.data import Key
 
-HISTORY, CHANGES, TREND = "gpubench/history/1", "gpubench/changes/1", "gpubench/trend/1"
+CHANGES, TREND = "gpubench/changes/1", "gpubench/trend/1"
 CONDITION = (
     "5 % is the chance of a false alarm if the dates are independent; it is higher if a figure resembles that of the "
     "date before, or if figures drift"
@@ -59,82 +58,15 @@ def by_machine(sources: Sequence[ResultHistory]) -> list[ResultHistory]:
 
     made = []
     for source in sources:
-        if machine := next(
-            (figure.circumstances.machine for figure in source.figures if figure.circumstances.machine), None
-        ):
+        if any(figure.circumstances.machine for figure in source.figures):
             figures = [
                 dataclasses.replace(figure, key=apart(figure.key, figure.circumstances.machine))
                 for figure in source.figures
             ]
-            missing = [dataclasses.replace(gap, key=apart(gap.key, machine)) for gap in source.missing]
-            made.append(dataclasses.replace(source, figures=figures, missing=missing))
+            made.append(dataclasses.replace(source, figures=figures))
         else:
             made.append(source)
     return made
-
-
-def coverage_section(sources: Sequence[ResultHistory]) -> Section:
-    """What was measured when: per source its cells and versions, and why something isn't there."""
-    return Section(
-        [part for source in sources for part in _source_parts(source)],
-        {"schema": HISTORY, "sources": [_plain_source(source) for source in sources]},
-        title="Planned and observed",
-        anchor="holes",
-        brief=f"{len(sources)} sources" if len(sources) > 1 else "",
-    )
-
-
-def _source_parts(source: ResultHistory) -> Iterator[SectionPart]:
-    names = cell_names([dict(line.key) for line in source.lines])
-    columns = [
-        Heading("workload"),
-        Heading("version", ColumnStyle.SHORT),
-        Heading("there", ColumnStyle.NUMBER),
-        Heading("each sign is a date", "dates", Medium.EVERYWHERE if any(line.marks for line in source.lines) else ""),
-        Heading("what is missing, and why", ColumnStyle.WHY, Medium.PAGE),
-    ]
-    rows: list[list[RichText]] = [
-        [
-            name,
-            line.variant,
-            f"{line.measured:3} of {line.of}",
-            TextSpan(line.marks, "code"),
-            "; ".join(f"{count} x {reason}" for reason, count in line.reasons),
-        ]
-        for name, line in zip(names, source.lines, strict=True)
-    ]
-    caption = f"What {source.name} has of what was planned"
-    yield SectionPart(
-        f"{source.kind} {source.name}: {source.about}",
-        heading=f"{source.kind} {source.name}",
-        text=[TextSpan(source.about, "quiet")],
-        table=TextTable(columns, rows, caption, "cards", bare=True) if rows else None,
-    )
-    reasons: Counter[str] = Counter()
-    for line in source.lines:
-        reasons.update(dict(line.reasons))
-    if reasons:
-        lines = [f"{count} x {why}" for why, count in reasons.most_common()]
-        yield SectionPart("what is missing, and why:", lines, depth=1, medium=Medium.PRINTED)
-
-
-def _plain_source(source: ResultHistory) -> dict[str, Any]:
-    return {
-        "kind": source.kind,
-        "name": source.name,
-        "dates": [str(date) for date in source.dates],
-        "cells": [
-            {
-                **dict(line.key),
-                "variant": line.variant,
-                "there": line.measured,
-                "of": line.of,
-                "dates": line.marks,
-                "missing": [{"reason": why, "count": count} for why, count in line.reasons],
-            }
-            for line in source.lines
-        ],
-    }
 
 
 def changes_section(series: Sequence[Series]) -> Section:
@@ -201,10 +133,16 @@ def _unusual_lines(series: Sequence[Series]) -> list[str]:
 
 
 def trend_section(sources: Sequence[ResultHistory], series: Sequence[Series]) -> Section:
-    """Both."""
-    both = coverage_section(sources), changes_section(series)
-    data = {"schema": TREND, "sources": both[0].data["sources"], "series": both[1].data["series"]}
-    return Section([*both[0].parts, *both[1].parts], data)
+    """A line for each source, and the changes."""
+    changes = changes_section(series)
+    plain = [{"kind": source.kind, "name": source.name, "about": source.about} for source in sources]
+    data = {"schema": TREND, "sources": plain, "series": changes.data["series"]}
+    return Section([SectionPart(lines=source_lines(sources)), *changes.parts], data)
+
+
+def source_lines(sources: Sequence[ResultHistory]) -> list[str]:
+    """``import draco: draco-csv, 28 dates, ...``."""
+    return [f"{source.kind} {source.name}: {source.about}" for source in sources]
 
 
 def searched_lines(series: Sequence[Series]) -> Iterator[str]:

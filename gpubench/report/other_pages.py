@@ -1,6 +1,6 @@
 """The pages of an import, of two sides, and of results over time.
 
-Figures over dates as the pages show them: a chart per workload, and a list of what is missing.
+Figures over dates as the pages show them: a chart per workload.
 """
 
 import dataclasses
@@ -20,29 +20,26 @@ from gpubench.report.history import (
     changes_section,
     cluster_size,
     compare_versions,
-    coverage_section,
     group_key,
     searched_lines,
     size_text,
+    source_lines,
     version_key,
 )
 from gpubench.report.page import Page
 from gpubench.report.scaling import scaling_section
 from gpubench.report.sections import (
     Chart,
-    ColumnStyle,
-    Heading,
     Medium,
     Section,
     SectionPart,
     TextSpan,
-    TextTable,
     inline,
 )
 from gpubench.results.changes import Series
-from gpubench.results.coverage import OUTSIDE, Gap, ResultHistory, spans
 from gpubench.results.curves import Curve
 from gpubench.results.figures import Figure
+from gpubench.results.history import ResultHistory
 from gpubench.results.results import Results
 from gpubench.stats import special
 from gpubench.stats.data import Key
@@ -51,7 +48,7 @@ _MADE = f"Made by gpubench {__version__}."
 
 
 def trend_page(sources: Sequence[ResultHistory], series: Sequence[Series]) -> Page:
-    """Campaigns and imports in one, with changes and what is missing."""
+    """Campaigns and imports in one, with changes."""
     span, (largest, sections) = (
         _span([figure for source in sources for figure in source.figures]),
         _over_dates(sources, series),
@@ -60,8 +57,8 @@ def trend_page(sources: Sequence[ResultHistory], series: Sequence[Series]) -> Pa
         title=span,
         over=f"{span} · {', '.join(source.name for source in sources)}",
         headline=[largest or span],
-        about=[f"{'. '.join(searched_lines(series))}."],
-        sections=[*sections, changes_section(series), coverage_section(sources)],
+        about=[*source_lines(sources), f"{'. '.join(searched_lines(series))}."],
+        sections=[*sections, changes_section(series)],
         made=_MADE,
         why_no_chart="no figure has a date",
     )
@@ -106,13 +103,12 @@ def sides_page(sides: Results, judged: VerdictAnswer, measured: Sequence[Curve])
 def _over_dates(sources: Sequence[ResultHistory], series: Sequence[Series]) -> tuple[str, list[Section]]:
     """The largest differences between versions in a sentence, and what every page over dates shows."""
     observed = [figure for source in sources for figure in source.figures]
-    missing = [gap for source in sources for gap in source.missing]
     compared = compare_versions(observed)
-    variants = {figure.variant for figure in observed} | {gap.variant for gap in missing}
+    variants = {figure.variant for figure in observed}
     versions = compared.section(sorted(variants, key=version_key))
     return compared.sentence, [
         *([versions] if versions.parts else []),
-        over_time_section(observed, missing, series),
+        over_time_section(observed, series),
     ]
 
 
@@ -129,13 +125,12 @@ def _kept(note: Mapping[str, Any], source: ResultHistory) -> Section:
         TextSpan("results.parquet", link="results.parquet"),
         ".",
     ]
-    coverage = coverage_section([source])
-    return dataclasses.replace(
-        coverage,
+    return Section(
         title="What was imported, and what was refused",
         brief=f"{counted(len(refused), 'reason')} of refusal" if refused else "",
+        anchor="imported",
+        text=[TextSpan(source.about, "quiet")],
         parts=[
-            *coverage.parts,
             *([SectionPart(heading="Rows that were refused", lines=refused)] if refused else []),
             SectionPart(text=[files]),
         ],
@@ -152,10 +147,10 @@ def _span(observed: Sequence[Figure]) -> str:
     return f"{span}: {', '.join(versions)}"
 
 
-def over_time_section(observed: Sequence[Figure], missing: Sequence[Gap], series: Sequence[Series]) -> Section:
-    """A chart per workload, and a list of what is missing."""
+def over_time_section(observed: Sequence[Figure], series: Sequence[Series]) -> Section:
+    """A chart per workload."""
     return Section(
-        over_time(observed, missing, series) or [SectionPart(text=["No figure has a date and a version."])],
+        over_time(observed, series) or [SectionPart(text=["No figure has a date and a version."])],
         title="Over time",
         anchor="over-time",
         text=[TextSpan(_INTRODUCTION, "quiet")],
@@ -169,64 +164,34 @@ _INTRODUCTION = (
 )
 
 
-def over_time(observed: Sequence[Figure], missing: Sequence[Gap], series: Sequence[Series]) -> list[SectionPart]:
-    """Every workload and its parameters, in the order in which they come; sizes of the cluster are facets of it.
-
-    Args:
-        missing: missing figures, except those before the first or after the last date of a version.
-    """
-    groups: dict[Key, tuple[list[Figure], list[Gap], list[Series]]] = {}
+def over_time(observed: Sequence[Figure], series: Sequence[Series]) -> list[SectionPart]:
+    """Every workload and its parameters, in the order in which they come; sizes of the cluster are facets of it."""
+    groups: dict[Key, tuple[list[Figure], list[Series]]] = {}
     for figure in observed:
-        groups.setdefault(group_key(figure.key), ([], [], []))[0].append(figure)
-    for gap in missing:
-        if gap.kind != OUTSIDE:
-            groups.setdefault(group_key(gap.key), ([], [], []))[1].append(gap)
+        groups.setdefault(group_key(figure.key), ([], []))[0].append(figure)
     for run in series:
-        groups[group_key(run.key)][2].append(run)
+        groups[group_key(run.key)][1].append(run)
     names = cell_names([dict(key) for key in groups])
-    every: list[Figure | Gap] = [*observed, *missing]
-    variants = sorted({figure.variant for figure in every}, key=version_key)
+    variants = sorted({figure.variant for figure in observed}, key=version_key)
     return [
-        _shown(f"over-time-{number}", name, group, variants)
+        _shown(f"over-time-{number}", name, *group, variants)
         for number, (name, group) in enumerate(zip(names, groups.values(), strict=True))
     ]
 
 
 def _shown(
-    anchor: str, name: str, group: tuple[list[Figure], list[Gap], list[Series]], variants: Sequence[str]
+    anchor: str, name: str, observed: Sequence[Figure], series: Sequence[Series], variants: Sequence[str]
 ) -> SectionPart:
-    observed, missing, series = group
     # Throughput only where it is one for all: two kinds of numbers in a picture would be compared.
     rated = bool(observed) and all(figure.bytes and figure.workers for figure in observed)
     unit = "GB/s per worker" if rated else "seconds, axis reversed"
     figures = _figures(observed, series, rated=rated)
     draw = functools.partial(over_dates, figures, variants, f"{name}: {unit} over dates", reverse=not rated)
-    absent = spans(missing, sorted({figure.date for figure in observed} | {gap.date for gap in missing}))
-    rows = [
-        (
-            size_text(cluster_size(span.key, span.workers)),
-            span.variant,
-            _days(span.dates),
-            f"{span.missing} of {span.of}",
-            span.reason,
-        )
-        for span in absent
-    ]
-    caption = f"Dates on which figures of {name} are missing, with the reason"
-    table = TextTable(_MISSING_COLUMNS, rows, caption, "sortable")
-    fold = f"What is missing there, and why: {counted(len(rows), 'span')}"
     return SectionPart(
         anchor=anchor,
         heading=f"{name}, {unit}",
-        charts=[Chart(anchor, f"over time {name}", draw)] if figures else [],
-        parts=[SectionPart(table=table, fold=fold)] if rows else [],
+        charts=[Chart(anchor, f"over time {name}", draw)],
     )
-
-
-_MISSING_COLUMNS = (
-    *(Heading("size", ColumnStyle.SHORT), Heading("version", ColumnStyle.SHORT), Heading("dates", ColumnStyle.SHORT)),
-    *(Heading("missing", ColumnStyle.NUMBER), Heading("why", ColumnStyle.WHY)),
-)
 
 
 def _figures(observed: Sequence[Figure], series: Sequence[Series], *, rated: bool) -> list[dict[str, Any]]:
@@ -271,7 +236,3 @@ def _figure(figure: Figure, *, rated: bool) -> dict[str, Any]:
         "change": "",
         "unusual": False,
     }
-
-
-def _days(dates: Sequence[dt.date]) -> str:
-    return str(dates[0]) if len(dates) == 1 else f"{dates[0]} to {dates[-1]}, {len(dates)} dates"

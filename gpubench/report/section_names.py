@@ -10,12 +10,4 @@ class Content(StrEnum):
     SCALING = "scaling"
     LINKS = "links"
     RUNS = "runs"
-    COVERAGE = "coverage"
-    CHANGES = "changes"
-
-
-class TrendContent(StrEnum):
-    """What can be shown of a history."""
-
-    COVERAGE = "coverage"
     CHANGES = "changes"

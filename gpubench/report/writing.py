@@ -10,10 +10,11 @@ from gpubench.report.answer import VerdictAnswer
 from gpubench.report.campaign_page import campaign_page
 from gpubench.report.contents import import_answer, import_cautions
 from gpubench.report.other_pages import import_page
-from gpubench.report.over_time import Searching, history_of, search
+from gpubench.report.over_time import Searching, search
 from gpubench.report.page import Page, html, markdown
 from gpubench.report.pictures import images
 from gpubench.report.provenance import with_evidence
+from gpubench.results.history import history
 from gpubench.results.importers.directory import ImportedResults
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.results.loading import results_of
@@ -33,7 +34,7 @@ def write_campaign_page(campaign: Campaign, judged: JudgedCampaign) -> Page:
 def page_of_import(kept: ImportedResults, searching: Search) -> tuple[Page, VerdictAnswer | None]:
     """The page, and its verdicts; one version alone has none, and yet a history."""
     results = results_of(kept)
-    source = history_of(results)
+    source = history(results)
     verdicts = import_answer(results)
     cautions = verdicts.section.notes if verdicts else list(import_cautions(results, ()))
     with searching() as progress:

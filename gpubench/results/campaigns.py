@@ -30,7 +30,7 @@ def campaign_results(campaign: Campaign, outcomes: Sequence[RunResult], merged: 
         family=functools.partial(_family, plan, runs),
         plan=plan,
         plans=[plan],
-        about=_about(plan),
+        about=_about(plan, outcomes),
         circumstances=functools.partial(
             _circumstances, plan, functools.cache(campaign.manifests), {run.run.run: run for run in outcomes}
         ),
@@ -54,12 +54,14 @@ def _in_planned_order(plan: Plan, runs: Sequence[CellRun]) -> list[Key]:
     return sorted({run.key for run in runs}, key=order)
 
 
-def _about(plan: Plan) -> str:
+def _about(plan: Plan, outcomes: Sequence[RunResult]) -> str:
     versions = ", ".join(
         f"{variant.label} (UCX {variant.image.ucx_version if variant.image else 'not built'})"
         for variant in plan.variants
     )
-    return f"{day_of(plan)}, site {plan.site.name}, suite {plan.suite}, {versions}; runs that are ok of those planned"
+    ok = sum(outcome.status == "ok" for outcome in outcomes)
+    runs = f"{ok} of {len(outcomes)} runs are ok"
+    return f"{day_of(plan)}, site {plan.site.name}, suite {plan.suite}, {versions}; {runs}"
 
 
 def _circumstances(

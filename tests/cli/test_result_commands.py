@@ -174,12 +174,11 @@ def test_whoever_searches_for_changes_sees_how_far_it_is(outputs: Path, monkeypa
     assert bars == [0, 1, 2]
 
 
-def test_json_of_a_trend_holds_both_of_its_contents(outputs: Path) -> None:
-    both, *parts = (
-        json.loads(run("trend", outputs, *only, "--json").stdout)
-        for only in ([], ["--only", "coverage"], ["--only", "changes"])
-    )
-    assert [one["schema"] for one in (both, *parts)] == [
-        "gpubench/trend/1", "gpubench/history/1", "gpubench/changes/1"
-    ]  # fmt: skip
-    assert (both["sources"], both["series"]) == (parts[0]["sources"], parts[1]["series"])
+def test_a_trend_names_its_sources_above_the_changes_of_their_figures(outputs: Path) -> None:
+    plain = json.loads(run("trend", outputs, "import", "--json").stdout)
+    changes = json.loads(run("report", "import", "--only", "changes", "--json").stdout)
+    assert (plain["schema"], changes["schema"]) == ("gpubench/trend/1", "gpubench/changes/1")
+    named = {f"{source['kind']} {source['name']}: {source['about']}" for source in plain["sources"]}
+    assert len(named) == 2
+    assert named <= {*run("trend", outputs, "import").stdout.splitlines()}
+    assert all(series in plain["series"] for series in changes["series"])

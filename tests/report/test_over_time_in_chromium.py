@@ -13,8 +13,8 @@ import reports
 from gpubench.report.other_pages import trend_page
 from gpubench.report.page import html
 from gpubench.results.changes import find
-from gpubench.results.coverage import Gap, ResultHistory
 from gpubench.results.figures import Figure
+from gpubench.results.history import ResultHistory
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
@@ -30,19 +30,18 @@ def page() -> Iterator[browser.Page]:
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two versions on two sizes; one slows down half way, the other has failed twice."""
-    observed, missing = [], []
+    observed = []
     for workers in (8, 16):
         key = (("workload", "merge"), ("backend", "dask"), ("workers", workers))
         for version in ("1.17.0", "1.19.0"):
             for number, date in enumerate(DATES):
                 if version == "1.19.0" and number in (3, 4):
-                    missing.append(Gap(key, version, date, "failed", "failed: worker 1 died", workers, 4, 4))
                     continue
                 slower = 0.3 if version == "1.17.0" and number >= 10 else 0.0
                 observed.append(
                     Figure(key, version, date, "c", slower + 0.001 * (number * 7 % 5), 4, 0.01, workers, 10**9)
                 )
-    made = trend_page([ResultHistory("campaign", "c", "of a test", [], [], observed, missing)], find(observed, 1))
+    made = trend_page([ResultHistory("campaign", "c", "of a test", observed)], find(observed, 1))
     path = tmp_path_factory.mktemp("history") / "over time.html"
     path.write_bytes(html(made, reports.TEMPLATES))
     return path
@@ -66,11 +65,8 @@ def test_sizes_stand_side_by_side_and_the_page_is_not_wider_than_a_telephone(pag
     assert page.evaluate("document.documentElement.scrollWidth") == 375
 
 
-def test_changes_are_drawn_and_failed_spans_are_told(page: browser.Page, report: Path) -> None:
+def test_changes_are_drawn(page: browser.Page, report: Path) -> None:
     page.open(report.as_uri())
     here = "document.querySelectorAll('#chart-over-time-0 {}').length"
     assert page.evaluate(here.format(".mark-rule.role-mark line[stroke-dasharray]")) == 2
     assert page.evaluate(here.format(".mark-line.role-mark path")) == 4
-    words = page.evaluate("document.getElementById('over-time-0').textContent")
-    assert "2026-01-26 to 2026-02-02, 2 dates" in words
-    assert "failed: worker 1 died" in words

@@ -25,8 +25,8 @@ from gpubench.report.page import Page, html
 from gpubench.report.pictures import svg
 from gpubench.report.sections import Chart
 from gpubench.results.changes import find
-from gpubench.results.coverage import ResultHistory
 from gpubench.results.figures import Figure
+from gpubench.results.history import ResultHistory
 
 DATES = [dt.date(2026, 1, 5) + dt.timedelta(weeks=number) for number in range(20)]
 SIZES = (8, 16, 128)
@@ -46,7 +46,7 @@ def history() -> list[Figure]:
 
 
 def page_of(observed: list[Figure]) -> Page:
-    return trend_page([ResultHistory("campaign", "c", "", [], [], observed)], find(observed, 1))
+    return trend_page([ResultHistory("campaign", "c", "", observed)], find(observed, 1))
 
 
 def test_the_first_sentence_names_the_largest_difference_and_leaves_single_dates_out() -> None:
@@ -122,9 +122,9 @@ def test_versions_and_sizes_are_facets_in_the_order_of_their_numbers_and_up_is_s
 
 
 def test_seconds_are_drawn_upside_down_so_that_up_is_faster_and_rates_are_not() -> None:
-    (seconds,) = over_time(history(), [], [])
+    (seconds,) = over_time(history(), [])
     rated = [Figure(one.key, one.variant, one.date, "c", one.log_s, 4, 0.01, one.workers, 10**9) for one in history()]
-    (rates,) = over_time(rated, [], [])
+    (rates,) = over_time(rated, [])
 
     def reversed_(chart: Chart) -> set[bool]:
         layers = chart.spec["spec"]["layer"]
@@ -150,7 +150,7 @@ def test_changes_and_unusual_days_are_marked_at_their_figures_and_wide_intervals
     ]
     observed = [*(one for one in observed if one.workers == 16 or (one.workers == 8 and one.date < DATES[12])), *slower]
     series = find(observed, 1)
-    (shown,) = over_time(observed, [], series)
+    (shown,) = over_time(observed, series)
     rows = shown.charts[0].spec["data"]["values"]
     (unusual,) = (row for row in rows if row["unusual"])
     assert (unusual["size"], unusual["variant"], unusual["date"]) == ("16 workers", "1.9.0", str(DATES[7]))
@@ -165,7 +165,7 @@ def test_changes_and_unusual_days_are_marked_at_their_figures_and_wide_intervals
 def test_two_figures_of_a_day_are_both_drawn() -> None:
     first = [one for one in history() if (one.variant, one.workers) == ("1.9.0", 8)]
     second = [dataclasses.replace(one, source="d", log_s=one.log_s + 0.1) for one in first]
-    (shown,) = over_time([*first, *second], [], [])
+    (shown,) = over_time([*first, *second], [])
     assert len(shown.charts[0].spec["data"]["values"]) == 2 * len(DATES)
 
 

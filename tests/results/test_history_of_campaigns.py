@@ -34,19 +34,17 @@ def weekly(tmp_path: Path) -> Path:
     return tmp_path / "outputs"
 
 
-def test_every_campaign_says_what_it_has_of_what_was_planned_and_why_the_rest_is_missing(
-    gpubench: Run, weekly: Path
-) -> None:
+def test_every_campaign_is_a_line_that_says_how_many_of_its_runs_are_ok(gpubench: Run, weekly: Path) -> None:
     done = gpubench("trend", weekly)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("campaign week-") == WEEKS
-    assert "1 x failed: worker 1 died" in done.stdout
-    cells = json.loads(gpubench("trend", weekly / "week-2", "--json").stdout)["sources"][0]["cells"]
-    assert [(one["variant"], one["there"], one["of"]) for one in cells] == [("1.17.0", 2, 2), ("1.19.0", 1, 2)]
+    lines = [line for line in done.stdout.splitlines() if line.startswith("campaign week-")]
+    assert [line.rpartition("; ")[2] for line in lines] == [
+        f"{3 if week == 2 else 4} of 4 runs are ok" for week in range(WEEKS)
+    ]
 
 
 def test_a_change_is_annotated_with_the_provenance_that_changed_there(gpubench: Run, weekly: Path) -> None:
-    done = gpubench("trend", weekly, "--only", "changes", "--json")
+    done = gpubench("trend", weekly, "--json")
     assert done.returncode == 0, done.stderr
     series = json.loads(done.stdout)["series"]
     assert len(series) == 2
@@ -57,7 +55,7 @@ def test_a_change_is_annotated_with_the_provenance_that_changed_there(gpubench: 
         assert change["others"] == 1
 
 
-def test_the_page_over_time_draws_campaigns_their_changes_and_their_failed_runs(gpubench: Run, weekly: Path) -> None:
+def test_the_page_over_time_draws_campaigns_and_their_changes(gpubench: Run, weekly: Path) -> None:
     done = gpubench("trend", weekly, "--html", "over-time.html", "--svg", "charts")
     assert done.returncode == 0, done.stderr
     page = (weekly.parent / "over-time.html").read_text()
@@ -72,12 +70,9 @@ def test_the_page_over_time_draws_campaigns_their_changes_and_their_failed_runs(
     )
     assert (len(points), len(marks)) == (2 * WEEKS, 2)
     assert all("var(--ink)" in mark for mark in marks)
-    missing = page.partition("What is missing there, and why: 1 span")[2].partition("</tr>\n</tbody>")[0]
-    assert re.findall(r"<td[^>]*>([^<]*)</td>", missing)[0] == "1.19.0"
-    assert "1 of 2" in missing
     changes = page.partition('id="changes"')[2].partition("</section>")[0]
     assert changes.count("6.9.9") == 2
-    assert "1 x failed: worker 1 died" in page
+    assert "3 of 4 runs are ok" in page
     files = sorted((weekly.parent / "charts").iterdir())
     assert [svg.name for svg in files] == ["over-time-merge.svg", "versions-merge.svg"]
     assert not any("var(--" in svg.read_text() for svg in files)
@@ -136,7 +131,7 @@ def test_results_of_unlike_machines_are_never_pooled(
             written = json.loads(path.read_text())
             written["nodes"][0] |= facts
             path.write_text(json.dumps(written))
-    done = gpubench("trend", tmp_path / "all", "--only", "changes", "--json")
+    done = gpubench("trend", tmp_path / "all", "--json")
     assert done.returncode == 0, done.stderr
     series = json.loads(done.stdout)["series"]
     assert len(series) == 2 * len(machines)

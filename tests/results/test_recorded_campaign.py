@@ -65,7 +65,6 @@ COMMANDS = {
     "scaling": ["report", "--only", "scaling", "--json"],
     "runs": ["report", "--only", "runs"],
     "links": ["report", "--only", "links"],
-    "coverage": ["report", "--only", "coverage"],
     "changes": ["report", "--only", "changes", "--json"],
     "markdown": ["report", "--markdown"],
     "trend": ["trend", "--json"],
