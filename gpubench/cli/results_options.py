@@ -91,10 +91,6 @@ class ReportOptions(QuestionOptions):
         bool, typer.Option("--markdown", help="Print Markdown, for a pull request; write no page.")
     ] = False
     only: Annotated[Content | None, typer.Option(help="Print this section, and write no page.")] = None
-    workload: Annotated[
-        str | None,
-        typer.Option(help="With --only links: links of this workload only.", autocompletion=completion.workloads),
-    ] = None
     html: Annotated[
         Path | None,
         typer.Option(help="With B: file of the page; default: B-against-A.html (their names) in this directory."),

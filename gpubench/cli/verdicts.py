@@ -139,7 +139,7 @@ def report(
 
     With B (the same suite on Slurm and on Kubernetes, say): one page with both curves, and a verdict at every size that
     both have. Sizes with another layout of workers are refused. With --only: verdicts; scaling
-    (speed-up, efficiency); links between workers; runs (the outcome of each); changes over dates.
+    (speed-up, efficiency); runs (the outcome of each); changes over dates.
     """
     from gpubench.cli.display import show_answer
     from gpubench.results.loading import is_table
@@ -198,7 +198,7 @@ def _report_sides(first: Path, second: Path, options: ReportOptions) -> None:
         raise UsageError(f"two targets have no {options.only}", then="name one of them")
     sides = load_sides(first, second, question, every=False)
     if options.only is not None:
-        show_section(section(sides, options.only, options.workload, None), options.form)
+        show_section(section(sides, options.only, None), options.form)
         return
     names = [root_of(path).resolve().name for path in (first, second)]
     page = show_sides(sides, question, options.html or Path(f"{names[1]}-against-{names[0]}.html"))
@@ -221,7 +221,7 @@ def _report_one(kept: Campaign | ImportedResults, options: ReportOptions) -> Non
             then="name a second target",
         )
     if options.only is not None:
-        show_section(section(results_of(kept), options.only, options.workload, campaign), options.form)
+        show_section(section(results_of(kept), options.only, campaign), options.form)
     else:
         finish_report(_written_page(kept, question), options)
 
@@ -252,7 +252,6 @@ def _refuse_what_excludes(options: ReportOptions, *, two: bool) -> None:
             "--json prints one section",
             "name it with --only, or: gpubench compare",
         ),
-        (options.workload and options.only is not Content.LINKS, "--workload is for --only links", "leave it out"),
         (
             (options.only or options.as_markdown) and draws,
             "--only and --markdown print, --html and --svg draw",

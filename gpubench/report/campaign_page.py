@@ -12,7 +12,7 @@ from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.text import counted
 from gpubench.node.spec.turns import INTERLEAVED, SEQUENTIAL
 from gpubench.node.spec.waiting import polls
-from gpubench.report import labels, links, provenance
+from gpubench.report import labels, provenance
 from gpubench.report.answer import answer
 from gpubench.report.compared import compared
 from gpubench.report.next_steps import next_steps
@@ -171,11 +171,6 @@ def campaign_page(inputs: JudgedCampaign) -> Page:
             _verdicts(inputs),
             samples,
             *_scaling(inputs, measured, [part.anchor for part in samples.parts]),
-            *(
-                []
-                if links.say_nothing(inputs.links)
-                else [_page_only(links.links_section(plan.campaign, inputs.links))]
-            ),
             provenance.differences_section(inputs),
             runs_section(inputs),
             provenance.provenance_section(inputs),

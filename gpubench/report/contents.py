@@ -20,7 +20,6 @@ from gpubench.results.curves import curves, workload_of
 from gpubench.results.history import history
 from gpubench.results.judged_campaign import seconds
 from gpubench.results.judging import judge_campaign
-from gpubench.results.merge.links import link_tables
 from gpubench.results.results import Results, judge
 from gpubench.stats.data import ComparisonInput, Key
 from gpubench.stats.question import Question
@@ -131,7 +130,7 @@ def import_cautions(results: Results, comparisons: Sequence[ComparisonInput]) ->
         yield "a date's figure is one mean of many repetitions: stragglers and noise within a run can't be seen"
 
 
-def section(results: Results, content: Content, workload: str | None, kept: Campaign | None) -> Section:
+def section(results: Results, content: Content, kept: Campaign | None) -> Section:
     """A section other than verdicts; raises UsageError, DataError if the results have none.
 
     Args:
@@ -145,23 +144,11 @@ def section(results: Results, content: Content, workload: str | None, kept: Camp
         return changes_of(history(results))
     if kept is None:
         raise UsageError(
-            f"{results.place} is an import: this needs runs and links, which it doesn't have", then="name a campaign"
+            f"{results.place} is an import: this needs runs, which it doesn't have", then="name a campaign"
         )
-    outcomes = account_now(kept).outcomes
-    if content is Content.RUNS:
-        from gpubench.report.runs import run_list_section
+    from gpubench.report.runs import run_list_section
 
-        return run_list_section(results.name, outcomes)
-    from gpubench.report.links import links_section
-
-    tables = [table for table in link_tables(kept.plan, outcomes) if workload in (None, table.workload.name)]
-    if not tables:
-        whose = f" of {workload}" if workload else ""
-        raise DataError(
-            f"{results.place}: no run that is ok recorded a link{whose} between workers that it names",
-            then="a workload that moves something between workers: suite fabric, merge, transpose-sum",
-        )
-    return links_section(results.name, tables)
+    return run_list_section(results.name, account_now(kept).outcomes)
 
 
 def _scaling(results: Results) -> Section:

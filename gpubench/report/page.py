@@ -115,7 +115,7 @@ def marked_up(text: RichText) -> markupsafe.Markup:
 
 def _span(span: TextSpan) -> markupsafe.Markup:
     text = markupsafe.escape(visible(span.text))
-    given = {"href": span.link, "class": span.style, "title": span.whole, "aria-label": span.spoken}
+    given = {"href": span.link, "class": span.style, "title": span.whole}
     held = [markupsafe.Markup(' {}="{}"').format(name, visible(value)) for name, value in given.items() if value]
     if not held:
         return text

@@ -19,7 +19,6 @@ from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.results.judging import reading_campaign
 from gpubench.results.merge.environment import AS_EQUALS, UNSET, Changes
 from gpubench.results.merge.explain import entries, plain, series, slowest
-from gpubench.results.merge.links import link_tables
 from gpubench.store.accounting import RunResult
 from gpubench.store.campaign import Campaign
 
@@ -81,11 +80,10 @@ def _process(data: bytes) -> Provenance:
 
 
 def with_evidence(campaign: Campaign, judged: JudgedCampaign) -> JudgedCampaign:
-    """With what a page shows of links and provenance; raises DataError where the campaign's directory is gone."""
+    """With what a page shows of provenance; raises DataError where the campaign's directory is gone."""
     with reading_campaign(campaign):
         return dataclasses.replace(
             judged,
-            links=link_tables(campaign.plan, judged.outcomes),
             provenance={run.directory.name: condensed(run.provenance) for run in judged.outcomes if run.directory},
         )
 

@@ -8,6 +8,5 @@ class Content(StrEnum):
 
     VERDICTS = "verdicts"
     SCALING = "scaling"
-    LINKS = "links"
     RUNS = "runs"
     CHANGES = "changes"

@@ -32,7 +32,7 @@ class ColumnStyle:
 class TextSpan:
     """A text with a style: ``style`` is a class of the style sheet, ``whole`` the full text of a cut one.
 
-    ``sort`` is what a cell that begins with it is sorted by, ``spoken`` what a screen reader says instead.
+    ``sort`` is what a cell that begins with it is sorted by.
     """
 
     text: str
@@ -40,7 +40,6 @@ class TextSpan:
     link: str = ""
     whole: str = ""
     sort: float | str | None = None
-    spoken: str = ""
 
 
 RichText = str | TextSpan | Sequence[str | TextSpan]
@@ -75,7 +74,7 @@ class TextTable:
     Args:
         columns: one per cell; a plain text is a heading.
         caption: what it shows, for those who can't see it.
-        style: ``sortable``, ``cards`` (on a narrow screen each row is a card), ``rates``, ``matrix``, ``facts``.
+        style: ``sortable``, ``cards`` (on a narrow screen each row is a card), ``matrix``, ``facts``.
         numbers: whether a terminal aligns every column but the first to the right.
         bare: whether a terminal shows no headings.
         joined: whether a terminal parts cells by `` | `` instead of aligning them.

@@ -12,7 +12,6 @@ from typing import Any
 
 from gpubench.model.plan import Plan
 from gpubench.results.merge.environment import Changes
-from gpubench.results.merge.links import LinkTable
 from gpubench.results.results import Results
 from gpubench.stats.data import BlockId, ComparisonInput
 from gpubench.stats.settings import VerdictSettings
@@ -63,7 +62,6 @@ class JudgedCampaign:
         manifests: by hash.
         warnings: lines for the reader, of merge and accounting.
         target: what a user types for the campaign.
-        links: those that the runs recorded; for a page.
         provenance: what a page shows of ``provenance.json`` (keys may be missing), by the name of a run's directory.
     """
 
@@ -77,7 +75,6 @@ class JudgedCampaign:
     warnings: Sequence[str]
     generated_at: dt.datetime
     target: str = ""
-    links: Sequence[LinkTable] = ()
     provenance: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
 
     @property

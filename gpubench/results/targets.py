@@ -25,7 +25,7 @@ def chosen_campaign(directory: Path | None, outputs: Path | None, *, with_result
     kept = opened(directory)
     if not isinstance(kept, Campaign):
         raise UsageError(
-            f"{directory} is an import: this needs runs and links, which it doesn't have",
+            f"{directory} is an import: this needs runs, which it doesn't have",
             then="name a campaign",
         )
     return kept

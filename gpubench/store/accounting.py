@@ -11,7 +11,7 @@ from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.text import counted
 from gpubench.node.spec import RunRecord
 from gpubench.store.campaign import Campaign
-from gpubench.store.rundirs import Records, RunDirectory, read_links, read_provenance, run_directories
+from gpubench.store.rundirs import Records, RunDirectory, read_provenance, run_directories
 
 PENDING = "pending"
 OVER_BUDGET = "no time left in the budget"
@@ -39,11 +39,6 @@ class RunResult:
     def provenance(self) -> Mapping[str, Any]:
         """What it recorded of where it ran, read each time: any key may be missing."""
         return read_provenance(self.directory) if self.directory else {}
-
-    @property
-    def links(self) -> list[Mapping[str, Any]]:
-        """What moved between its workers, read each time."""
-        return read_links(self.directory) if self.directory else []
 
 
 @dataclasses.dataclass(frozen=True)

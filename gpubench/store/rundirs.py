@@ -16,13 +16,8 @@ from gpubench.errors import DataError
 from gpubench.files import discard_dead, reading
 from gpubench.node.spec import RUN_STATUSES, RunRecord, WorkloadRecord
 from gpubench.node.spec.plain import SpecError, from_plain, parse_json
-from gpubench.node.spec.records import LINKS_FILE, PROVENANCE_FILE, RUN_FILE, RUN_RECORD
+from gpubench.node.spec.records import PROVENANCE_FILE, RUN_FILE, RUN_RECORD
 
-_LINK_NUMBERS = ("bytes", "count", "seconds")
-_NUMBERS_OF_LINK = operator.itemgetter(*_LINK_NUMBERS)
-_LINK_WORDS = ("receiver", "sender", "workload", "params_id")
-_LINK = {*_LINK_WORDS, *_LINK_NUMBERS}
-_MOST_OF_LINK = 2**63
 _NAME = re.compile(r"(?P<run>.+)-(?P<attempt>[1-9]\d*)")
 
 
@@ -101,37 +96,6 @@ def read_provenance(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError):
         return {}
     return plain if isinstance(plain, dict) else {}
-
-
-def read_links(path: Path) -> list[Mapping[str, Any]]:
-    """``links.jsonl`` of the run directory ``path``; lines that are damaged or lack a figure are left out."""
-    try:
-        lines = read_bytes(path / LINKS_FILE).splitlines()
-    except OSError:
-        return []
-    try:  # whole lines all at once: a campaign has as many of them as samples
-        rows = pydantic_core.from_json(b"[" + b",".join(lines) + b"]")
-    except ValueError:
-        rows = []
-    if len(rows) != len(lines):  # one is damaged, or holds two values
-        rows = [row for line in lines for row in _line(line)]
-    return [row for row in rows if _is_link(row)]
-
-
-def _line(line: bytes) -> list[Any]:
-    try:
-        return [parse_json(line)]
-    except ValueError:
-        return []
-
-
-def _is_link(row: object) -> bool:
-    if not isinstance(row, dict) or not row.keys() >= _LINK:
-        return False
-    if not all(isinstance(row[name], str) for name in _LINK_WORDS):
-        return False
-    # A class of its own for JSON's true, which Python counts as 1.
-    return all(type(value) in (int, float) and 0 <= value < _MOST_OF_LINK for value in _NUMBERS_OF_LINK(row))
 
 
 def read_bytes(path: Path | str) -> bytes:

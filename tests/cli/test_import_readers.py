@@ -41,9 +41,9 @@ def test_the_charts_of_an_import_are_written_as_files(imported: Path) -> None:
     assert "merge: GB/s per worker over dates" in Path("drawn/over-time-merge.svg").read_text()
 
 
-@pytest.mark.parametrize("command", ["report --only links", "status", "results export mlflow", "logs"])
+@pytest.mark.parametrize("command", ["report --only runs", "status", "results export mlflow", "logs"])
 def test_what_an_import_has_nothing_for_says_so_in_one_line(command: str, imported: Path) -> None:
     error = run(*command.split(), imported).exception
     assert isinstance(error, GpubenchError)
-    assert "is an import: this needs runs and links" in str(error)
+    assert "is an import: this needs runs" in str(error)
     assert "\n" not in str(error)

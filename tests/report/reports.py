@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import json
-import random
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ from gpubench.results.campaigns import campaign_results
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.results.merge.environment import Changes, PlannedEnvironment, facts, find_changes
 from gpubench.results.merge.family import family
-from gpubench.results.merge.links import link_tables
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import judge
 from gpubench.store.accounting import account
@@ -45,7 +42,6 @@ def collect(campaign: Campaign) -> JudgedCampaign:
         comparisons=comparisons,
         verdicts=judge(comparisons, settings),
         settings=settings,
-        links=link_tables(campaign.plan, accounting.outcomes),
         provenance={run.directory.name: run.provenance for run in accounting.outcomes if run.directory},
         changes=Changes(),
         manifests=campaign.manifests(),
@@ -132,42 +128,14 @@ SHARES = {1: 1.0, 2: 1.12, 4: 1.45}
 
 
 def scaled(directory: Path, blocks: int = 4) -> Campaign:
-    """One, two and four nodes; one slow link between eight workers."""
+    """One, two and four nodes."""
     plan = make_plan(THREE, nodes=tuple(SHARES), blocks=blocks)
     campaign = begin(directory, plan)
     writer = Writer(campaign)
-    message = plan.workloads[1].params_id
     for job, block, run in campaign.rows():
         slower = SHARES[job.nodes] * (1.1 if run.variant == "1.19.0" and job.nodes == 4 else 1.0)
         writer.effect = lambda _, workload, slower=slower, nodes=job.nodes: (
             slower / (nodes if workload.name == "transpose-sum" else 1)
         )
-        run_directory = writer.write(job, block, run)
-        if job.nodes == 4:
-            write_links(run_directory, message, nodes=4, workers=2, slow=("n1/0", "n3/1"))
+        writer.write(job, block, run)
     return campaign
-
-
-def write_links(directory: Path, params_id: str, *, nodes: int, workers: int, slow: tuple[str, str]) -> None:
-    """What a run records of messages between all pairs: 4 GB/s within a node, 1 GB/s between two, ``slow`` at half."""
-    random_ = random.Random(directory.name)
-    names = [f"n{node}/{worker}" for node in range(nodes) for worker in range(workers)]
-    provenance = json.loads((directory / "provenance.json").read_text())
-    provenance["processes"] += [
-        {**provenance["processes"][1], "name": f"worker-{name[1:].replace('/', '-')}", "address": name}
-        | {"host": name.partition("/")[0]}
-        for name in names
-    ]
-    (directory / "provenance.json").write_text(json.dumps(provenance))
-    rows = [
-        {"receiver": to, "sender": sender, "bytes": 10**9, "count": 3, "workload": "message", "params_id": params_id}
-        | {
-            "seconds": (0.25 if sender.partition("/")[0] == to.partition("/")[0] else 1.0)
-            * (2.0 if (sender, to) == slow else 1.0)
-            * random_.lognormvariate(0, 0.03)
-        }
-        for sender in names
-        for to in names
-        if sender != to
-    ]
-    (directory / "links.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

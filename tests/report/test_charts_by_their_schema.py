@@ -28,7 +28,7 @@ def valid(spec: Spec) -> None:
 
 def test_charts_of_a_campaign(tmp_path: Path) -> None:
     found = kinds(campaign_page(reports.collect(reports.scaled(tmp_path / "scaled", blocks=2))))
-    assert set(found) == {"forest", "samples", "scaling", "links"}
+    assert set(found) == {"forest", "samples", "scaling"}
     for spec in found.values():
         valid(spec)
     with pytest.raises(ValidationError):

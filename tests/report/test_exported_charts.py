@@ -36,14 +36,12 @@ def test_every_chart_is_a_file_with_real_colours_and_none_is_lost(campaign: Path
     assert done.returncode == 0, done.stderr
     files = sorted((tmp_path / "new" / "svg").iterdir())
     kinds = [file.name.partition("-")[0].partition(".")[0] for file in files]
-    assert [kinds.count(kind) for kind in ("effects", "samples", "efficiency", "links")] == [1, 15, 2, 3]
+    assert [kinds.count(kind) for kind in ("effects", "samples", "efficiency")] == [1, 15, 2]
     assert f"charts: {len(files)} in " in done.stdout
     for file in files:
         root = ET.fromstring(file.read_text())
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
         assert "var(" not in file.read_text()
-    heat = (tmp_path / "new" / "svg" / "links-message-1.17.0-4-x-2-workers-3-runs.svg").read_text()
-    assert "#104a77" in heat
 
 
 def test_a_directory_that_cannot_be_is_said_by_its_name(inputs: JudgedCampaign, tmp_path: Path) -> None:

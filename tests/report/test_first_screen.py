@@ -245,24 +245,6 @@ def test_labels_that_look_like_markup_stay_text_in_pictures(tmp_path: Path) -> N
     assert 'a&lt;b class="x"' in drawn
 
 
-def has_links(inputs: JudgedCampaign) -> bool:
-    return any(section.anchor == "links" for section in campaign_page(inputs).sections)
-
-
-def test_links_of_two_workers_on_one_host_say_nothing_and_are_left_out(tmp_path: Path) -> None:
-    inputs = reports.collect(reports.scaled(tmp_path / "c", blocks=1))
-    table = inputs.links[0]
-    pair = list(table.nodes)[:2]
-    two = dataclasses.replace(
-        table,
-        nodes=dict.fromkeys(pair, "n0"),
-        links=[link for link in table.links if {link.sender, link.receiver} <= set(pair)],
-    )
-    assert not has_links(dataclasses.replace(inputs, links=[two]))
-    apart = dataclasses.replace(two, nodes=dict(zip(pair, ("n0", "n1"), strict=True)))
-    assert has_links(dataclasses.replace(inputs, links=[apart]))
-
-
 def test_hashes_and_paths_are_cut_and_what_all_variants_share_says_so(story: JudgedCampaign) -> None:
     long = "/root/.cache/gpubench/venvs/0123456789abcdef/lib/python3.11/site-packages/libucx/lib/libucp.so.0"
     fact = provenance.Fact("libucp", [long, "0123456789abcdef0123456789abcdef"])

@@ -64,7 +64,6 @@ COMMANDS = {
     "compare-median-margin": ["compare", "--margin", "30%", "--json"],
     "scaling": ["report", "--only", "scaling", "--json"],
     "runs": ["report", "--only", "runs"],
-    "links": ["report", "--only", "links"],
     "changes": ["report", "--only", "changes", "--json"],
     "markdown": ["report", "--markdown"],
     "trend": ["trend", "--json"],

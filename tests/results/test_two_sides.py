@@ -116,8 +116,8 @@ def test_what_two_sides_do_not_have_is_refused_before_their_variants_are_asked_f
     one, other = (
         campaign(tmp_path / name, variants=("1.17.0", "1.19.0"), suite=SUITE[:1]) for name in ("one", "other")
     )
-    refused = gpubench("report", one, other, "--only", "links")
-    assert (refused.returncode, "two targets have no links; name one of them" in refused.stderr) == (2, True)
+    refused = gpubench("report", one, other, "--only", "runs")
+    assert (refused.returncode, "two targets have no runs; name one of them" in refused.stderr) == (2, True)
 
 
 def test_compare_judges_every_variant_that_both_have_in_one_family(gpubench: Run, tmp_path: Path) -> None:

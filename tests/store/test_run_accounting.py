@@ -6,7 +6,7 @@ from campaign_builder import Writer, begin, finish, make_plan
 
 from gpubench.store.accounting import account, run_warnings
 from gpubench.store.campaign import Campaign
-from gpubench.store.rundirs import Records, read_links, read_provenance, run_directories
+from gpubench.store.rundirs import Records, read_provenance, run_directories
 
 
 def statuses(campaign: Campaign, **options: object) -> list[tuple[str, str]]:
@@ -169,25 +169,6 @@ def test_a_record_is_read_once_and_one_that_comes_later_is_found(tmp_path: Path)
     assert found is not None
     (directory / "run.json").unlink()
     assert records.read(directory) is found
-
-
-def test_lines_of_links_that_are_damaged_or_lack_a_figure_are_left_out(tmp_path: Path) -> None:
-    whole = {"workload": "w", "params_id": "p", "sender": "a", "receiver": "b", "bytes": 1, "count": 0, "seconds": 0.5}
-    lines = [
-        whole | {"more": 1},
-        *({name: value for name, value in whole.items() if name != gone} for gone in whole),
-        *(
-            whole | {name: bad}
-            for name in ("bytes", "count", "seconds")
-            for bad in (-1, float("inf"), "1", None, True, 10**400)
-        ),
-        *(whole | {name: bad} for name in ("sender", "receiver", "workload", "params_id") for bad in (None, 1, ["a"])),
-        [1],
-        whole | {"sender": "c"},
-    ]
-    assert read_links(tmp_path) == []
-    (tmp_path / "links.jsonl").write_text("\n".join(["{", *map(json.dumps, lines), '{"workload": "w"']))
-    assert read_links(tmp_path) == [lines[0], lines[-1]]
 
 
 def test_provenance_is_read_where_it_is_there(tmp_path: Path) -> None:
