@@ -4,229 +4,127 @@ import dataclasses
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpubench.campaign import lifecycle
-from gpubench.campaign.measure_options import MeasureOptions
-from gpubench.campaign.measured import of_campaign
+from gpubench.campaign.measured import measured
 from gpubench.campaign.observer import Observe, unobserved
-from gpubench.campaign.option_values import chosen_values
-from gpubench.campaign.options import CampaignOptions
+from gpubench.campaign.option_values import chosen_settings
+from gpubench.campaign.options import CampaignOptions, MeasureOptions
 from gpubench.campaign.own_gpus import gpu_memories
 from gpubench.campaign.planning import plan_campaign, prepare_request
-from gpubench.campaign.preflight import prepare
-from gpubench.campaign.requests import build_request
-from gpubench.errors import IncompleteError, UsageError
-from gpubench.images.compatibility import with_waiting
-from gpubench.model.base import nearest
-from gpubench.model.own_workload import OwnWorkload
+from gpubench.campaign.requests import parse_request
+from gpubench.errors import UsageError
+from gpubench.model.base import TomlSource, nearest
 from gpubench.model.parameters import sizes_spelled
-from gpubench.model.plan import numbers_of_blocks
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
-from gpubench.model.suite import Suite, SuiteEntry
-from gpubench.node.spec import WorkloadSpec
+from gpubench.model.suite import Suite
 from gpubench.node.workloads.catalogue import Shape, Workload
-from gpubench.plan.request import Request
 from gpubench.plan.size_presets import SHARES, size_preset
 from gpubench.plan.worker_memory import worker_memory
-from gpubench.resources.own_workloads import find_own, workloads_named
-from gpubench.resources.profiles import default_variant, known_issues, load_site, toml_or_text
-from gpubench.store.campaign import Campaign
+from gpubench.resources.own_workloads import workloads_named
+from gpubench.resources.profiles import default_variant, load_site, toml_or_text
 
 _log = logging.getLogger(__name__)
 
-SOURCE = "measure"
+_SHARED = {field.name for field in dataclasses.fields(CampaignOptions)} - {"ucx", "workers", "nodes", "settings"}
 AS_TYPED = ("choice", "name", "path")
 """Kinds of parameters whose text is the value, also where it looks like a number."""
 
 
 def measure(options: MeasureOptions, observe: Observe = unobserved) -> dict[str, Any]:
-    """Plan and run a campaign of one block, one variant and one workload; what it measured, as ``measured.result``.
+    """Plan and run a campaign of one block, one variant and one workload; what it ``measured``.
 
     Raises:
         UsageError: a name or a value that doesn't exist, processors that aren't there.
         PlanRefusedError: it doesn't fit the site.
     """
-    own = find_own(options.workload)
-    workload = own.described if own else workloads_named(options.workload)[0]
-    parameters, settings = parted(options, workload)
-    site = _site(options, settings)
-    workers = _workers(options)
+    workload = workloads_named(options.workload)[0]
+    params, settings = _parted(options, workload)
+    shared = {name: value for name, value in vars(options).items() if name in _SHARED}
     general = CampaignOptions(
-        site=options.site,
-        blocks="1",
-        workers=None if workers is None else str(workers),
-        protocol=options.protocol,
-        runtime=options.runtime,
-        base=options.base,
-        date=options.date,
-        seed=options.seed,
-        settings=settings,
-        outputs=options.outputs,
+        **shared, blocks="1", nodes=str(options.nodes), workers=_workers(options), settings=settings
     )
-    planned = resolved(options, parameters, site, own)
-    variants = [default_variant(site, options.ucx)]
-    request = build_request(
-        chosen_values(general),
-        site,
-        re.sub(r"[^\w.+-]+", "-", planned.name),  # a part of the directory's name
-        [planned],
-        variants,
-        nodes=[options.nodes],
-        own=[own] if own else [],
-        known_issues=known_issues(site),
-    )
-    with_waiting(site, request.protocol, {})  # refuses a profile that contradicts itself, before sizes are chosen
-    shape = Shape(options.nodes, request.workers[0], site.layout.threads)
-    memory = worker_memory(request, max(request.workers))
-    request = dataclasses.replace(
-        request, workloads=[sized(options, workload, parameters, planned, shape=shape, memory=memory)]
-    )
-    for line in size_lines(workload, request.workloads[0], shape, memory, options.size):
+    site = load_site(options.site, chosen_settings(general))
+    general = dataclasses.replace(general, settings=[*settings, *_processors(options, site)])
+    request = parse_request(general, _suite(options, workload, params), default_variant(site, options.ucx))
+    spec = request.workloads[0]
+    shape = Shape(options.nodes, request.workers[0], request.site.layout.threads)
+    memory = worker_memory(request, shape.workers_per_node)
+    if options.size is not None:
+        changed = size_preset(workload, spec.params, options.size, fixed=params, shape=shape, memory=memory)
+        spec = dataclasses.replace(spec, params={**spec.params, **changed})
+    held = workload.held(spec.params, shape)
+    share = f" of {format_bytes(memory)}, {100 * held / memory:.2g} %" if memory else ""
+    holds = f"; a worker holds up to {format_bytes(held)}{share}" if held else ""
+    _log.info(f"{spec.name}, {spec.backend}: {sizes_spelled(workload, spec.params)}{holds}")
+    request, images = prepare_request(dataclasses.replace(request, workloads=[spec]), general)
+    campaign = plan_campaign(request, general, images)
+    for line in (f"campaign {campaign.directory}", *campaign.plan.notes):
         _log.info(line)
-    held = workload.held(request.workloads[0].params, shape)
-    return of_campaign(_run(request, general, observe), held=held, memory=memory)
+    lifecycle.run(campaign, observe=observe)
+    return measured(campaign, held=held, memory=memory)
 
 
-def _run(request: Request, options: CampaignOptions, observe: Observe) -> Campaign:
-    request, images = prepare_request(request, options)
-    campaign = plan_campaign(request, options, images)
-    _log.info(f"campaign {campaign.directory}")
-    for note in campaign.plan.notes:
-        _log.info(f"  {note}")
-    prepare(campaign)
-    lifecycle.run_blocks(campaign, numbers_of_blocks(campaign.jobs), observe=observe)
-    return campaign
-
-
-def parted(options: MeasureOptions, workload: Workload) -> tuple[dict[str, Any], list[str]]:
-    """``--set``: values of the workload's parameters, and settings of the profile (``limits.start=2m``).
-
-    Raises:
-        UsageError: neither knows the name.
-    """
-    parameters: dict[str, Any] = {}
-    settings = []
+def _parted(options: MeasureOptions, workload: Workload) -> tuple[dict[str, Any], list[str]]:
+    """``--set``: values of the workload's parameters, and settings of the profile; raises UsageError."""
+    if options.size is not None and options.size not in SHARES:
+        raise UsageError(f"no --size '{options.size}'{nearest(options.size, SHARES)}")
+    params: dict[str, Any] = {}
+    settings = [] if options.threads is None else [f"layout.threads={options.threads}"]
     for setting in options.settings or []:
         key, equals, text = setting.partition("=")
         param = workload.params.get(key)
         if param is None and key.partition(".")[0] in Site.model_fields:
             settings.append(setting)
-            continue
-        if param is None and not workload.takes_any:
-            near = nearest(key, workload.params)
-            raise UsageError(f"--set {setting}: {options.workload} has no parameter '{key}'{near}")
-        if not equals:
+        elif equals:
+            params[key] = text if param and param.kind in AS_TYPED else toml_or_text(text)
+        else:
             raise UsageError(f"--set {setting}: no value", then=f"write it like --set {key}=...")
-        parameters[key] = text if param and param.kind in AS_TYPED else toml_or_text(text)
-    return parameters, settings
+    return params, settings
 
 
-def resolved(
-    options: MeasureOptions, parameters: Mapping[str, Any], site: Site, own: OwnWorkload | None
-) -> WorkloadSpec:
-    """The workload with complete, plain parameters; raises UsageError."""
-    entry = SuiteEntry(name=options.workload, backend=options.backend, warmup=options.warmup, params=dict(parameters))
-    suite = Suite(name=SOURCE, workload=[entry])
-    mine = {options.workload: own} if own else {}
-    return suite.resolve(SOURCE, reps=options.reps, timeout_s=site.limits.workload, own=mine)[0]
+def _suite(options: MeasureOptions, workload: Workload, params: dict[str, Any]) -> tuple[Suite, TomlSource]:
+    """Of this workload alone; its name becomes a part of the directory's. Raises UsageError."""
+    name = re.sub(r"[^A-Za-z0-9.+-]+", "-", workload.name)[:100].strip(".+-")
+    entry = {"name": options.workload, "backend": options.backend, "warmup": options.warmup, "params": params}
+    return Suite.of({"name": name, "workload": [entry]}, "measure"), TomlSource("measure")
 
 
-def sized(
-    options: MeasureOptions,
-    workload: Workload,
-    parameters: Mapping[str, Any],
-    spec: WorkloadSpec,
-    *,
-    shape: Shape,
-    memory: int,
-) -> WorkloadSpec:
-    """With the sizes of ``--size``; what ``--set`` gave stays. Raises UsageError and PlanRefusedError."""
-    if options.size is None:
-        return spec
-    if options.size not in SHARES:
-        raise UsageError(f"no --size '{options.size}'{nearest(options.size, SHARES)}")
-    changed = size_preset(workload, spec.params, options.size, fixed=parameters, shape=shape, memory=memory)
-    return dataclasses.replace(spec, params={**spec.params, **changed})
-
-
-def size_lines(workload: Workload, spec: WorkloadSpec, shape: Shape, memory: int, size: str | None) -> Iterator[str]:
-    """What will be measured."""
-    yield f"{spec.name}, {spec.backend}: {sizes_spelled(workload, spec.params)}{f'  (--size {size})' if size else ''}"
-    held = workload.held(spec.params, shape)
-    if held:
-        share = f" of {format_bytes(memory)}, {100 * held / memory:.2g} %" if memory else ""
-        yield f"  a worker holds up to {format_bytes(held)}{share}"
-
-
-def _site(options: MeasureOptions, settings: list[str]) -> Site:
-    """The profile with everything laid over it, which this adds to ``settings``; raises UsageError."""
+def _workers(options: MeasureOptions) -> str | None:
+    """Per node: as many as GPUs, or as CPUs shared by the threads of a worker; raises UsageError."""
     given = [name for name in ("cpus", "gpus", "workers") if getattr(options, name) is not None]
     if len(given) > 1:
         raise UsageError(f"--{given[0]} and --{given[1]} exclude each other")
-    short = {"runtime": options.runtime, "image.base": options.base}
-    laid = [f'{key}="{value}"' for key, value in short.items() if value]
-    if options.threads is not None:
-        settings.append(f"layout.threads={options.threads}")
-    site = load_site(options.site, [*settings, *laid])
+    workers, threads = options.gpus or options.workers, options.threads or 1
     if options.cpus is not None:
-        require_cpus(options.cpus, site)
-        settings.append('device="cpu"')
-    if options.gpus is not None:
-        settings += require_gpus(options.gpus, site)
-    return load_site(options.site, [*settings, *laid])
+        if options.cpus % threads:
+            raise UsageError(f"--cpus {options.cpus} is no multiple of {threads}, the threads of a worker")
+        workers = options.cpus // threads
+    return None if workers is None else str(workers)
 
 
-def _workers(options: MeasureOptions) -> int | None:
-    """Per node: as many as GPUs, or as CPUs shared by the threads of a worker; raises UsageError."""
-    if options.cpus is None:
-        return options.gpus or options.workers
-    threads = options.threads or 1
-    if options.cpus % threads:
-        raise UsageError(f"--cpus {options.cpus} is no multiple of {threads}, the threads of a worker")
-    return options.cpus // threads
-
-
-def require_cpus(cpus: int, site: Site) -> None:
-    """Raise UsageError unless a node of the site, or this machine where it is the site, has so many CPUs."""
-    if site.layout.one_machine:
-        available, where = len(os.sched_getaffinity(0)), "this machine lets us use"
-    else:
-        available, where = site.node.cores or cpus, f"a node of {site.name} has"
-    if cpus > available:
-        raise UsageError(
-            f"--cpus {cpus}: {where} {available}",
-            then=f"--cpus {available}, or --workers {cpus} if workers are to share CPUs",
-        )
-
-
-def require_gpus(gpus: int, site: Site) -> list[str]:
-    """Check that there are so many GPUs, and return settings (``KEY=VALUE``) that the profile lacks.
+def _processors(options: MeasureOptions, site: Site) -> list[str]:
+    """Settings for ``--cpus`` or ``--gpus``.
 
     Raises:
-        UsageError: fewer GPUs.
+        UsageError: a node of the site, or this machine where it is the site, has fewer.
         MissingToolError: this machine has no NVIDIA driver.
     """
-    settings = ['device="gpu"']
-    if not site.layout.one_machine:
-        _enough(gpus, site.node.gpus, f"a node of {site.name} has")
-        return settings
-    memories = gpu_memories("--gpus", otherwise="--cpus N")
-    _enough(gpus, len(memories), "NVML knows")
-    return [*settings, f"node.gpus={gpus}", f'node.gpu_memory="{min(memories[:gpus])}B"']
-
-
-def _enough(gpus: int, available: int, where: str) -> None:
-    if gpus > available:
-        raise UsageError(f"--gpus {gpus}: {where} {available}", then=f"--gpus {available}" if available else "--cpus N")
-
-
-def require_ok(result: Mapping[str, Any]) -> None:
-    """Raise IncompleteError unless the workload was measured and its answers were right."""
-    if result["status"] != "ok":
-        raise IncompleteError(
-            f"{result['workload']} {result['status']}: {result['reason'] or 'no reason given'}",
-            then=f"see {result['directory'] or result['campaign']}",
-        )
+    count = options.cpus or options.gpus
+    if count is None:
+        return []
+    here, kind = site.layout.one_machine, "cpu" if options.cpus else "gpu"
+    memories = gpu_memories("--gpus", otherwise="--cpus N") if here and kind == "gpu" else []
+    if kind == "gpu":
+        available = len(memories) if here else site.node.gpus
+    else:
+        available = len(os.sched_getaffinity(0)) if here else site.node.cores or count
+    if count > available:
+        where = "this machine lets us use" if here else f"a node of {site.name} has"
+        share = f", or --workers {count} if workers are to share CPUs" if kind == "cpu" else ""
+        then = f"--{kind}s {available}{share}" if available else "--cpus N"
+        raise UsageError(f"--{kind}s {count}: {where} {available}", then=then)
+    own = [f"node.gpus={count}", f'node.gpu_memory="{min(memories[:count])}B"'] if memories else []
+    return [f'device="{kind}"', *own]

@@ -1,96 +1,63 @@
-"""What the measurement of one workload found, as one object."""
+"""What the measurement of one workload found: as one object, and as lines for people."""
 
-import json
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpubench.errors import DataError
-from gpubench.files import reading
-from gpubench.node.spec import WorkloadRecord, WorkloadSpec
-from gpubench.node.spec.plain import SpecError, parse_lines
+from gpubench.errors import IncompleteError
+from gpubench.model.parameters import sizes_spelled
+from gpubench.model.quantities import format_bytes
+from gpubench.model.text import counted
+from gpubench.node.spec.plain import parse_lines
 from gpubench.node.spec.records import LINKS_FILE, SAMPLES_FILE
+from gpubench.node.workloads.catalogue import CATALOGUE
+from gpubench.results.merge.moved import cannot_change, moved_bytes
+from gpubench.stats.data import LEAST_TRAFFIC
 from gpubench.store.campaign import Campaign
 from gpubench.store.states import account_now
 
 MEASURE = "gpubench/measure/1"
+SHOWN = 12
+"""Repetitions that are shown one by one; ``--json`` has them all."""
+_BYTES = ("seen_bytes", "least_moved_bytes", "keys_left")
+_OF_RECORD = ("site", "nodes", "threads_per_worker", "device", "protocol", "transport")
+_OF_IMAGE = ("variant", "ucx_version", "image", "hosts")
 
 
-def of_campaign(campaign: Campaign, *, held: int, memory: int) -> dict[str, Any]:
-    """What the one run of a campaign measured.
+def measured(campaign: Campaign, *, held: int, memory: int) -> dict[str, Any]:
+    """The object that ``--json`` prints: seconds and bytes; ``status`` is ``ok failed skipped lost``.
+
+    Rates are of the median repetition, and 0 where nothing was counted.
 
     Args:
         campaign: of one block, one variant and one workload, which has been run.
         held: bytes that a worker holds at the worst moment.
         memory: bytes that it has, 0: not known.
     """
-    plan = campaign.plan
-    (outcome,) = account_now(campaign).outcomes
-    (planned,) = plan.workloads
-    variant = plan.variants[0]
+    (spec,), (outcome,) = campaign.plan.workloads, account_now(campaign).outcomes
     record = outcome.record
-    return result(
-        planned,
-        next(iter(record.workloads), None) if record else None,
-        outcome.directory,
-        status=outcome.status,
-        reason=outcome.reason,
-        cluster={
-            "site": plan.site.name,
-            "nodes": outcome.job.nodes,
-            "workers": outcome.job.nodes * outcome.job.workers_per_node,
-            "threads_per_worker": plan.threads_per_worker,
-            "device": record.device if record else plan.device,
-            "protocol": plan.protocol,
-            "transport": record.transport if record else [],
-            "variant": variant.label,
-            "ucx_version": variant.image.ucx_version if variant.image else "",
-            "image": variant.image.id if variant.image else "",
-            "hosts": record.hosts if record else [],
-            "memory_per_worker": memory,
-            "held_per_worker": held,
-        },
-        campaign=str(campaign.directory),
-        warnings=record.warnings if record else [],
-    )
-
-
-def result(
-    spec: WorkloadSpec,
-    record: WorkloadRecord | None,
-    directory: Path | None,
-    *,
-    status: str,
-    reason: str,
-    cluster: Mapping[str, Any],
-    campaign: str,
-    warnings: Sequence[str] = (),
-) -> dict[str, Any]:
-    """The object that ``--json`` prints: seconds and bytes; ``status`` is ``ok failed skipped lost``.
-
-    ``record`` and ``directory`` (with its samples and links) are None where the run left none. Rates are of the median
-    repetition, and 0 where nothing was counted. Raises DataError where a file is damaged.
-    """
-    samples = _lines(directory, SAMPLES_FILE)
+    ended = next(iter(record.workloads), None) if record else None
+    failed = ended if ended and ended.status != "ok" else outcome
+    samples = _lines(outcome.directory, SAMPLES_FILE)
     timed = [row for row in samples if not row["warmup"]]
     seconds = [float(row["wall_s"]) for row in timed]
     median = statistics.median(seconds) if seconds else 0.0
     nominal = int(timed[0]["bytes"]) if timed else 0
     tasks = int(spec.params.get("count", 0)) if timed and not nominal else 0
+    workers = outcome.job.nodes * outcome.job.workers_per_node
     bytes_per_s = nominal / median if median else 0.0
-    details = dict(record.details) if record else {}
-    if record is not None and record.status != "ok":
-        status, reason = record.status, record.reason
+    details = ended.details if ended else {}
     return {
         "schema": MEASURE,
         "workload": spec.name,
         "backend": spec.backend,
-        "params": dict(spec.params),
+        "params": spec.params,
         "params_id": spec.params_id,
-        "cluster": dict(cluster),
-        "status": status,
-        "reason": reason,
+        "cluster": {name: getattr(record, name) for name in _OF_RECORD + _OF_IMAGE if record}
+        | {"workers": workers, "memory_per_worker": memory, "held_per_worker": held},
+        "status": failed.status,
+        "reason": failed.reason,
         "warmup": spec.warmup,
         "reps": len(seconds),
         "wall_s": seconds,
@@ -99,25 +66,76 @@ def result(
         "most_s": max(seconds, default=0.0),
         "bytes": nominal,
         "bytes_per_s": bytes_per_s,
-        "bytes_per_s_per_worker": bytes_per_s / cluster["workers"] if cluster["workers"] else 0.0,
+        "bytes_per_s_per_worker": bytes_per_s / workers,
         "tasks_per_s": tasks / median if median else 0.0,
         "answer": samples[-1]["answer"] if samples else "unchecked",
         "check": {name: value for name, value in details.items() if name not in _BYTES},
-        "moved": {**{name: details.get(name, 0) for name in _BYTES}, "links": _lines(directory, LINKS_FILE)},
-        "warnings": list(warnings),
-        "campaign": campaign,
-        "directory": str(directory) if directory else "",
+        "moved": {name: details.get(name, 0) for name in _BYTES} | {"links": _lines(outcome.directory, LINKS_FILE)},
+        "warnings": record.warnings if record else [],
+        "campaign": str(campaign.directory),
+        "directory": str(outcome.directory or ""),
     }
 
 
-_BYTES = ("seen_bytes", "least_moved_bytes", "keys_left")
-
-
 def _lines(directory: Path | None, name: str) -> list[dict[str, Any]]:
-    if directory is None or not (directory / name).exists():
-        return []
-    try:
-        with reading(directory / name):
-            return parse_lines((directory / name).read_text(encoding="utf-8"))
-    except (SpecError, json.JSONDecodeError) as error:
-        raise DataError(f"{directory / name}: {error}") from None
+    file = directory / name if directory else None
+    return parse_lines(file.read_text(encoding="utf-8")) if file and file.exists() else []
+
+
+def require_ok(result: Mapping[str, Any]) -> None:
+    """Raise IncompleteError unless the workload was measured and its answers were right."""
+    if result["status"] != "ok":
+        raise IncompleteError(
+            f"{result['workload']} {result['status']}: {result['reason'] or 'no reason given'}",
+            then=f"see {result['directory'] or result['campaign']}",
+        )
+
+
+def result_lines(result: Mapping[str, Any]) -> Iterator[str]:
+    """The same for a terminal."""
+    yield ""
+    yield f"{result['workload']}, {result['backend']}: {result['status']}"
+    yield f"  sizes    {sizes_spelled(CATALOGUE.get(result['workload']), result['params'])}"
+    if "site" in result["cluster"]:
+        yield f"  cluster  {_cluster(result['cluster'])}"
+    if reps := result["reps"]:
+        each = " ".join(f"{wall_s:.4g}" for wall_s in result["wall_s"][:SHOWN])
+        more = f" ... {reps - SHOWN} more" if reps > SHOWN else ""
+        yield f"  seconds  {each}{more}  ({reps} repetitions after {result['warmup']} to warm up)"
+        yield f"  median   {result['median_s']:.4g} s, from {result['least_s']:.4g} to {result['most_s']:.4g}"
+        yield f"  rate     {_rate(result)}"
+        yield f"  moved    {_moved(result)}"
+    figures = [
+        f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in result["check"].items()
+        if isinstance(value, (str, int, float))  # nested ones are in the JSON
+    ]
+    yield f"  check    {': '.join(filter(None, [result['answer'], ', '.join(figures)]))}"
+    yield from (f"  warning  {warning}" for warning in result["warnings"])
+    yield f"  files    {result['directory'] or result['campaign']}"
+
+
+def _moved(result: Mapping[str, Any]) -> str:
+    details = result["moved"]
+    seen = f"{format_bytes(details['seen_bytes'])} between workers"
+    if least := details["least_moved_bytes"]:
+        return f"{seen}, {format_bytes(least)} at least had to be"
+    moved = moved_bytes(result["workload"], result["backend"], result["params"], details, result["reps"])
+    if moved is None or moved >= LEAST_TRAFFIC:
+        return seen
+    return f"{seen}, {format_bytes(moved)} a repetition: {cannot_change(result['workload'])}"
+
+
+def _cluster(cluster: Mapping[str, Any]) -> str:
+    counts = f"{counted(cluster['nodes'], 'node')}, {counted(cluster['workers'], 'worker')}"
+    threads = counted(cluster["threads_per_worker"], "thread")
+    transport = f" over {', '.join(cluster['transport'])}" if cluster["transport"] else ""
+    ucx = f", UCX {cluster['ucx_version']}" if cluster["protocol"] != "tcp" and cluster["ucx_version"] else ""
+    return f"{cluster['site']}: {counts} of {threads}, {cluster['device']}, {cluster['protocol']}{transport}{ucx}"
+
+
+def _rate(result: Mapping[str, Any]) -> str:
+    if not result["bytes"]:
+        return f"{result['tasks_per_s']:.4g} tasks/s" if result["tasks_per_s"] else "none"
+    rates = [f"{format_bytes(result[name])}/s" for name in ("bytes_per_s", "bytes_per_s_per_worker")]
+    return f"{rates[0]}, {rates[1]} per worker ({format_bytes(result['bytes'])} counted)"

@@ -1,4 +1,4 @@
-"""Options of a campaign: the same words for the command line, for make and for a Python prompt.
+"""Options of a campaign, and of one measurement: the same words for the command line, make and a Python prompt.
 
 An option is declared once: its name, type, default and help. The command line makes its parameters of the fields.
 """
@@ -87,6 +87,46 @@ class CampaignOptions:
         """See that each value is what its option takes, as the command line does; raises UsageError."""
         for field in dataclasses.fields(self):
             _check(field.name, getattr(self, field.name), field.type)
+
+
+@dataclasses.dataclass(frozen=True)
+class MeasureOptions:
+    """The options of a measurement; None for an option that was not given."""
+
+    workload: Annotated[
+        str, typer.Argument(help="As `gpubench suites list` names it, or yours: FILE.py:NAME.", show_default=False)
+    ]
+    backend: Annotated[str, typer.Option(help="Which of the workload's backends measures.")] = "dask"
+    gpus: Annotated[int | None, typer.Option(min=1, help="GPUs of a node, one worker on each.")] = None
+    cpus: Annotated[int | None, typer.Option(min=1, help="CPUs of a node, one to each thread of a worker.")] = None
+    workers: Annotated[int | None, typer.Option(min=1, help="Workers of a node.")] = None
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads per worker.")] = None
+    nodes: Annotated[int, typer.Option(min=1, help="Nodes of the site.")] = 1
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="NAME=VALUE: a parameter (1e6, true, 64KiB, 30%, [10,100]), or a key of the site profile; repeatable.",
+        ),
+    ] = None
+    size: Annotated[
+        str | None,
+        typer.Option(
+            help="small, medium, large: sizes at which a worker holds 1, 10, 50 % of its memory (1, 10, 100 times the "
+            "defaults where nothing is held); --set overrides this."
+        ),
+    ] = None
+    reps: Reps = None
+    warmup: Annotated[int | None, typer.Option(min=0, help="Repetitions before the first that counts.")] = None
+    site: Site = "local"
+    ucx: OneVariant = None
+    protocol: Protocol = None
+    runtime: Runtime = None
+    base: Base = None
+    date: Date = None
+    seed: Seed = None
+    outputs: Outputs = None
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object; progress goes to standard error.")] = False
 
 
 def _check(name: str, value: Any, declared: Any) -> None:

@@ -11,9 +11,10 @@ from gpubench.campaign.options import CampaignOptions
 from gpubench.campaign.own_machine import cores_and_memory
 from gpubench.errors import UsageError
 from gpubench.images.variables import check_variables
-from gpubench.model.base import nearest
+from gpubench.model.base import TomlSource, nearest
 from gpubench.model.own_workload import packed_together
 from gpubench.model.site import Site
+from gpubench.model.suite import Suite
 from gpubench.model.variant import Variant, parse_variants, with_packages
 from gpubench.node.spec import WorkloadSpec
 from gpubench.plan.budget import MOST_BLOCKS
@@ -29,18 +30,25 @@ DECIDED = {field.name for field in dataclasses.fields(CampaignOptions)} & {
 """Fields of a request that the option of the same name decides, where it is given."""
 
 
-def parse_request(options: CampaignOptions) -> Request:
-    """Read profile and suite and check every word; raises UsageError before anything costs time."""
+def parse_request(
+    options: CampaignOptions, own_suite: tuple[Suite, TomlSource] | None = None, alone: Variant | None = None
+) -> Request:
+    """Read profile and suite and check every word; raises UsageError before anything costs time.
+
+    Args:
+        own_suite: in place of the suite that the options name.
+        alone: the only variant, in place of those that the options name.
+    """
     values, settings = chosen_values(options), chosen_settings(options)
     site = load_site(options.site, settings)
-    suite, source = load_suite(options.suite or site.defaults.suite)
+    suite, source = own_suite or load_suite(options.suite or site.defaults.suite)
     issues = known_issues(site)
     own = own_workloads(suite, source.name)
     packed_together(own.values())  # refuses two contents of one version
     workloads = suite.resolve(source, reps=options.reps, timeout_s=site.limits.workload, own=own)
     workloads = _chosen(workloads, values.get("workloads"), suite.name)
     versions = values.get("variants", values.get("ucx", site.defaults.variants))
-    variants = with_packages(parse_variants(versions), options.packages or [])
+    variants = [alone] if alone else with_packages(parse_variants(versions), options.packages or [])
     request = build_request(
         values,
         site,

@@ -11,8 +11,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from gpubench.campaign import options as campaign_options
-from gpubench.campaign.measure_options import MeasureOptions
-from gpubench.campaign.options import CampaignOptions
+from gpubench.campaign.options import CampaignOptions, MeasureOptions
 from gpubench.cli import completion
 from gpubench.stats import settings
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpubench.campaign.measure_options import MeasureOptions
+from gpubench.campaign.options import MeasureOptions
 from gpubench.cli import completion
 from gpubench.cli.options import command_group, with_options
 from gpubench.cli.say import say_lines, say_text
@@ -52,7 +52,7 @@ def measure(options: MeasureOptions) -> None:
     Exits 4 if it failed or its answer was wrong.
     """
     from gpubench.campaign import measure
-    from gpubench.campaign.measured_lines import result_lines
+    from gpubench.campaign.measured import require_ok, result_lines
     from gpubench.cli.progress import progress_for
 
     # With --json, progress goes to standard error, so that standard output is one object.
@@ -62,4 +62,4 @@ def measure(options: MeasureOptions) -> None:
         say_text(json.dumps(result, indent=1, ensure_ascii=False))
     else:
         say_lines(result_lines(result))
-    measure.require_ok(result)
+    require_ok(result)

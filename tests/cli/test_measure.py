@@ -27,6 +27,7 @@ CPUS = len(os.sched_getaffinity(0))
         (["strided-sum", "--set", "generate=1"], 2, "write true or false"),
         (["merge", "--set", "limits.wrkload=3s"], 2, "unknown key 'limits.wrkload' (did you mean 'workload'?)"),
         (["merge", "--size", "tiny"], 2, "no --size 'tiny'"),
+        (["merge", "--warmup", "9999999"], 2, "not between 0 and 1 000 000"),
         (["merge", "--cpus", str(CPUS + 1)], 2, f"lets us use {CPUS}; --cpus {CPUS}, or --workers {CPUS + 1}"),
         (["merge", "--cpus", "1", "--threads", "2"], 2, "is no multiple of 2, the threads of a worker"),
         (["merge", "--cpus", "1", "--workers", "2"], 2, "exclude each other"),
