@@ -2,8 +2,6 @@
 
 import dataclasses
 import random
-from collections.abc import Mapping
-from typing import Any
 
 from gpubench import __version__
 from gpubench.campaign.option_values import chosen_settings, chosen_values
@@ -13,7 +11,6 @@ from gpubench.errors import UsageError
 from gpubench.images.variables import check_variables
 from gpubench.model.base import TomlSource, nearest
 from gpubench.model.own_workload import packed_together
-from gpubench.model.site import Site
 from gpubench.model.suite import Suite
 from gpubench.model.variant import Variant, parse_variants, with_packages
 from gpubench.node.spec import WorkloadSpec
@@ -49,16 +46,32 @@ def parse_request(
     workloads = _chosen(workloads, values.get("workloads"), suite.name)
     versions = values.get("variants", values.get("ucx", site.defaults.variants))
     variants = [alone] if alone else with_packages(parse_variants(versions), options.packages or [])
-    request = build_request(
-        values,
-        site,
-        suite.name,
-        workloads,
-        variants,
-        margin=site.defaults.margin if suite.margin is None else suite.margin,
+    if not values["allow_unknown_env"]:
+        check_variables(site, variants)
+    decided = {
+        "blocks": MOST_BLOCKS if "budget" in values else site.defaults.blocks,
+        "nodes": site.defaults.nodes,
+        "workers": [site.layout.workers],
+        "seed": random.SystemRandom().randrange(SEEDS),
+        "protocol": site.protocol,
+        "margin": site.defaults.margin if suite.margin is None else suite.margin,
+        **{name: values[name] for name in DECIDED & values.keys()},
+    }
+    cores, memory = cores_and_memory(site)
+    request = Request(
+        **decided,
+        gpubench=__version__,
+        site=site,
+        suite=suite.name,
+        workloads=workloads,
+        variants=variants,
         known_issues=issues,
         own=list(own.values()),
         chooses_repetitions=suite.begins_with_first_pass and options.reps is None,
+        machine_cores=cores,
+        machine_memory=memory,
+        budget_s=values.get("budget", None if "blocks" in values else site.defaults.budget),
+        budget_firm="budget" in values,
     )
     VerdictSettings(margin=Margin(request.margin))  # refuses what can't be judged
     return request
@@ -75,43 +88,3 @@ def _chosen(workloads: list[WorkloadSpec], names: list[str] | None, suite: str) 
             f"suite {suite} has no workload '{unknown[0]}'{nearest(unknown[0], held)}", then=f"it has {', '.join(held)}"
         )
     return [item for item in workloads if item.name in names]
-
-
-def build_request(
-    values: Mapping[str, Any],
-    site: Site,
-    suite: str,
-    workloads: list[WorkloadSpec],
-    variants: list[Variant],
-    **defaults: Any,
-) -> Request:
-    """A request for these workloads and variants; raises UsageError.
-
-    For options that have no value in ``values``, it has ``defaults`` by the names of its fields, else those of the
-    site.
-    """
-    if not values["allow_unknown_env"]:
-        check_variables(site, variants)
-    decided = {
-        "blocks": MOST_BLOCKS if "budget" in values else site.defaults.blocks,
-        "nodes": site.defaults.nodes,
-        "workers": [site.layout.workers],
-        "seed": random.SystemRandom().randrange(SEEDS),
-        "protocol": site.protocol,
-        "margin": site.defaults.margin,
-        **defaults,
-        **{name: values[name] for name in DECIDED & values.keys()},
-    }
-    cores, memory = cores_and_memory(site)
-    return Request(
-        **decided,
-        gpubench=__version__,
-        site=site,
-        suite=suite,
-        workloads=workloads,
-        variants=variants,
-        machine_cores=cores,
-        machine_memory=memory,
-        budget_s=values.get("budget", None if "blocks" in values else site.defaults.budget),
-        budget_firm="budget" in values,
-    )
