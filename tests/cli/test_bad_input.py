@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,9 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from gpubench.model.text import visible
 from tests.cli.campaigns import words, write_suite
 from tests.conftest import GPUBENCH, ROOT, Run, need, own_queue, plain_environment
 
+CPUS = len(os.sched_getaffinity(0))
 CAMPAIGN = ROOT / "tests" / "golden" / "schemas" / "1" / "campaign"
 
 
@@ -29,43 +32,159 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
     return lines[0]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (["--suite", "quik"], 2, "no suite 'quik' (did you mean 'quick'?)"),
-        (["--site", "locl"], 2, "no site 'locl' (did you mean 'local'?)"),
-        (["--ucx", "1.16.0"], 2, "a comparison needs two variants at least"),
-        (["--ucx", "1.16.0 1.16.0"], 2, "variant '1.16.0' is given twice"),
-        (["--ucx", "1.16.0 9.9.9"], 2, "9.9.9"),
-        (["--ucx", "1.16.0 v1.14.x"], 6, "v1.14.x"),
-        (["--ucx", "1.16.0 1.17.0", "--variants", "a=1.16.0 b=1.17.0"], 2, "exclude each other"),
-        (["--nodes", "two"], 2, "--nodes 'two' is no list of counts"),
-        (["--budget", "10"], 2, "--budget: '10' is not a duration"),
-        (["--budget", "10s"], 6, "a budget of 10s holds"),
-        (["--margin", "3"], 2, "--margin: '3' is not a percentage"),
-        (["--nodes", "1000000000"], 6, "1000000000 nodes are more than any cluster has"),
-        (["--nodes", "9" * 5000], 2, "is no list of counts"),
-        (["--nodes", "²"], 2, "--nodes '²' is no list of counts"),
-        (["--workers", "1000000000"], 6, "more than any node can run"),
-        (["--budget", "9999999d"], 2, "--budget: '9999999d' is more than a year"),
-        (["--margin", "99999%"], 2, "--margin: '99999%' is more than tenfold"),
-        (["--set", "interface=a\nb"], 6, "interface 'a\\u000ab' can't be the name of a network device"),
-        (["--set", "layout.workers=1e9"], 6, "more than any node can run"),
-        (["--set", "layout.memory=24B"], 6, "2 workers per node have 12 B each"),
-        (["--variants", "a\x1b[31m=1.22.0 b=1.22.0"], 2, "variant 'a\\u001b[31m=1.22.0' holds a control character"),
-        (["--protocol", "udp"], 6, "no protocol 'udp'"),
-        (["--set", "layout.worker=3"], 2, "unknown key 'layout.worker' (did you mean 'workers'?)"),
-        (["--set", "limits.start=20"], 2, "'limits.start' = 20: a quantity needs its unit"),
-        (["--set", "runtime=dockr"], 6, "there is no runtime 'dockr' (did you mean 'docker'?)"),
-        (["--set", "launcher=srun"], 6, "don't go together"),
-    ],
-)
-def test_a_wrong_word_is_named_and_nothing_is_written(
-    gpubench: Run, tmp_path: Path, arguments: list[str], code: int, said: str
+WRONG: list[tuple[str, int, str]] = [
+    ("bench --suite quik", 2, "no suite 'quik' (did you mean 'quick'?)"),
+    ("bench --site locl", 2, "no site 'locl' (did you mean 'local'?)"),
+    ("bench --ucx 1.16.0", 2, "a comparison needs two variants at least"),
+    ("bench --ucx '1.16.0 1.16.0'", 2, "variant '1.16.0' is given twice"),
+    ("bench --ucx '1.16.0 9.9.9'", 2, "9.9.9"),
+    ("bench --ucx '1.16.0 v1.14.x'", 6, "v1.14.x"),
+    ("bench --ucx '1.16.0 1.17.0' --variants 'a=1.16.0 b=1.17.0'", 2, "exclude each other"),
+    ("bench --nodes two", 2, "--nodes 'two' is no list of counts"),
+    ("bench --budget 10", 2, "--budget: '10' is not a duration"),
+    ("bench --budget 10s", 6, "a budget of 10s holds"),
+    ("bench --margin 3", 2, "--margin: '3' is not a percentage"),
+    ("bench --nodes 1000000000", 6, "1000000000 nodes are more than any cluster has"),
+    (f"bench --nodes {'9' * 5000}", 2, "is no list of counts"),
+    ("bench --nodes ²", 2, "--nodes '²' is no list of counts"),
+    ("bench --workers 1000000000", 6, "more than any node can run"),
+    ("bench --budget 9999999d", 2, "--budget: '9999999d' is more than a year"),
+    ("bench --margin 99999%", 2, "--margin: '99999%' is more than tenfold"),
+    ("bench --set 'interface=a\nb'", 6, "interface 'a\\u000ab' can't be the name of a network device"),
+    ("bench --set layout.workers=1e9", 6, "more than any node can run"),
+    ("bench --set layout.memory=24B", 6, "2 workers per node have 12 B each"),
+    ("bench --variants 'a\x1b[31m=1.22.0 b=1.22.0'", 2, "variant 'a\\u001b[31m=1.22.0' holds a control character"),
+    ("bench --protocol ucx --variants 'a=1.22.0 b=1.22.0,UCX_TSL=tcp'", 2, "no known UCX reads UCX_TSL (did you mean"),
+    ("bench --protocol udp", 6, "no protocol 'udp'"),
+    ("bench --set layout.worker=3", 2, "unknown key 'layout.worker' (did you mean 'workers'?)"),
+    ("bench --set limits.start=20", 2, "'limits.start' = 20: a quantity needs its unit"),
+    ("bench --set runtime=dockr", 6, "there is no runtime 'dockr' (did you mean 'docker'?)"),
+    ("bench --set launcher=srun", 6, "don't go together"),
+    ("bench --blocks +2", 2, "--blocks +2 needs a campaign; name it: gpubench bench --campaign DIR"),
+    ("bench --campaign c --dry-run", 2, "what is missing: gpubench status c"),
+    ("bench --campaign c --blocks 2", 2, "c is planned already"),
+    ("bench --campaign c --nodes 2", 2, "c is planned already"),
+    ("bench --campaign c --over-budget", 2, "--over-budget needs a budget; add --budget"),
+    ("bench --dry-run --fail-on regression", 2, "--fail-on needs verdicts, and --dry-run makes none"),
+    ("plan c --nodes 2", 2, "c is planned already"),
+    ("plan --images", 2, "--images needs a directory for the campaign; add --out DIR"),
+    ("plan c --out d", 2, "c is planned already; its scripts again: gpubench plan --out c"),
+    ("plan --blocks +2", 2, "--blocks +2 needs a campaign"),
+    ("plan --out d --json", 2, "--json prints a plan, and --out writes it: d/plan.json; leave --json out"),
+    ("plan --blocks 0", 2, "--blocks '0' is no count from 1 to "),
+    ("plan --blocks two", 2, "--blocks 'two' is no count from 1 to "),
+    ("plan --workers '1 two'", 2, """--workers '1 two' is no list of counts; write it like --workers "1 2 4\""""),
+    ("plan --date 20221332 --out d", 2, "--date '20221332' is no date"),
+    ("plan --site draco --with dask==2025.5.1", 2, "on site draco, images of kind squashfs have one stack"),
+    ("plan --site draco --variants 'a=v1.12.x b=v1.12.x,dask==2025.5.1'", 2, "gpubench images build --stack NAME"),
+    ("plan --site draco --variants 'a=v1.12.x b=v1.12.x,stack=ucx-py-0.29'", 2, "=ucx-py-0.29': on site draco, "),
+    ("plan --site latin.toml", 2, "latin.toml is not TOML: its byte 30 is no UTF-8; save it as UTF-8"),
+    ("plan --suite latin.toml", 2, "latin.toml is not TOML: its byte 30 is no UTF-8; save it as UTF-8"),
+    ("plan --set known_issues=latin.toml", 2, "latin.toml is not TOML: its byte 30 is no UTF-8"),
+    (
+        "plan --set 'paths.outputs=$NOT_SET/x'",
+        2,
+        "$NOT_SET isn't set here; set it, or give the path",
+    ),
+    ("submit c --nodes 2", 2, "c is planned already"),
+    ("submit --campaign c --nodes 2", 2, "c is planned already"),
+    ("submit --campaign c --here", 2, "--campaign excludes CAMPAIGN and --here; leave CAMPAIGN and --here out"),
+    ("submit c --campaign c", 2, "--campaign excludes CAMPAIGN and --here; leave CAMPAIGN and --here out"),
+    ("submit --campaign outputs/tiny/nothing", 2, "outputs/tiny/nothing is no campaign"),
+    ("measure mrege", 2, "no workload 'mrege' (did you mean 'merge'?)"),
+    ("measure merge --backend dusk", 2, "merge has no backend 'dusk' (did you mean 'dask'?)"),
+    ("measure merge --set row_per_worker=3", 2, "no parameter 'row_per_worker' (did you mean 'rows_per_worker'?)"),
+    ("measure merge --set rows_per_worker", 2, "write it like --set rows_per_worker=..."),
+    ("measure merge --set rows_per_worker=1.5", 2, "merge.rows_per_worker = 1.5: not a whole number"),
+    ("measure merge --set join=left", 2, "not one of default, shuffle, broadcast"),
+    ("measure message --set size=1024", 2, "a quantity needs its unit"),
+    ("measure strided-sum --set generate=1", 2, "write true or false"),
+    ("measure merge --set limits.wrkload=3s", 2, "unknown key 'limits.wrkload' (did you mean 'workload'?)"),
+    ("measure merge --size tiny", 2, "no --size 'tiny'"),
+    ("measure merge --warmup 9999999", 2, "not between 0 and 1 000 000"),
+    (f"measure merge --cpus {CPUS + 1}", 2, f"lets us use {CPUS}; --cpus {CPUS}, or --workers {CPUS + 1}"),
+    ("measure merge --cpus 1 --threads 2", 2, "is no multiple of 2, the threads of a worker"),
+    ("measure merge --cpus 1 --workers 2", 2, "exclude each other"),
+    ("measure merge --gpus 9 --site draco", 2, "a node of draco has 8; --gpus 8"),
+    ("measure mine.py:totl", 2, "mine.py: no function or class 'totl' (did you mean 'total'?)"),
+    ("measure mine.py", 2, "mine.py: which function or class? (there is: divide, total)"),
+    ("measure none.py:total", 2, "can't read none.py: No such file or directory"),
+    ("measure mine.py:divide", 2, "mine.py:4: divide is called with (client, params), and takes (number)"),
+    ("measure mine.py:total --backend parsl", 2, "mine.py:total has no backend 'parsl'"),
+    ("suites list mrege", 2, "no suite and no workload 'mrege' (did you mean 'merge'?)"),
+    ("compare outputs/tiny --by nodes", 2, "--by is for tables of samples"),
+    ("compare outputs/tiny --json --markdown", 2, "--json and --markdown exclude each other"),
+    ("compare import --allow kernel", 2, "--allow: an import doesn't record its environment"),
+    ("compare import outputs/tiny --allow kernel", 2, "--allow: two targets are compared without a check of their"),
+    ("compare a.csv --allow kernel", 2, "--allow: a table doesn't record its environment"),
+    ("compare latin.toml", 3, "is no pack"),
+    ("report outputs/tiny --json", 2, "--json prints one section; name it with --only"),
+    ("report outputs/tiny --only runs --svg x", 2, "--only and --markdown print"),
+    ("report outputs/tiny --html x.html", 2, "--html is for two targets"),
+    ("report outputs/tiny --margin 3%", 2, "are for two targets, or --only verdicts"),
+    ("report outputs/tiny outputs/tiny/runs", 2, "outputs/tiny is named twice"),
+    ("report import --only runs", 2, "is an import: this needs runs, which"),
+    ("status import", 2, "is an import: this needs runs, which"),
+    ("logs import", 2, "is an import: this needs runs, which"),
+    ("results export mlflow import", 2, "is an import: this needs runs, which"),
+    ("results import draco x.csv --out d", 2, "draco-csv"),
+    ("results import draco-csv mine.py --out d", 3, "mine.py:1"),
+    ("diff outputs/tiny outputs/tiny/runs", 2, "is named twice"),
+    ("diff outputs/tiny import", 2, "is an import: this needs runs"),
+    ("diff a", 2, "'a' is no campaign, and nothing is named to compare it with"),
+    ("diff zzz zzz outputs/tiny", 2, "no run 'zzz'"),
+    ("diff '' 1 outputs/tiny", 2, "no run ''"),
+    ("diff a bb outputs/tiny", 2, "no variant 'bb' (did you mean 'b'?)"),
+    ("images build 1.22.0 --runtime venv --stack ucxx-0.52.0", 2, "write 1.22.0,stack=ucxx-0.52.0, here and as a var"),
+    ("images build 1.22.0 --runtime venv --date 20260101", 2, "images of kind venv have no date"),
+    ("images build 1.16.0 --push", 2, "--set image.registry=HOST/NAME"),
+    ("images push", 2, "--set image.registry=HOST/NAME"),
+    ("images list --registry", 2, "--set image.registry=HOST/NAME"),
+    ("images push 1.16.0 --set image.registry=localhost:1/x", 2, "images.lock.toml has no image 1.16.0 for site local"),
+    ("images import 1.16.0", 2, "images.lock.toml has no image 1.16.0 for site local; build it: gpubench images build"),
+    ("sites new a/b --scheduler slurm --runtime pyxis", 2, "'a/b': no name"),
+    ("sites new mine --scheduler slrum --runtime pyxis", 2, "no scheduler 'slrum' (did you mean 'slurm'?)"),
+    ("sites new mine --scheduler lsf --runtime docker", 6, "lsf + docker don't go together; they go together:"),
+    ("sites new latin --scheduler local --runtime venv", 2, "latin.toml exists already"),
+    ("sites check local --live", 2, "site local has no queue"),
+    ("sites check --live", 2, "--live needs the name of a profile"),
+    ("sites check draco --nodes 2", 2, "go with --live only"),
+    ("sites check draco --live --set node.gpus=1", 2, "8 workers and 1 GPUs per node"),
+    ("sites check kubernetes --live", 2, "--live starts a script on the nodes, and this site's jobs are no scripts"),
+    ("sites clean local --all --nodes 2", 2, "--nodes and --all; give one of them"),
+    ("sites clean kubernetes", 2, "this site's jobs are no scripts"),
+    ("sites prereqs draco", 6, "runtime pyxis of site draco needs no conda on the nodes"),
+    ("cluster start --name ../up", 2, "--name '../up': no name; use letters, digits"),
+    ("cluster start --ucx 1.22.0,UCX_TSL=rc", 2, "no known UCX reads UCX_TSL (did you mean 'UCX_TLS'?)"),
+    ("cluster start --protocol udp", 6, "there is: tcp, tls, ucx"),
+    (
+        "cluster start --site local-gpu --ucx 1.22.0,UCX_TLS=tcp",
+        6,
+        "leaves out CUDA, and device = gpu sends GPU",
+    ),
+    ("cluster start --time soon", 2, "--time"),
+    ("cluster status", 2, "no cluster is running in"),
+]
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """A directory with a campaign, an import, a workload and a file in another encoding."""
+    shutil.copytree(CAMPAIGN, tmp_path / "outputs" / "tiny")
+    shutil.copytree(CAMPAIGN.with_name("import"), tmp_path / "import")
+    (tmp_path / "mine.py").write_text("def total(client, params): ...\n\n\ndef divide(number): ...\n")
+    (tmp_path / "latin.toml").write_bytes('name = "mine"\ndescription = "für uns"\n'.encode("latin-1"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(("words", "code", "said"), WRONG, ids=lambda value: visible(str(value))[:60])
+def test_a_wrong_word_is_named_in_one_line_and_nothing_is_written(
+    gpubench: Run, here: Path, words: str, code: int, said: str
 ) -> None:
-    done = gpubench("bench", *arguments)
-    assert (done.returncode, said in one_line(done)) == (code, True), done.stderr
-    assert list(tmp_path.iterdir()) == []
+    before = {path: path.lstat().st_mtime_ns for path in here.rglob("*")}
+    done = gpubench(*shlex.split(words), env={"DOCKER_HOST": "unix:///nowhere/docker.sock"})
+    assert (done.returncode, said in one_line(done), done.stdout) == (code, True, ""), done.stderr
+    assert {path: path.lstat().st_mtime_ns for path in here.rglob("*")} == before
 
 
 def test_a_typo_in_a_suite_names_file_key_and_the_nearest_one(gpubench: Run, tmp_path: Path) -> None:
@@ -238,21 +357,16 @@ def test_run_without_role_and_spec_is_one_line(gpubench: Run) -> None:
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-@pytest.mark.parametrize("words", [["plan", "--site"], ["plan", "--suite"]])
-def test_a_file_that_was_saved_in_another_encoding_is_no_bug(gpubench: Run, tmp_path: Path, words: list[str]) -> None:
-    (tmp_path / "mine.toml").write_bytes('name = "mine"\ndescription = "für uns"\n'.encode("latin-1"))
-    done = gpubench(*words, "mine.toml")
-    assert done.returncode == 2
-    assert one_line(done) == "gpubench: mine.toml is not TOML: its byte 30 is no UTF-8; save it as UTF-8"
-
-
-def test_images_lock_and_known_issues_in_another_encoding_are_no_bug(gpubench: Run, tmp_path: Path) -> None:
-    (tmp_path / "issues.toml").write_bytes(b"# f\xfcr uns\n")
-    done = gpubench("plan", "--set", "known_issues=issues.toml")
-    assert (done.returncode, "issues.toml is not TOML: its byte 3 is no UTF-8" in one_line(done)) == (2, True)
+def test_a_lock_in_another_encoding_is_no_bug(gpubench: Run, tmp_path: Path) -> None:
     (tmp_path / "images.lock.toml").write_bytes(b"# f\xfcr uns\n")
     done = gpubench("images", "list")
     assert (done.returncode, "images.lock.toml is not TOML: its byte 3" in one_line(done)) == (2, True)
+
+
+@pytest.mark.parametrize("option", ["--baseline", "--candidate"])
+def test_an_empty_name_is_no_variant(gpubench: Run, here: Path, option: str) -> None:
+    done = gpubench("compare", here / "outputs" / "tiny", option, "")
+    assert (done.returncode, "has no variant ''" in done.stderr) == (2, True), done.stdout
 
 
 @pytest.mark.parametrize("name", ["plan.json", "plan.d/001.json"])
@@ -333,12 +447,6 @@ def test_a_margin_that_no_verdict_can_be_made_with_is_refused_before_anything_is
     ):
         done = gpubench("plan", *given)
         assert (done.returncode, "give a margin between 0 and 1, like 0.03 for 3 %" in done.stderr) == (2, True), given
-
-
-@pytest.mark.parametrize("option", ["--baseline", "--candidate"])
-def test_an_empty_name_is_no_variant(gpubench: Run, tmp_path: Path, option: str) -> None:
-    done = gpubench("compare", shutil.copytree(CAMPAIGN, tmp_path / "tiny"), option, "")
-    assert (done.returncode, "has no variant ''" in done.stderr) == (2, True), done.stdout
 
 
 @pytest.mark.parametrize("lacking", ["caution", "documents", "format", "kept", "name", "refused"])

@@ -71,9 +71,3 @@ def test_what_the_profile_allows_is_part_of_the_plan(gpubench: Run, tmp_path: Pa
     done = gpubench("compare", campaign.directory, "--allow", "kernel")
     assert done.returncode == 20, done.stdout + done.stderr
     assert {cell["verdict"] for cell in json.loads(campaign.verdicts.read_text())["cells"]} == {"regression"}
-
-
-def test_a_table_of_samples_has_no_environment_to_allow(gpubench: Run, tmp_path: Path) -> None:
-    done = gpubench("compare", tmp_path / "a.csv", "--allow", "kernel")
-    assert done.returncode == 2
-    assert "--allow: a table doesn't record its environment" in done.stderr

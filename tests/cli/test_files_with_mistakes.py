@@ -99,19 +99,6 @@ def test_every_mistake_in_a_suite_is_told_at_once_with_its_line(gpubench: Run, t
     ]
 
 
-def test_every_password_in_a_profile_is_told_at_once_and_none_is_repeated(gpubench: Run, tmp_path: Path) -> None:
-    text = (
-        'name = "mine"\ninherits = "local"\n[env]\nA_PASSWORD = "hunter2"\n[paths]\nimages = "https://me:hunter3@h/x"\n'
-    )
-    (tmp_path / "mine.toml").write_text(text)
-    done = gpubench("plan", "--site", "mine.toml")
-    assert [line[:45] for line in done.stderr.splitlines()] == [
-        "gpubench: mine.toml:4: 'env.A_PASSWORD' holds",
-        "gpubench: mine.toml:6: 'paths.images' holds a",
-    ]
-    assert "hunter" not in done.stdout + done.stderr
-
-
 def test_partition_is_slurms_word_for_queue(gpubench: Run, tmp_path: Path) -> None:
     mine = tmp_path / "mine.toml"
     mine.write_text('name = "mine"\ninherits = "draco"\n[batch]\npartition = "fast"\n')
@@ -176,24 +163,3 @@ def test_a_profile_is_read_from_any_directory_by_its_path(gpubench: Run, tmp_pat
 def test_the_line_of_a_key(text: str, path: str, line: int) -> None:
     tomllib.loads(text.replace(",\n B", ", B"))
     assert TomlSource("f.toml", key_lines(text)).at(path) == f"f.toml:{line}"
-
-
-def test_a_key_that_stands_nowhere_has_no_line() -> None:
-    assert TomlSource("f.toml", key_lines("a = 1")).at("b.c") == "f.toml"
-
-
-@pytest.mark.parametrize("path", sorted((resources.root() / "sites").glob("*.toml")), ids=lambda path: path.stem)
-def test_every_key_of_a_shipped_profile_has_its_line(path: Path) -> None:
-    text = path.read_text()
-    lines = key_lines(text)
-
-    def keys(plain: dict[str, object], before: str = "") -> list[str]:
-        found = []
-        for key, value in plain.items():
-            found += [f"{before}{key}", *(keys(value, f"{before}{key}.") if isinstance(value, dict) else [])]
-        return found
-
-    for key in keys(tomllib.loads(text)):
-        where = TomlSource("f", lines).at(key)
-        last = key.rpartition(".")[2]
-        assert last in text.split("\n")[int(where.partition(":")[2]) - 1], key

@@ -6,8 +6,6 @@ import json
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from gpubench.model.images_lock import ImagesLock, LockRow
 from tests.conftest import Run
 from tests.images.test_squashfs import digest, put
@@ -40,59 +38,15 @@ def test_a_branch_that_nobody_can_resolve_leaves_a_dockerfile_that_says_so(gpube
         assert "ARG UCX_COMMIT" in (tmp_path / "files" / f"local-{version}" / "Dockerfile").read_text()
 
 
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        (["--stack", "ucxx-0.52.0"], "write 1.22.0,stack=ucxx-0.52.0, here and as a variant of gpubench bench"),
-        (["--date", "20260101"], "images of kind venv have no date"),
-    ],
-)
-def test_an_option_that_virtual_environments_do_not_have_is_refused(
-    gpubench: Run, tmp_path: Path, option: list[str], message: str
-) -> None:
-    done = gpubench("images", "build", "1.22.0", "--runtime", "venv", *option, "--set", "paths.images=here")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert last_line(done).endswith(message)
-    assert not (tmp_path / "here").exists()
-
-
 def test_a_version_that_no_stack_carries_is_refused_before_anything_is_written(gpubench: Run, tmp_path: Path) -> None:
     done = gpubench("images", "build", "1.3.0", "--out", "files", env=NOWHERE)
     assert done.returncode in (2, 6), done.stderr
     assert not (tmp_path / "files").exists()
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--with", "dask==2025.5.1"],
-        ["--variants", "a=v1.12.x b=v1.12.x,dask==2025.5.1"],
-        ["--variants", "a=v1.12.x b=v1.12.x,stack=ucx-py-0.29"],
-    ],
-)
-def test_a_stack_of_a_variant_s_own_is_refused_where_images_are_built_by_name(gpubench: Run, words: list[str]) -> None:
-    done = gpubench("plan", "--site", "draco", *words)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"{words[-1].rpartition(',')[2]}': on site draco, images of kind squashfs have one stack" in last_line(done)
-    assert "gpubench images build --stack NAME" in last_line(done)
-
-
 def test_an_empty_table_says_how_to_fill_it(gpubench: Run, tmp_path: Path) -> None:
     done = gpubench("images", "list", env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
     assert (done.returncode, done.stdout.splitlines()[0][:12]) == (0, "no image yet")
-
-
-def test_push_show_and_import_name_the_missing_image_and_how_to_build_it(gpubench: Run) -> None:
-    for words in (["push", "1.16.0", "--set", "image.registry=localhost:1/x"], ["import", "1.16.0"]):
-        done = gpubench("images", *words, env=NOWHERE)
-        assert done.returncode == 2
-        assert "images.lock.toml has no image 1.16.0 for site local; build it: gpubench images build" in last_line(done)
-
-
-def test_push_without_a_registry_says_how_to_name_one(gpubench: Run) -> None:
-    for words in (["push"], ["build", "1.16.0", "--push"], ["list", "--registry"]):
-        done = gpubench("images", *words, env=NOWHERE)
-        assert (done.returncode, "--set image.registry=HOST/NAME" in last_line(done)) == (2, True), words
 
 
 def test_a_registry_that_is_down_is_one_line_and_exit_7(gpubench: Run) -> None:

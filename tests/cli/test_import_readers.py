@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.errors import GpubenchError
 from tests.conftest import ROOT
 from tests.in_process import invoked as run
 
@@ -39,11 +38,3 @@ def test_the_charts_of_an_import_are_written_as_files(imported: Path) -> None:
         "versions-merge.svg": b"<svg ",
     }
     assert "merge: GB/s per worker over dates" in Path("drawn/over-time-merge.svg").read_text()
-
-
-@pytest.mark.parametrize("command", ["report --only runs", "status", "results export mlflow", "logs"])
-def test_what_an_import_has_nothing_for_says_so_in_one_line(command: str, imported: Path) -> None:
-    error = run(*command.split(), imported).exception
-    assert isinstance(error, GpubenchError)
-    assert "is an import: this needs runs" in str(error)
-    assert "\n" not in str(error)

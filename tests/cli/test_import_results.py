@@ -36,17 +36,6 @@ def test_the_draco_history_is_compared_by_version_at_each_number_of_gpus(gpubenc
     assert one["effect"] == pytest.approx(0.0306, abs=5e-5)
 
 
-def test_nothing_usable_is_exit_code_3_with_file_and_line(gpubench: Run, tmp_path: Path) -> None:
-    (tmp_path / "x.csv").write_text("hello\nworld\n")
-    done = gpubench("results", "import", "draco-csv", "x.csv", "--out", "out")
-    assert (done.returncode, "x.csv:1" in done.stderr) == (3, True)
-
-
-def test_an_unknown_format_names_the_known_ones(gpubench: Run) -> None:
-    done = gpubench("results", "import", "draco", "x.csv", "--out", "out")
-    assert (done.returncode, "draco-csv" in done.stderr) == (2, True)
-
-
 def test_cells_that_are_not_compared_are_named_and_sizes_stand_in_the_order_of_numbers(
     gpubench: Run, tmp_path: Path
 ) -> None:

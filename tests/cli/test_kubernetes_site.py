@@ -46,12 +46,6 @@ def test_a_profile_without_a_shared_file_system_is_no_fault_where_jobs_bring_the
     assert "ok: no shared file system is needed: jobs bring their files along, and pods print" in done.stdout
 
 
-def test_what_needs_a_script_on_the_nodes_is_refused_in_words(gpubench: Run, tmp_path: Path) -> None:
-    done = gpubench("sites", "check", "kubernetes", "--live", env=without_kubectl(tmp_path))
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "--live starts a script on the nodes, and this site's jobs are no scripts" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("setting", "key"),
     [

@@ -14,7 +14,6 @@ from gpubench.plan.adapter_combinations import VALID
 from gpubench.sites import survey
 from gpubench.sites.new_site import new_site
 from tests.answers import install
-from tests.cli.test_bad_input import one_line
 from tests.conftest import Run
 
 
@@ -56,29 +55,6 @@ def test_every_combination_of_adapters_has_a_profile_that_can_be_read_with_every
     (tmp_path / "whole.toml").write_text(f'name = "whole"{keys}'.replace("\n# ", "\n"))
     done = gpubench("sites", "list", "./whole.toml")
     assert done.returncode == 0, done.stderr
-
-
-def test_a_file_that_exists_is_left_as_it_is(gpubench: Run, tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text("mine")
-    done = gpubench("sites", "new", "mine", "--scheduler", "local", "--runtime", "venv")
-    assert (done.returncode, "mine.toml exists already" in one_line(done)) == (2, True)
-    assert (tmp_path / "mine.toml").read_text() == "mine"
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (["a/b", "--scheduler", "slurm", "--runtime", "pyxis"], 2, "'a/b': no name"),
-        (["mine", "--scheduler", "slrum", "--runtime", "pyxis"], 2, "no scheduler 'slrum' (did you mean 'slurm'?)"),
-        (["mine", "--scheduler", "lsf", "--runtime", "docker"], 6, "lsf + docker don't go together; they go together:"),
-    ],
-)
-def test_a_wrong_word_is_named_and_nothing_is_written(
-    gpubench: Run, tmp_path: Path, words: list[str], code: int, said: str
-) -> None:
-    done = gpubench("sites", "new", *words)
-    assert (done.returncode, said in one_line(done)) == (code, True)
-    assert list(tmp_path.iterdir()) == []
 
 
 ASKED = ("sinfo", "ip", "nvidia-smi", "ucx_info")

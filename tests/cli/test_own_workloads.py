@@ -65,26 +65,6 @@ def test_a_suite_names_a_file_beside_it_and_the_campaign_keeps_its_content(gpube
     assert "already holds another campaign" in one_line(done)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["measure", "mine.py:totl"], "mine.py: no function or class 'totl' (did you mean 'total'?)"),
-        (["measure", "mine.py"], "mine.py: which function or class? (there is: Total, breaks, divide, total)"),
-        (["measure", "none.py:total"], "can't read none.py: No such file or directory"),
-        (["measure", "mine.py:divide"], "mine.py:21: divide is called with (client, params), and takes (number)"),
-        (["measure", "mine.py:total", "--backend", "parsl"], "mine.py:total has no backend 'parsl'"),
-        (["plan", "--suite", "mine.toml"], "mine.py: no function or class 'lost'"),
-    ],
-)
-def test_what_is_wrong_with_the_file_is_one_line_before_anything_is_done(
-    gpubench: Run, tmp_path: Path, words: list[str], said: str
-) -> None:
-    write(tmp_path, "lost")
-    done = gpubench(*words)
-    assert (done.returncode, said in one_line(done)) == (2, True), done.stderr
-    assert not (tmp_path / "outputs").exists()
-
-
 def test_a_package_offers_a_workload_by_an_entry_point(
     gpubench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.resources.profiles import load_site
 from tests.conftest import ROOT, Run, need, plain_environment
 
 LINES = "{extends: default, rules: {line-length: {max: 140}}}"  # the installer's address is that long
@@ -74,13 +73,6 @@ def test_the_same_profile_gives_the_same_files_and_nobody_may_write_everywhere(
     pins = [line for line in playbook.with_name("environment.yml").read_text().splitlines() if "  - " in line][3:]
     assert pins
     assert all("=" in pin for pin in pins)
-
-
-def test_a_site_that_runs_containers_needs_none_of_it(gpubench: Run, tmp_path: Path) -> None:
-    done = gpubench("sites", "prereqs", "draco")
-    assert done.returncode == 6
-    assert f"runtime {load_site('draco').runtime} of site draco needs no conda on the nodes" in done.stderr
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.system

@@ -35,10 +35,6 @@ def test_a_value_that_its_option_does_not_take_is_refused(options: dict[str, Any
     assert message in str(caught.value)
 
 
-def test_values_of_every_kind_are_taken() -> None:
-    CampaignOptions(reps=3, settings=["launcher=ssh"], outputs=Path("out"), allow_unknown_env=True)
-
-
 def test_a_thread_of_another_program_sees_no_signals_and_changes_no_handler() -> None:
     def seen() -> list[str]:
         with interrupts() as names:

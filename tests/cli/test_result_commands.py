@@ -52,16 +52,6 @@ def test_a_trend_of_nothing_named_reads_all_outputs(outputs: Path) -> None:
     assert (named.exit_code, run("trend").stdout) == (0, named.stdout)
 
 
-@pytest.mark.parametrize("command", [["compare"], ["report", "--only", "verdicts"]])
-def test_two_formats_are_refused_before_anything_is_judged(outputs: Path, command: list[str]) -> None:
-    for name in ("results.parquet", "verdicts.json"):
-        (outputs / "tiny" / name).unlink(missing_ok=True)
-    before = sorted(path.name for path in (outputs / "tiny").iterdir())
-    refused = run(*command, "outputs/tiny", "--json", "--markdown")
-    assert "--json and --markdown exclude each other" in str(refused.exception)
-    assert sorted(path.name for path in (outputs / "tiny").iterdir()) == before
-
-
 @pytest.mark.parametrize(
     "inside",
     ["runs", "plan.json", "jobs/*", "jobs/*/specs", "results.parquet", "runs/*/samples.jsonl", "runs/*"],
@@ -101,35 +91,6 @@ def test_fail_on_chooses_the_exit_code_and_bench_without_it_ends_with_0(
     slower = begin(tmp_path / "slower", make_plan(suite=QUICK[3:]))
     finish(slower, lambda label, _: 1.5 if label == "1.19.0" else 1.0)
     assert run(*command, slower.directory, "--fail-on", "regression").exit_code == 20
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["compare", "outputs/tiny", "--by", "nodes"], "--by is for tables of samples"),
-        (["compare", "import", "--allow", "kernel"], "--allow: an import doesn't record its environment"),
-        (
-            ["compare", "import", "outputs/tiny", "--allow", "kernel"],
-            "--allow: two targets are compared without a check of their environments",
-        ),
-        (["compare", "outputs/tiny", "--json", "--markdown"], "--json and --markdown exclude each other"),
-        (["report", "outputs/tiny", "--json"], "--json prints one section; name it with --only"),
-        (["report", "outputs/tiny", "--only", "runs", "--svg", "x"], "--only and --markdown print"),
-        (["report", "outputs/tiny", "--html", "x.html"], "--html is for two targets"),
-        (["report", "outputs/tiny", "--margin", "3%"], "are for two targets, or --only verdicts"),
-        (["report", "import", "--only", "runs"], "is an import: this needs runs, which"),
-        (["submit", "--campaign", "outputs/tiny/nothing"], "outputs/tiny/nothing is no campaign"),
-        (["report", "outputs/tiny", "outputs/tiny/runs"], "outputs/tiny is named twice"),
-        (["diff", "outputs/tiny", "outputs/tiny/runs"], "is named twice"),
-        (["diff", "outputs/tiny", "import"], "is an import: this needs runs"),
-    ],
-    ids=lambda words: "-".join(words) if isinstance(words, list) else "",
-)
-def test_what_cant_be_asked_of_a_target_is_said_in_one_line(outputs: Path, words: list[str], said: str) -> None:
-    error = run(*words).exception
-    assert said in str(error)
-    assert "\n" not in str(error)
-    assert sorted(path.name for path in outputs.parent.iterdir()) == ["import", "outputs"], "nothing is written"
 
 
 def test_two_campaigns_differ_in_their_plans_and_in_a_run_of_each(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -111,13 +110,6 @@ def test_a_campaign_that_runs_on_this_machine_is_waited_for_not_started_once_mor
     assert resume_hint(campaign, alive={job}, running=True) == watch
     repair = f"to run what is missing: gpubench bench --campaign {campaign.directory}"
     assert resume_hint(campaign, alive={job}) == repair
-
-
-def test_a_report_ends_with_what_to_type_next_and_its_price(gpubench: Run, tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "tests" / "golden" / "schemas" / "1" / "campaign", tmp_path / "c")
-    *_, blank, line = gpubench("report", "c").stdout.splitlines()
-    assert blank == ""
-    assert re.fullmatch(r"gpubench bench --campaign c --blocks \+3   # about .+, may decide .+", line)
 
 
 def test_a_job_that_failed_is_told_so_also_when_every_record_of_its_runs_is_well(tmp_path: Path) -> None:

@@ -14,9 +14,6 @@ from typing import Any
 
 import pytest
 
-from gpubench.clusters.resize import choose
-from gpubench.errors import UsageError
-from gpubench.model.cluster import ClusterJob
 from gpubench.render.cluster import client_python, variables
 from gpubench.store.clusters import Cluster
 from tests.cli.campaigns import nothing_left
@@ -151,30 +148,6 @@ def test_a_cluster_with_keys_is_joined_checked_grown_and_shrunk_without_losing_a
     assert "ready, 1 of 1 workers on 1 node" in mine("status")
 
 
-def test_whole_jobs_are_given_back_few_and_new_ones_first_and_what_cant_be_is_refused() -> None:
-    jobs = [
-        ClusterJob(job=f"j{number:03d}-n{nodes}", nodes=nodes, first_rank=number * 10, limit_s=60)
-        for number, nodes in ((2, 2), (3, 1), (4, 1))
-    ]
-    assert [job.job for job in choose(jobs, 1)] == ["j004-n1"]
-    assert [job.job for job in choose(jobs, 2)] == ["j002-n2"]
-    assert [job.job for job in choose(jobs, 3)] == ["j004-n1", "j002-n2"]
-    with pytest.raises(
-        UsageError, match=r"no set of jobs has 5 nodes in total: there is j004-n1 \(1\), j003-n1 \(1\), j002"
-    ):
-        choose(jobs, 5)
-    with pytest.raises(UsageError, match="only the job with the scheduler is left"):
-        choose([], 1)
-
-
-def test_of_many_jobs_those_to_give_back_are_found_at_once() -> None:
-    """All sets of so many jobs are more than can be tried."""
-    jobs = [ClusterJob(job=f"j{number:03d}-n1", nodes=1, first_rank=number, limit_s=60) for number in range(2, 62)]
-    assert [job.first_rank for job in choose(jobs, 30)] == list(range(61, 31, -1))
-    with pytest.raises(UsageError, match="no set of jobs has 61 nodes in total"):
-        choose(jobs, 61)
-
-
 @pytest.mark.system
 def test_workers_packed_on_one_core_are_called_so_and_a_killed_job_is_told(mine: Standing) -> None:
     need(len(os.sched_getaffinity(0)) > 1, "two CPUs")
@@ -205,21 +178,6 @@ def test_a_cluster_whose_supervisors_were_killed_leaves_nothing_when_it_is_stopp
             os.kill(pid, number)
     mine.until_it_says("it has ended: KILLED", code=4)
     assert mine.left() != []
-
-
-def test_what_is_no_name_protocol_or_time_is_refused_before_anything_is_written(gpubench: Run, tmp_path: Path) -> None:
-    for words, message in (
-        (("--name", "../up"), "--name '../up': no name; use letters, digits"),
-        (("--ucx", "1.22.0,UCX_TSL=rc"), "no known UCX reads UCX_TSL (did you mean 'UCX_TLS'?)"),
-        (("--protocol", "udp"), "there is: tcp, tls, ucx"),
-        (("--site", "local-gpu", "--ucx", "1.22.0,UCX_TLS=tcp"), "leaves out CUDA, and device = gpu sends GPU memory"),
-        (("--time", "soon"), "--time"),
-    ):
-        done = gpubench("cluster", "start", *words)
-        assert done.returncode in {2, 6}
-        assert message in done.stderr
-    assert "no cluster is running in" in gpubench("cluster", "status").stderr
-    assert not (tmp_path / "outputs").exists()
 
 
 @pytest.mark.system

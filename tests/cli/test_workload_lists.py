@@ -68,12 +68,6 @@ def test_json_holds_everything_and_of_one_the_same_document(gpubench: Run) -> No
     assert (rows["name"], rows["kind"], rows["default"]) == ("rows_per_worker", "count", 200_000)
 
 
-def test_a_workload_that_does_not_exist_is_one_line_with_the_nearest_name(gpubench: Run) -> None:
-    done = gpubench("suites", "list", "mrege")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "gpubench: no suite and no workload 'mrege' (did you mean 'merge'?)\n"
-
-
 def test_the_documents_table_is_that_of_the_catalogue() -> None:
     table = "".join(f"{line}\n" for line in catalogue.markdown_lines(CATALOGUE.values()))
     head, _, _ = DOCUMENT.read_text(encoding="utf-8").partition("| workload |")

@@ -17,7 +17,6 @@ from gpubench.report.samples import samples_section
 from gpubench.report.sections import Chart, Spec, plain
 from gpubench.report.verdicts import verdict_table
 from gpubench.results.judged_campaign import JudgedCampaign
-from gpubench.results.verdicts_file import verdicts_json
 from gpubench.stats.verdict import Verdict
 from gpubench.store.campaign import Campaign
 
@@ -87,7 +86,9 @@ def test_the_headline_says_what_was_found_and_how_sure(
     slower = "1.19.0 is slower than 1.17.0 in 1 of 5 comparisons: message 10 MB +48.3 %."
     same = "1.19.0-proto1 is as fast as 1.17.0 in all 5"
     assert heading.strip().replace("\xa0", " ") == f"{slower} {same}, to within ±3 %."
-    assert "at most 5 % of cases, over all 10 comparisons" in text
+    for said in ("at most 5 % of cases, over all 10 comparisons", "the 90 % interval lies within"):
+        assert said in text
+    assert "every interface of their nodes; a connection without " in text
     assert "A against A" not in text
 
 
@@ -118,18 +119,9 @@ def test_the_page_and_markdown_say_which_stragglers_cannot_be_excluded(
     )
     assert said + "where they matter, run 30 repetitions or more." in page.decode()
     assert said in reports.summary(inputs)
-    assert "Stragglers rarer" not in campaigns["empty"][2].decode()
-
-
-def test_a_page_says_where_the_processes_listened(campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]]) -> None:
-    page = campaigns["story"][2].decode()
-    assert "every interface of their nodes; a connection without " in page
-
-
-def test_a_fixed_campaign_says_nothing_of_looks(campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]]) -> None:
-    page = campaigns["story"][2].decode()
-    assert "looked at while it ran" not in page
-    assert "the 90 % interval lies within" in page
+    empty = campaigns["empty"][2].decode()
+    assert "Stragglers rarer" not in empty
+    assert "No sample of this workload was taken." in empty
 
 
 @pytest.mark.parametrize("env", [{}, {"UCX_TLS": "tcp"}], ids=["no settings", "what the site sets anyway"])
@@ -144,14 +136,6 @@ def test_a_against_a_is_labelled(tmp_path: Path, env: dict[str, str]) -> None:
     assert "b is the same image with the same settings as a (A against A)" in text
     assert ("Nothing: manifests and settings are the same" in text) == (not env)
     assert "A against A" in reports.summary(inputs)
-
-
-def test_a_setting_makes_another_variant(tmp_path: Path) -> None:
-    variants = (variant("a", "1.22.0"), variant("b", "1.22.0", {"UCX_PROTO_ENABLE": "n"}))
-    inputs = reports.collect(begin(tmp_path / "c", make_plan(variants, suite=QUICK[:1])))
-    text = reports.page_html(inputs).decode()
-    assert "A against A" not in text
-    assert "setting UCX_PROTO_ENABLE" in text
 
 
 def test_labels_and_reasons_are_text_not_markup(tmp_path: Path) -> None:
@@ -411,23 +395,6 @@ def test_an_effect_without_an_interval_does_not_press_the_others_flat_and_is_tol
     usual = forest(shown, names, 0.03)
     assert marks(spec) == marks(usual), "an arrow instead of the point"
     assert not any(row["text"] in drawn(usual) for row in usual["data"]["values"])
-
-
-def test_a_bound_of_twenty_digits_is_not_printed_in_full(
-    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
-) -> None:
-    verdict = campaigns["story"][1].verdicts[0]
-    wide = dataclasses.replace(verdict, low_equivalence=-0.999, high_equivalence=4.4e20)
-    assert labels.interval(wide) == "[-100, >+999]"
-    assert labels.interval(dataclasses.replace(wide, low_equivalence=-0.012, high_equivalence=0.034)) == "[-1.2, +3.4]"
-
-
-def test_the_shape_of_verdicts_json(campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]]) -> None:
-    _, inputs, _ = campaigns["empty"]
-    document = json.loads(verdicts_json("c", inputs.verdicts, inputs.settings))
-    assert (document["schema"], document["settings"]["margin"]) == ("gpubench/verdicts/1", 0.03)
-    assert document["cells"][0]["workload"] == "message"
-    assert document["cells"][0]["effect"] is None
 
 
 def test_markdown_for_a_pull_request(campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]]) -> None:

@@ -37,32 +37,6 @@ def test_it_renders_without_a_word_on_the_console_and_without_the_network(page: 
     assert page.requests == [report.as_uri()]
 
 
-def test_every_chart_has_its_marks(page: browser.Page, report: Path) -> None:
-    page.open(report.as_uri())
-    count = "[...document.querySelectorAll('.chart')].map((one) => [one.id, one.querySelectorAll('svg {}').length])"
-    rules = dict(page.evaluate(count.format(".mark-rule.role-mark line")))
-    points = dict(page.evaluate(count.format(".mark-symbol.role-mark path")))
-    assert len(rules) == 6
-    assert points.pop("chart-forest") == 10
-    assert rules.pop("chart-forest") == 12
-    # 7 blocks × 3 variants, less two lost and one skipped; 18 runs of 30 or 6 samples, one workload broke off after 2.
-    assert sorted(points.values()) == [18 * 6 - 4, 18 * 6, 18 * 6, 18 * 30, 18 * 30]
-    assert all(number == 18 + 6 for number in rules.values())
-
-
-@pytest.mark.long
-def test_colours_follow_the_readers_scheme(page: browser.Page, report: Path) -> None:
-    colour = "getComputedStyle(document.querySelector('#chart-forest .mark-symbol.role-mark path')).fill"
-    paper = "getComputedStyle(document.body).backgroundColor"
-    seen = []
-    for dark in (False, True):
-        page.open(report.as_uri(), dark=dark)
-        seen.append((page.evaluate(colour), page.evaluate(paper)))
-    assert seen[0][1] == "rgb(255, 255, 255)"
-    assert seen[1][1] == "rgb(20, 23, 27)"
-    assert seen[0][0] != seen[1][0]
-
-
 @pytest.mark.long
 def test_text_is_readable_in_both_schemes(page: browser.Page, report: Path) -> None:
     contrast = """(() => {
@@ -197,25 +171,3 @@ def test_what_is_folded_opens_by_its_link(page: browser.Page, tmp_path: Path) ->
     )
     assert page.evaluate("document.querySelector('details#certainty').open")
     assert page.evaluate(is_visible)
-
-
-@pytest.mark.long
-def test_a_campaign_without_a_sample(page: browser.Page, tmp_path: Path) -> None:
-    campaign = reports.empty(tmp_path / "c")
-    campaign.report.write_bytes(reports.page_html(reports.collect(campaign)))
-    page.open(campaign.report.as_uri())
-    assert page.console == []
-    assert page.errors == []
-    assert "No sample of this workload was taken." in page.evaluate("document.body.innerText")
-
-
-@pytest.mark.long
-def test_scaling_is_drawn(page: browser.Page, tmp_path: Path) -> None:
-    campaign = reports.scaled(tmp_path / "c")
-    campaign.report.write_bytes(reports.page_html(reports.collect(campaign)))
-    for options in ({}, {"dark": True}, {"width": 375, "mobile": True}):
-        page.open(campaign.report.as_uri(), **options)
-        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-        assert (page.console, page.errors) == ([], [])
-        assert page.evaluate("[...document.querySelectorAll('.chart svg')].every((one) => one.clientHeight > 100)")
-    assert page.evaluate("document.documentElement.scrollWidth") == 375
