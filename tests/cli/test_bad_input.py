@@ -73,6 +73,9 @@ WRONG: list[tuple[str, int, str]] = [
     ("plan --out d --json", 2, "--json prints a plan, and --out writes it: d/plan.json; leave --json out"),
     ("plan --blocks 0", 2, "--blocks '0' is no count from 1 to "),
     ("plan --blocks two", 2, "--blocks 'two' is no count from 1 to "),
+    ("plan --margin 0%", 2, "give a margin between 0 and 1, like 0.03 for 3 %"),
+    ("plan --margin 100%", 2, "give a margin between 0 and 1, like 0.03 for 3 %"),
+    ("plan --suite verify --set defaults.margin=150%", 2, "give a margin between 0 and 1, like 0.03 for 3 %"),
     ("plan --workers '1 two'", 2, """--workers '1 two' is no list of counts; write it like --workers "1 2 4\""""),
     ("plan --date 20221332 --out d", 2, "--date '20221332' is no date"),
     ("plan --site draco --with dask==2025.5.1", 2, "on site draco, images of kind squashfs have one stack"),
@@ -138,6 +141,7 @@ WRONG: list[tuple[str, int, str]] = [
     ("images build 1.22.0 --runtime venv --stack ucxx-0.52.0", 2, "write 1.22.0,stack=ucxx-0.52.0, here and as a var"),
     ("images build 1.22.0 --runtime venv --date 20260101", 2, "images of kind venv have no date"),
     ("images build 1.16.0 --push", 2, "--set image.registry=HOST/NAME"),
+    ("images build 1.3.0 --out files", 6, "1.3.0"),
     ("images push", 2, "--set image.registry=HOST/NAME"),
     ("images list --registry", 2, "--set image.registry=HOST/NAME"),
     ("images push 1.16.0 --set image.registry=localhost:1/x", 2, "images.lock.toml has no image 1.16.0 for site local"),
@@ -431,22 +435,6 @@ def test_closed_streams_are_no_bug_and_no_file_takes_their_place(tmp_path: Path,
     assert (done.returncode, "bug" in done.stderr) == (0, False)
     assert (campaign / "results.parquet").read_bytes().startswith(b"PAR1")
     assert json.loads((campaign / "verdicts.json").read_bytes())["cells"]
-
-
-@pytest.mark.parametrize("margin", ["0%", "100%", "150%"])
-def test_a_margin_that_no_verdict_can_be_made_with_is_refused_before_anything_is_measured(
-    gpubench: Run, tmp_path: Path, margin: str
-) -> None:
-    suite = write_suite(tmp_path)
-    own = tmp_path / "own.toml"
-    own.write_text(suite.read_text().replace("[[workload]]", f'margin = "{margin}"\n\n[[workload]]', 1))
-    for given in (
-        ["--suite", suite, "--margin", margin],
-        ["--suite", own],
-        ["--suite", suite, "--set", f"defaults.margin={margin}"],
-    ):
-        done = gpubench("plan", *given)
-        assert (done.returncode, "give a margin between 0 and 1, like 0.03 for 3 %" in done.stderr) == (2, True), given
 
 
 @pytest.mark.parametrize("lacking", ["caution", "documents", "format", "kept", "name", "refused"])

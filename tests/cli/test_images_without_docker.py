@@ -38,12 +38,6 @@ def test_a_branch_that_nobody_can_resolve_leaves_a_dockerfile_that_says_so(gpube
         assert "ARG UCX_COMMIT" in (tmp_path / "files" / f"local-{version}" / "Dockerfile").read_text()
 
 
-def test_a_version_that_no_stack_carries_is_refused_before_anything_is_written(gpubench: Run, tmp_path: Path) -> None:
-    done = gpubench("images", "build", "1.3.0", "--out", "files", env=NOWHERE)
-    assert done.returncode in (2, 6), done.stderr
-    assert not (tmp_path / "files").exists()
-
-
 def test_an_empty_table_says_how_to_fill_it(gpubench: Run, tmp_path: Path) -> None:
     done = gpubench("images", "list", env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
     assert (done.returncode, done.stdout.splitlines()[0][:12]) == (0, "no image yet")

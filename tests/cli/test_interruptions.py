@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +17,6 @@ from tests.cli.campaigns import (
     intervals,
     nothing_left,
     records,
-    role_processes,
     running,
     until,
     words,
@@ -51,32 +48,6 @@ def test_ctrl_c_has_its_exit_code_also_where_nothing_runs_yet(clean_up: str) -> 
     words = [sys.executable, "-c", STOPPED.format(clean_up=clean_up)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "gpubench: interrupted\n")
-
-
-@pytest.mark.long
-def test_a_killed_worker_and_a_killed_scheduler_fail_their_runs_and_the_campaign_goes_on(tmp_path: Path) -> None:
-    front = Front(tmp_path, *words(write_suite(tmp_path, reps=12, count=150), "--blocks", "2"))
-    until(lambda: (tmp_path / "outputs").exists() and list((tmp_path / "outputs").iterdir()), "the campaign")
-    campaign = campaign_in(tmp_path)
-    # Whom to kill is known before the first sample: what is looked for afterwards may be over by then.
-    worker, *_ = until(lambda: role_processes(campaign, "worker"), "a worker")
-    until(lambda: running(tmp_path), "a first sample")
-    os.kill(worker, SIGKILL)
-    until(lambda: records(campaign), "the first record")
-    (scheduler,) = until(lambda: role_processes(campaign, "scheduler"), "the next run's scheduler")
-    until(lambda: running(tmp_path), "the next run's first sample")
-    os.kill(scheduler, SIGKILL)
-    assert front.end() == 0, front.output
-    ended = sorted(records(campaign).values(), key=lambda record: record["started_at"])
-    assert [record["status"] for record in ended] == ["failed", "failed", "ok", "ok"]
-    assert "worker" in ended[0]["reason"]
-    assert "SIGKILL" in ended[0]["reason"]
-    assert ended[0]["cause"]["last_lines"]
-    assert "scheduler" in ended[1]["reason"]
-    assert "2 failed" in front.output
-    verdict = json.loads((campaign / "verdicts.json").read_text())["cells"][0]
-    assert verdict["blocks"] == 1
-    nothing_left(lambda: cluster_processes(campaign))
 
 
 def test_after_ctrl_c_resume_repeats_no_finished_run_and_replaces_the_broken_block(

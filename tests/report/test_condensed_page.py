@@ -15,11 +15,6 @@ from gpubench.stats.data import CellRun
 from gpubench.store.accounting import Accounting, RunResult
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> JudgedCampaign:
-    return reports.collect(reports.troubled(tmp_path_factory.mktemp("c") / "troubled"))
-
-
 def at_block(outcome: RunResult, shift: int) -> RunResult:
     """The same run once more, so many blocks later."""
     return dataclasses.replace(
@@ -57,8 +52,8 @@ def repeated(inputs: JudgedCampaign, times: int) -> JudgedCampaign:
 
 
 @pytest.fixture(scope="module")
-def large(small: JudgedCampaign) -> JudgedCampaign:
-    found = repeated(small, 400)
+def large(troubled: JudgedCampaign) -> JudgedCampaign:
+    found = repeated(troubled, 400)
     assert len(found.outcomes) > 2 * condense.MOST_RUNS
     return found
 
@@ -72,7 +67,7 @@ def test_the_page_of_thousands_of_runs_stays_below_three_megabytes_and_says_what
 
 
 def test_every_run_that_went_wrong_is_listed_by_itself_among_thousands(
-    small: JudgedCampaign, large: JudgedCampaign
+    troubled: JudgedCampaign, large: JudgedCampaign
 ) -> None:
     def wrong(inputs: JudgedCampaign) -> set[tuple[str, str, str]]:
         return {
@@ -83,8 +78,8 @@ def test_every_run_that_went_wrong_is_listed_by_itself_among_thousands(
             if "● ok" not in plain(cell) or "in part" in plain(cell)
         }
 
-    assert wrong(small)
-    assert wrong(large) == wrong(small)
+    assert wrong(troubled)
+    assert wrong(large) == wrong(troubled)
     rows = [row for _, of_job in runs.jobs(large) for row in of_job]
     assert len(rows) < 100
     counts = [re.search(r"(\d+) runs$", plain(row[1])) for row in rows]
@@ -106,9 +101,9 @@ def test_stretches_hold_every_block_once_and_their_means_are_those_of_the_runs_t
     assert condense.mean([dataclasses.replace(cells[0], status="failed")]) is None
 
 
-def test_a_campaign_of_usual_size_lists_every_run(small: JudgedCampaign) -> None:
-    assert not condense.many_runs(small)
-    assert b"too many to list" not in reports.page_html(small)
+def test_a_campaign_of_usual_size_lists_every_run(troubled: JudgedCampaign) -> None:
+    assert not condense.many_runs(troubled)
+    assert b"too many to list" not in reports.page_html(troubled)
 
 
 def _name(cell: CellRun) -> str:

@@ -23,16 +23,6 @@ from gpubench.stats.data import CellRun
 from gpubench.store.accounting import OVER_BUDGET, Accounting
 
 
-@pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> JudgedCampaign:
-    return dataclasses.replace(reports.collect(reports.story(tmp_path_factory.mktemp("c") / "story")), target="out/c")
-
-
-@pytest.fixture(scope="module")
-def troubled(tmp_path_factory: pytest.TempPathFactory) -> JudgedCampaign:
-    return dataclasses.replace(reports.collect(reports.troubled(tmp_path_factory.mktemp("c") / "c")), target="out/a b")
-
-
 def text_of(page: bytes) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.decode().partition("<body>")[2].partition("<script")[0]))
 

@@ -167,28 +167,22 @@ def test_labels_and_reasons_are_text_not_markup(tmp_path: Path) -> None:
         },
     ],
 )
-def test_provenance_may_lack_anything(
-    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]], found: dict[str, object] | None
-) -> None:
-    _, inputs, _ = campaigns["story"]
-    known = {} if found is None else dict.fromkeys(inputs.provenance, found)
-    thin = reports.with_provenance(dataclasses.replace(inputs, manifests={}), known)
+def test_provenance_may_lack_anything(story: JudgedCampaign, found: dict[str, object] | None) -> None:
+    known = {} if found is None else dict.fromkeys(story.provenance, found)
+    thin = reports.with_provenance(dataclasses.replace(story, manifests={}), known)
     assert {fact.name: fact.values[0] for fact in provenance.by_variant(thin)}["libucp"] == "not recorded"
     assert len(provenance.hosts(thin).rows) <= 1
     assert provenance.run_noise(found or {})["transport"] == "not recorded"
     assert [fact.name for fact in provenance.differing(thin)] == ["setting UCX_PROTO_ENABLE"]
 
 
-def test_what_a_binding_sets_by_itself_is_a_difference(
-    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
-) -> None:
-    _, inputs, _ = campaigns["story"]
-    changed = json.loads(json.dumps(inputs.provenance))
+def test_what_a_binding_sets_by_itself_is_a_difference(story: JudgedCampaign) -> None:
+    changed = json.loads(json.dumps(story.provenance))
     for one in changed.values():
         for process in one["processes"]:
             if process["ucx"]["loaded"] == "1.17.0":
                 process["ucx"]["env"]["UCX_PROTO_ENABLE"] = "n"
-    bound = reports.with_provenance(inputs, changed, known={"1.17.0": {"UCX_PROTO_ENABLE": "n"}})
+    bound = reports.with_provenance(story, changed, known={"1.17.0": {"UCX_PROTO_ENABLE": "n"}})
     facts = {fact.name: fact.values for fact in provenance.differing(bound)}
     assert facts["environment.UCX_PROTO_ENABLE"] == ["n", "unset", "n"]
     assert facts["setting UCX_PROTO_ENABLE"] == ["unset", "unset", "n"]
@@ -203,45 +197,38 @@ def test_what_a_binding_sets_by_itself_is_a_difference(
     assert said.replace("_", "\\_") in reports.summary(bound)
 
 
-def test_what_a_variant_sets_is_no_note(campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]]) -> None:
-    _, inputs, _ = campaigns["story"]
-    facts = {fact.name: fact.values for fact in provenance.differing(inputs)}
+def test_what_a_variant_sets_is_no_note(story: JudgedCampaign) -> None:
+    facts = {fact.name: fact.values for fact in provenance.differing(story)}
     assert facts["environment.UCX_PROTO_ENABLE"] == ["unset", "unset", "n"]
-    assert provenance.unplanned(inputs.plan, inputs.changes) == []
+    assert provenance.unplanned(story.plan, story.changes) == []
 
 
-def test_two_settings_of_transports_that_change_nothing_are_a_note(
-    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
-) -> None:
-    _, inputs, _ = campaigns["story"]
-    last = inputs.plan.variants[-1]
-    variants = [*inputs.plan.variants[:-1], last.model_copy(update={"env": {**last.env, "UCX_TLS": "tcp,shm"}})]
-    other = reports.with_plan(inputs, inputs.plan.model_copy(update={"variants": variants}))
-    notes = provenance.cautions(other.plan, inputs.changes, inputs.outcomes)
+def test_two_settings_of_transports_that_change_nothing_are_a_note(story: JudgedCampaign) -> None:
+    last = story.plan.variants[-1]
+    variants = [*story.plan.variants[:-1], last.model_copy(update={"env": {**last.env, "UCX_TLS": "tcp,shm"}})]
+    other = reports.with_plan(story, story.plan.model_copy(update={"variants": variants}))
+    notes = provenance.cautions(other.plan, story.changes, story.outcomes)
     assert [note.split(" differ in ")[0] for note in notes] == [
-        f"{one.baseline} and {last.label}" for one in inputs.plan.comparisons if one.candidate == last.label
+        f"{one.baseline} and {last.label}" for one in story.plan.comparisons if one.candidate == last.label
     ]
-    (used,) = {", ".join(sorted(one.record.transport)) for one in inputs.outcomes if one.record and one.status == "ok"}
+    (used,) = {", ".join(sorted(one.record.transport)) for one in story.outcomes if one.record and one.status == "ok"}
     assert notes[0].endswith(f" differ in UCX_TLS, but the runs of both used {used}: no other transport is compared")
     assert notes[0] in reports.page_html(other).decode()
 
-    of_last = [one for one in inputs.outcomes if one.run.variant == last.label and one.record]
+    of_last = [one for one in story.outcomes if one.run.variant == last.label and one.record]
     moved = {id(one): dataclasses.replace(one.record, transport=["posix"]) for one in of_last if one.record}
-    outcomes = [dataclasses.replace(one, record=moved.get(id(one), one.record)) for one in inputs.outcomes]
-    assert provenance.cautions(other.plan, inputs.changes, outcomes) == []
+    outcomes = [dataclasses.replace(one, record=moved.get(id(one), one.record)) for one in story.outcomes]
+    assert provenance.cautions(other.plan, story.changes, outcomes) == []
 
 
-def test_many_fields_of_one_kind_are_one_note_that_says_the_first(
-    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
-) -> None:
-    _, inputs, _ = campaigns["story"]
-    changed = json.loads(json.dumps(inputs.provenance))
+def test_many_fields_of_one_kind_are_one_note_that_says_the_first(story: JudgedCampaign) -> None:
+    changed = json.loads(json.dumps(story.provenance))
     for one in changed.values():
         if one["processes"][0]["ucx"]["loaded"] == "1.17.0":
             one["nodes"][0]["network"] = {f"ib{number}": {"mtu": "4092"} for number in range(20)}
         else:
             one["nodes"][0]["network"] = {}
-    other = reports.with_provenance(inputs, changed)
+    other = reports.with_provenance(story, changed)
     (note,) = provenance.unplanned(other.plan, other.changes)
     assert note.startswith("unplanned difference: 20 fields of network, the first: network.ib0.mtu is 4092 in 1.17.0, ")
     assert note.endswith("(not asked for, so it blocks the comparison)")
@@ -251,14 +238,13 @@ def test_many_fields_of_one_kind_are_one_note_that_says_the_first(
     ("allow", "said"), [((), "not asked for, so it blocks the comparison"), (("ker*",), "allowed to change")]
 )
 def test_another_kernel_is_said_on_the_page_and_in_markdown(
-    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]], allow: tuple[str, ...], said: str
+    story: JudgedCampaign, allow: tuple[str, ...], said: str
 ) -> None:
-    _, inputs, _ = campaigns["story"]
-    changed = json.loads(json.dumps(inputs.provenance))
+    changed = json.loads(json.dumps(story.provenance))
     for one in changed.values():
         if one["processes"][0]["ucx"]["loaded"] == "1.17.0":
             one["nodes"][0]["kernel"] = "5.15.0"
-    other = reports.with_provenance(inputs, changed, allow=allow)
+    other = reports.with_provenance(story, changed, allow=allow)
     line = f"unplanned difference: kernel is 5.15.0 in 1.17.0, 6.1.0 in 1.19.0, 6.1.0 in 1.19.0-proto1 ({said})"
     assert provenance.unplanned(other.plan, other.changes) == [line]
     assert line in reports.page_html(other).decode()
@@ -266,74 +252,63 @@ def test_another_kernel_is_said_on_the_page_and_in_markdown(
     assert {fact.name: fact.values for fact in provenance.differing(other)}["kernel"] == ["5.15.0", "6.1.0", "6.1.0"]
 
 
-def test_processes_that_disagree_are_counted(campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]]) -> None:
-    _, inputs, _ = campaigns["story"]
-    first = next(name for name, one in inputs.provenance.items() if one["processes"][0]["ucx"]["loaded"] == "1.17.0")
-    changed = json.loads(json.dumps(inputs.provenance))
+def test_processes_that_disagree_are_counted(story: JudgedCampaign) -> None:
+    first = next(name for name, one in story.provenance.items() if one["processes"][0]["ucx"]["loaded"] == "1.17.0")
+    changed = json.loads(json.dumps(story.provenance))
     changed[first]["processes"][0]["ucx"]["loaded"] = "1.18.1"
-    facts = {fact.name: fact for fact in provenance.by_variant(dataclasses.replace(inputs, provenance=changed))}
+    facts = {fact.name: fact for fact in provenance.by_variant(dataclasses.replace(story, provenance=changed))}
     loaded = facts["UCX loaded, as read in every process"]
     assert loaded.values[0] == "1.17.0 in 31 of 32 processes, 1.18.1 in 1 of 32 processes"
     assert loaded.differs
 
 
-def test_the_page_says_after_what_time_the_workers_were_there(
-    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
-) -> None:
-    _, inputs, _ = campaigns["story"]
+def test_the_page_says_after_what_time_the_workers_were_there(story: JudgedCampaign) -> None:
     known = {
-        name: {"registered_s": [3.0, 1.0, 2.0, 7.0 + number]} for number, name in enumerate(sorted(inputs.provenance))
+        name: {"registered_s": [3.0, 1.0, 2.0, 7.0 + number]} for number, name in enumerate(sorted(story.provenance))
     }
-    facts = {fact.name: fact for fact in provenance.by_variant(reports.with_provenance(inputs, known))}
+    facts = {fact.name: fact for fact in provenance.by_variant(reports.with_provenance(story, known))}
     said = facts["first | half | all workers registered after, median"].values[0]
     assert said.startswith("1.0 s | 2.0 s | ")
     assert 7.0 <= float(said.rpartition("| ")[2].removesuffix(" s")) < 7.0 + len(known)
 
 
-def test_samples_are_drawn_up_to_a_number_and_means_of_every_block_above_it(
-    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
-) -> None:
-    _, inputs, _ = campaigns["story"]
-    per_run = condense.MOST_SAMPLES // len(inputs.results.runs)
+def test_samples_are_drawn_up_to_a_number_and_means_of_every_block_above_it(story: JudgedCampaign) -> None:
+    per_run = condense.MOST_SAMPLES // len(story.results.runs)
 
     def with_samples(count: int) -> JudgedCampaign:
         wall_s = tuple(0.0123456789 * (1 + 0.001 * number) for number in range(count))
-        runs = [dataclasses.replace(one, wall_s=wall_s) for one in inputs.results.runs]
-        return dataclasses.replace(inputs, results=dataclasses.replace(inputs.results, runs=runs))
+        runs = [dataclasses.replace(one, wall_s=wall_s) for one in story.results.runs]
+        return dataclasses.replace(story, results=dataclasses.replace(story.results, runs=runs))
 
     page = reports.page_html(with_samples(per_run))
     assert 1_500_000 < len(page) < 5_000_000
-    assert page.count(SYMBOL) > per_run * len(inputs.results.runs)
+    assert page.count(SYMBOL) > per_run * len(story.results.runs)
     assert b"too many samples" not in page
     page = reports.page_html(with_samples(per_run + 1))
     assert len(page) < 200_000
     assert b"too many samples" in page
     first = next(one for one in campaign_page(with_samples(per_run + 1)).charts() if one.name.startswith("samples"))
-    blocks = {one.block.block for one in inputs.outcomes}
-    assert len(first.spec["layer"][1]["data"]["values"]) == len(blocks) * len(inputs.plan.variants)
+    blocks = {one.block.block for one in story.outcomes}
+    assert len(first.spec["layer"][1]["data"]["values"]) == len(blocks) * len(story.plan.variants)
 
 
-def test_a_workload_of_which_no_run_counts_has_no_chart_of_means(
-    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
-) -> None:
-    _, inputs, _ = campaigns["story"]
-    many = tuple(0.001 for _ in range(1 + condense.MOST_SAMPLES // len(inputs.results.runs)))
+def test_a_workload_of_which_no_run_counts_has_no_chart_of_means(story: JudgedCampaign) -> None:
+    many = tuple(0.001 for _ in range(1 + condense.MOST_SAMPLES // len(story.results.runs)))
     cells = [
         dataclasses.replace(one, wall_s=many, status="failed" if dict(one.key)["workload"] == "merge" else "ok")
-        for one in inputs.results.runs
+        for one in story.results.runs
     ]
-    names = [str(one.key["workload"]) for one in inputs.verdicts]
-    results = dataclasses.replace(inputs.results, runs=cells)
-    parts = samples_section(dataclasses.replace(inputs, results=results), names).parts
+    names = [str(one.key["workload"]) for one in story.verdicts]
+    results = dataclasses.replace(story.results, runs=cells)
+    parts = samples_section(dataclasses.replace(story, results=results), names).parts
     assert [(part.heading, len(part.charts)) for part in parts if not part.charts] == [("merge", 0)]
     (merge,) = (part for part in parts if part.heading == "merge")
     assert merge.text[-1] == "No sample of this workload is of a run that counts."
 
 
-def test_a_straggler_makes_the_axis_logarithmic(campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]]) -> None:
-    _, inputs, _ = campaigns["story"]
-    cells = [one for one in inputs.results.runs if dict(one.key)["workload"] == "tasks"]
-    variants = [one.label for one in inputs.plan.variants]
+def test_a_straggler_makes_the_axis_logarithmic(story: JudgedCampaign) -> None:
+    cells = [one for one in story.results.runs if dict(one.key)["workload"] == "tasks"]
+    variants = [one.label for one in story.plan.variants]
     assert '"log"' not in json.dumps(samples(cells, variants, "tasks"))
     cells[3] = dataclasses.replace(cells[3], wall_s=(*cells[3].wall_s[:-1], 9.0))
     assert '"log"' in json.dumps(samples(cells, variants, "tasks"))
@@ -352,25 +327,19 @@ def across(forest: Spec) -> Spec:
     return x
 
 
-def test_one_hopeless_interval_does_not_hide_the_others(
-    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
-) -> None:
-    _, inputs, _ = campaigns["story"]
-    wide = [dataclasses.replace(inputs.verdicts[0], low_equivalence=-0.99, high_equivalence=80.0), *inputs.verdicts[1:]]
+def test_one_hopeless_interval_does_not_hide_the_others(story: JudgedCampaign) -> None:
+    wide = [dataclasses.replace(story.verdicts[0], low_equivalence=-0.99, high_equivalence=80.0), *story.verdicts[1:]]
     spec = forest(wide, [f"row {number}" for number in range(10)], 0.03)
     (low, high) = across(spec)["scale"]["domain"]
     assert (low, high) == pytest.approx((-99.0, 193.0), abs=1)
-    usual = forest(inputs.verdicts, [f"row {number}" for number in range(10)], 0.03)
+    usual = forest(story.verdicts, [f"row {number}" for number in range(10)], 0.03)
     assert marks(spec) == marks(usual) + 1, "the end that is cut has a mark"
 
 
-def test_effects_stand_together_by_variant_on_an_axis_that_shows_the_margin(
-    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
-) -> None:
-    _, inputs, _ = campaigns["story"]
-    names = cell_names([one.key for one in inputs.verdicts])
-    spec = forest(inputs.verdicts, names, 0.03)
-    assert [row["pair"] for row in spec["data"]["values"]] == [labels.pair(one) for one in inputs.verdicts]
+def test_effects_stand_together_by_variant_on_an_axis_that_shows_the_margin(story: JudgedCampaign) -> None:
+    names = cell_names([one.key for one in story.verdicts])
+    spec = forest(story.verdicts, names, 0.03)
+    assert [row["pair"] for row in spec["data"]["values"]] == [labels.pair(one) for one in story.verdicts]
     assert spec["facet"]["row"]["sort"] == ["1.19.0 vs 1.17.0", "1.19.0-proto1 vs 1.17.0"]
     assert [row["first"] for row in spec["data"]["values"]].count(True) == 2
     x = across(spec)
@@ -382,11 +351,10 @@ def test_effects_stand_together_by_variant_on_an_axis_that_shows_the_margin(
     assert svg.count(">merge<") == 2
 
 
-def test_an_effect_without_an_interval_does_not_press_the_others_flat_and_is_told_at_the_edge(
-    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
+def test_an_effect_without_an_interval_does_not_press_the_others_flat_and_stands_at_the_edge(
+    story: JudgedCampaign,
 ) -> None:
-    _, inputs, _ = campaigns["story"]
-    shown = [one for one in inputs.verdicts if one.effect is not None]
+    shown = [one for one in story.verdicts if one.effect is not None]
     names = [f"row {number}" for number in range(len(shown))]
     alone = [dataclasses.replace(shown[0], effect=14.3, low=None, high=None, low_equivalence=None), *shown[1:]]
     spec = forest(alone, names, 0.03)
@@ -408,33 +376,27 @@ def test_markdown_for_a_pull_request(campaigns: dict[str, tuple[Campaign, Judged
     assert "- block 2, 1.19.0: lost: job n1-1 ended before this run started" in text
 
 
-def test_the_slowest_worker_is_named_against_the_median_of_its_own_run(
-    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
-) -> None:
-    inputs = campaigns["story"][1]
+def test_the_slowest_worker_is_named_against_the_median_of_its_own_run(story: JudgedCampaign) -> None:
     speed = [
         {"name": "w0", "wall_s": [1.0, 1.0]},
         {"name": "w1", "wall_s": [1.1, 1.0]},
         {"name": "w2", "wall_s": [1.2, 2.5]},
     ]
-    (first, *_) = inputs.provenance
-    told = {name: {**one, "speed": speed} if name == first else one for name, one in inputs.provenance.items()}
-    facts = {fact.name: fact.values for fact in provenance.by_variant(dataclasses.replace(inputs, provenance=told))}
+    (first, *_) = story.provenance
+    told = {name: {**one, "speed": speed} if name == first else one for name, one in story.provenance.items()}
+    facts = {fact.name: fact.values for fact in provenance.by_variant(dataclasses.replace(story, provenance=told))}
     assert sorted(facts["slowest worker against the median of its run, most"]) == [
         "2.50 (w2)",
-        *["not recorded"] * (len(inputs.plan.variants) - 1),
+        *["not recorded"] * (len(story.plan.variants) - 1),
     ]
 
 
-def test_verdicts_against_another_baseline_name_it_everywhere(
-    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
-) -> None:
-    _, inputs, _ = campaigns["story"]
+def test_verdicts_against_another_baseline_name_it_everywhere(story: JudgedCampaign) -> None:
 
     def judged(verdicts: list[Verdict]) -> JudgedCampaign:
-        cells = {(str(one.key), one.candidate): one for one in inputs.comparisons}
+        cells = {(str(one.key), one.candidate): one for one in story.comparisons}
         comparisons = [cells[str(verdict.key), verdict.candidate] for verdict in verdicts]
-        return dataclasses.replace(inputs, verdicts=verdicts, comparisons=comparisons)
+        return dataclasses.replace(story, verdicts=verdicts, comparisons=comparisons)
 
     def heading(verdicts: list[Verdict]) -> str:
         page = reports.page_html(judged(verdicts)).decode()
@@ -442,10 +404,10 @@ def test_verdicts_against_another_baseline_name_it_everywhere(
         assert found
         return found[1]
 
-    other = [dataclasses.replace(one, baseline="1.19.0-proto1") for one in inputs.verdicts if one.candidate == "1.19.0"]
-    assert heading(list(inputs.verdicts)) == "vs 1.17.0"
+    other = [dataclasses.replace(one, baseline="1.19.0-proto1") for one in story.verdicts if one.candidate == "1.19.0"]
+    assert heading(list(story.verdicts)) == "vs 1.17.0"
     assert heading(other) == "vs 1.19.0-proto1"
-    both = judged([*other, *inputs.verdicts])
+    both = judged([*other, *story.verdicts])
     assert heading(list(both.verdicts)) == "vs baseline"
     names = [f"row {number}" for number in range(len(both.verdicts))]
     candidates = [plain(row[2]) for row in verdict_table(both.verdicts).rows]

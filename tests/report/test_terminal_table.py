@@ -2,7 +2,6 @@ import dataclasses
 import io
 from pathlib import Path
 
-import pytest
 import reports
 from campaign_builder import begin, make_plan, variant
 from rich.console import Console
@@ -10,11 +9,6 @@ from rich.console import Console
 from gpubench.model.cell_names import cell_names, short_size
 from gpubench.report.verdicts import verdict_lines, wide_table
 from gpubench.results.judged_campaign import JudgedCampaign
-
-
-@pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> JudgedCampaign:
-    return reports.collect(reports.story(tmp_path_factory.mktemp("c") / "story"))
 
 
 def test_a_line_per_verdict_that_reads_like_a_sentence(story: JudgedCampaign) -> None:
@@ -68,16 +62,15 @@ def test_what_is_said_of_all_is_said_once(tmp_path: Path) -> None:
     assert [note.startswith("  all comparisons: no data: ") for note in notes].count(True) == 1
 
 
-def test_reasons_and_flags_stand_below(tmp_path: Path) -> None:
-    text = "\n".join(verdict_lines(reports.collect(reports.troubled(tmp_path / "c")).verdicts))
+def test_reasons_and_flags_stand_below(troubled: JudgedCampaign) -> None:
+    text = "\n".join(verdict_lines(troubled.verdicts))
     assert "merge, 1.19.0 vs 1.17.0: failed: the candidate failed in block 4" in text
     assert "more blocks would decide" in text
     assert "flags: incomplete" in text
 
 
-def test_a_flag_of_nearly_all_comparisons_names_the_others(tmp_path: Path) -> None:
-    verdicts = reports.collect(reports.story(tmp_path / "c")).verdicts
-    flagged = [dataclasses.replace(one, verdict="equivalent", flags=("order-unknown",)) for one in verdicts]
+def test_a_flag_of_nearly_all_comparisons_names_the_others(story: JudgedCampaign) -> None:
+    flagged = [dataclasses.replace(one, verdict="equivalent", flags=("order-unknown",)) for one in story.verdicts]
     flagged[0] = dataclasses.replace(flagged[0], flags=("drift",))
     flagged[1] = dataclasses.replace(flagged[1], flags=("drift", "order-unknown"))
     rows = verdict_lines(flagged)[: len(flagged)]
