@@ -120,7 +120,7 @@ WRONG: list[tuple[str, int, str]] = [
     ("compare import --allow kernel", 2, "--allow: an import doesn't record its environment"),
     ("compare import outputs/tiny --allow kernel", 2, "--allow: two targets are compared without a check of their"),
     ("compare a.csv --allow kernel", 2, "--allow: a table doesn't record its environment"),
-    ("compare latin.toml", 3, "is no pack"),
+    ("compare latin.toml", 2, "is no campaign"),
     ("report outputs/tiny --json", 2, "--json prints one section; name it with --only"),
     ("report outputs/tiny --only runs --svg x", 2, "--only and --markdown print"),
     ("report outputs/tiny --html x.html", 2, "--html is for two targets"),
