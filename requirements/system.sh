@@ -27,8 +27,6 @@ need ip iproute2
 [ -e /usr/share/modules/init/bash ] || missing+=(environment-modules)
 need sshd openssh-server
 need strace strace
-need zsh zsh
-need fish fish
 need gcc gcc
 command -v apptainer >/dev/null || need patchelf patchelf
 get_others() { # from other releases of Debian

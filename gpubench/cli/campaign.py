@@ -9,7 +9,6 @@ import typer
 
 from gpubench.campaign import options as campaign_options
 from gpubench.campaign.options import CampaignOptions
-from gpubench.cli import completion
 from gpubench.cli.options import DeclaredEnded, FailOn, MaybeCampaign, Planned, with_options
 from gpubench.cli.say import say, say_lines, say_text
 from gpubench.errors import UsageError
@@ -27,7 +26,6 @@ def bench(
         Path | None,
         typer.Option(
             help="Continue this campaign: run what is missing; with --blocks +N, run N more blocks.",
-            autocompletion=completion.campaigns,
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan; build, write and run nothing.")] = False,
@@ -164,7 +162,6 @@ def submit(
         typer.Option(
             "--campaign",
             help="Continue this campaign: submit only what is missing.",
-            autocompletion=completion.campaigns,
         ),
     ] = None,
     here: Annotated[

@@ -12,7 +12,6 @@ import typer
 
 from gpubench.campaign import options as campaign_options
 from gpubench.campaign.options import CampaignOptions
-from gpubench.cli import completion
 from gpubench.cli.options import command_group
 from gpubench.cli.say import say, say_lines, say_text
 from gpubench.errors import UsageError
@@ -28,7 +27,6 @@ Specs = Annotated[
     typer.Argument(
         help="UCX versions: 1.16.0, v1.14.x, master, REF@COMMIT, none.",
         show_default=False,
-        autocompletion=completion.versions,
     ),
 ]
 MoreSpecs = Annotated[
@@ -36,7 +34,6 @@ MoreSpecs = Annotated[
     typer.Option(
         "--ucx",
         help="UCX versions, separated by commas or blanks.",
-        autocompletion=completion.several(completion.versions),
     ),
 ]
 COLUMNS = {
@@ -141,11 +138,9 @@ def import_(
 def list_(
     spec: Annotated[
         str | None,
-        typer.Argument(
-            help="Everything about the image of this version.", show_default=False, autocompletion=completion.versions
-        ),
+        typer.Argument(help="Everything about the image of this version.", show_default=False),
     ] = None,
-    site: Annotated[str | None, typer.Option(help="Only images of this site.", autocompletion=completion.sites)] = None,
+    site: Annotated[str | None, typer.Option(help="Only images of this site.")] = None,
     date: campaign_options.Date = None,
     settings: campaign_options.Set = None,
     registry: Annotated[

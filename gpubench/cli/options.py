@@ -10,9 +10,6 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from gpubench.campaign import options as campaign_options
-from gpubench.campaign.options import CampaignOptions, MeasureOptions
-from gpubench.cli import completion
 from gpubench.stats import settings
 
 
@@ -68,9 +65,7 @@ def parameters_of(group: type) -> list[inspect.Parameter]:
     ]
 
 
-NamedSite = Annotated[
-    str, typer.Argument(help="Profile in sites/, or a .toml file.", show_default=False, autocompletion=completion.sites)
-]
+NamedSite = Annotated[str, typer.Argument(help="Profile in sites/, or a .toml file.", show_default=False)]
 Allow = Annotated[
     list[str] | None,
     typer.Option(help="What may differ between the variants of a block, like kernel or 'network.*'; repeatable."),
@@ -85,7 +80,6 @@ Planned = Annotated[
     typer.Argument(
         help="Directory of a planned campaign, instead of the options that plan one.",
         show_default=False,
-        autocompletion=completion.campaigns,
     ),
 ]
 DeclaredEnded = Annotated[
@@ -102,28 +96,5 @@ MaybeCampaign = Annotated[
     typer.Argument(
         help="Directory of the campaign; default: the newest in outputs/.",
         show_default=False,
-        autocompletion=completion.campaigns,
     ),
 ]
-
-
-def _completed(declared: Any, completer: completion.Completer) -> None:
-    """Give a declaration of a library, which knows nothing of shells, what a shell completes."""
-    (option,) = declared.__metadata__
-    option.autocompletion = completer
-
-
-_CAMPAIGN, _MEASURE = (
-    {field.name: field.type for field in dataclasses.fields(group)} for group in (CampaignOptions, MeasureOptions)
-)
-for _declared, _completer in (
-    (campaign_options.OneVariant, completion.versions),
-    (campaign_options.Protocol, completion.protocols),
-    (campaign_options.Runtime, completion.runtimes),
-    (campaign_options.Site, completion.sites),
-    (_CAMPAIGN["suite"], completion.suites),
-    (_CAMPAIGN["ucx"], completion.several(completion.versions)),
-    (_MEASURE["backend"], completion.backends),
-    (_MEASURE["workload"], completion.workloads),
-):
-    _completed(_declared, _completer)

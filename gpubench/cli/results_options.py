@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from gpubench.campaign import options as campaign_options
-from gpubench.cli import completion, options
+from gpubench.cli import options
 from gpubench.errors import UsageError
 from gpubench.report.section_names import Content
 from gpubench.stats import settings
@@ -15,7 +15,7 @@ from gpubench.stats import settings
 
 def _of_results(metavar: str, text: str) -> Any:
     """An argument that names campaigns or imports."""
-    return typer.Argument(metavar=metavar, help=text, show_default=False, autocompletion=completion.campaigns)
+    return typer.Argument(metavar=metavar, help=text, show_default=False)
 
 
 _SEVERAL = "Campaigns, imports, or directories that hold some"
@@ -46,14 +46,11 @@ class QuestionOptions:
         str | None,
         typer.Option(
             help="Variant to compare with; default: the first planned. With B: the variant of A.",
-            autocompletion=completion.variants,
         ),
     ] = None
     candidate: Annotated[
         str | None,
-        typer.Option(
-            help="Variant to judge; default: every other. With B: the variant of B.", autocompletion=completion.variants
-        ),
+        typer.Option(help="Variant to judge; default: every other. With B: the variant of B."),
     ] = None
     margin: campaign_options.Margin = None
     allow: options.Allow = None

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from gpubench.campaign import options as campaign_options
-from gpubench.cli import completion, options
+from gpubench.cli import options
 from gpubench.cli.say import say, say_lines
 from gpubench.errors import UsageError
 
@@ -15,7 +15,6 @@ MaybeName = Annotated[
     typer.Argument(
         help="Profile in sites/, or a .toml file; default: every shipped one.",
         show_default=False,
-        autocompletion=completion.sites,
     ),
 ]
 
@@ -35,7 +34,6 @@ def list_(
         typer.Argument(
             help="Print this profile; one in sites/, or a .toml file.",
             show_default=False,
-            autocompletion=completion.sites,
         ),
     ] = None,
     settings: campaign_options.Set = None,
@@ -52,7 +50,7 @@ def list_(
 def new(
     name: Annotated[str, typer.Argument(help="Name of the site and of its file.", show_default=False)],
     scheduler: Annotated[str, typer.Option(help="slurm, pbs, lsf, kubernetes or local.")],
-    runtime: Annotated[str, typer.Option(help="How a run enters its image.", autocompletion=completion.runtimes)],
+    runtime: Annotated[str, typer.Option(help="How a run enters its image.")],
     launcher: Annotated[
         str | None, typer.Option(help="How a job starts on its nodes; default: the usual launcher of the scheduler.")
     ] = None,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpubench.campaign import options as campaign_options
-from gpubench.cli import completion
 from gpubench.cli.options import with_options
 from gpubench.cli.results_options import (
     AsJson,
@@ -270,7 +269,6 @@ def diff(
             help="A variant; a run: its id, the beginning of it, or its directory; or a campaign, alone for its two "
             "variants; default: the newest with results.",
             show_default=False,
-            autocompletion=completion.variants,
         ),
     ] = None,
     second: Annotated[
@@ -279,7 +277,6 @@ def diff(
             metavar="B",
             help="What to compare it with, of the same kind.",
             show_default=False,
-            autocompletion=completion.variants,
         ),
     ] = None,
     campaign: Annotated[
@@ -287,7 +284,6 @@ def diff(
         typer.Argument(
             help="Campaign of the variants, or of runs that are named by their ids; default: the newest with results.",
             show_default=False,
-            autocompletion=completion.campaigns,
         ),
     ] = None,
     as_json: AsJson = False,

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from gpubench.campaign.options import MeasureOptions
-from gpubench.cli import completion
 from gpubench.cli.options import command_group, with_options
 from gpubench.cli.say import say_lines, say_text
 from gpubench.errors import UsageError
@@ -28,7 +27,6 @@ def list_(
         typer.Argument(
             help="A suite: its workloads; or a workload: all details of it; default: every suite and workload by name.",
             show_default=False,
-            autocompletion=completion.suites_and_workloads,
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all details of workloads as one JSON object.")] = False,

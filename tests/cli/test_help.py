@@ -9,8 +9,10 @@ from collections.abc import Iterator
 import pytest
 import typer.main
 
+from gpubench import __version__
 from gpubench.cli.application import PARTS, application
 from gpubench.cli.help import EXAMPLES, GROUPS, WORDS
+from tests.conftest import Run
 
 COLUMNS = 78  # of 80, as click counts them
 
@@ -90,3 +92,18 @@ def test_options_of_a_campaign_stand_in_groups() -> None:
 )
 def test_the_word_of_an_option_is_what_this_command_takes(name: str, option: str, word: str) -> None:
     assert next(param for param in leaves()[f"gpubench {name}"].params if param.name == option).metavar == word
+
+
+def test_the_version_is_an_option_as_people_expect(gpubench: Run) -> None:
+    done = gpubench("--version")
+    assert (done.returncode, done.stdout) == (0, f"{__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [(["re"], ["report", "results"]), (["cluster", "gr"], ["grow"]), (["bench", "--runt"], ["--runtime"])],
+)
+def test_a_shell_completes_commands_and_options(gpubench: Run, words: list[str], offered: list[str]) -> None:
+    typed = {"COMP_WORDS": "\n".join(["gpubench", *words]), "COMP_CWORD": str(len(words))}
+    done = gpubench(env={"_GPUBENCH_COMPLETE": "complete_bash", **typed})
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, offered, "")
