@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from gpubench.results.fsck import check_campaign, check_import
+from gpubench.results.fsck import check
 from tests.conftest import Run
 from tests.in_process import invoked as run
 
@@ -21,7 +21,7 @@ Damage = Callable[[Path], object]
 
 
 def found(campaign: Path) -> list[str]:
-    return [str(Path(one.path).relative_to(campaign)) for one in check_campaign(campaign)]
+    return [str(Path(one.path).relative_to(campaign)) for one in check(campaign)]
 
 
 def first_run(campaign: Path) -> Path:
@@ -55,7 +55,12 @@ def swap_figure(campaign: Path) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
-@pytest.mark.parametrize("damage", [cut_samples, swap_figure])
+def add_sample(campaign: Path) -> None:
+    path = first_run(campaign) / "samples.jsonl"
+    path.write_text(path.read_text() + path.read_text().splitlines()[-1] + "\n")
+
+
+@pytest.mark.parametrize("damage", [cut_samples, swap_figure, add_sample])
 def test_samples_that_were_changed_in_any_way_contradict_their_hash(campaign: Path, damage: Damage) -> None:
     name = first_run(campaign).name
     damage(campaign)
@@ -77,6 +82,7 @@ def damages() -> Iterator[tuple[str, Damage, str]]:
     yield "node half of a run", lambda c: edit(first_run(c) / "run.json", node_half="ab" * 32), "run.json"
     yield "record cut", lambda c: (first_run(c) / "run.json").write_text('{"sch'), "run.json"
     yield "schema", lambda c: edit(first_run(c) / "run.json", schema="gpubench/run/99"), "run.json"
+    yield "file that no record names", lambda c: (first_run(c) / "notes.txt").write_text("mine"), "notes.txt"
     yield "strange run", lambda c: (c / "runs/feedc0ffee00-1").mkdir(), "feedc0ffee00-1"
     yield "manifest", lambda c: edit(next((c / "manifests").iterdir()), kind="docker"), "manifests/"
     yield "manifest no text", lambda c: edit(next((c / "manifests").iterdir()), kind="\ud800"), "manifests/"
@@ -121,17 +127,36 @@ def test_a_run_without_a_record_and_what_its_writer_left_are_no_finding(campaign
     assert found(campaign) == []
 
 
+def test_samples_that_a_record_does_not_name_are_a_finding(campaign: Path) -> None:
+    record = first_run(campaign) / "run.json"
+    files = json.loads(record.read_text())["files"]
+    edit(record, files={name: digest for name, digest in files.items() if name != "samples.jsonl"})
+    assert [Path(path).name for path in found(campaign)] == ["samples.jsonl"]
+
+
+def test_an_empty_hash_in_a_record_is_another_hash(campaign: Path) -> None:
+    record = first_run(campaign) / "run.json"
+    edit(record, files=json.loads(record.read_text())["files"] | {"samples.jsonl": ""})
+    assert [Path(path).name for path in found(campaign)] == ["samples.jsonl"]
+
+
+def test_tables_that_a_workload_made_are_no_finding(campaign: Path) -> None:
+    (campaign / "data" / "pdsh-0").mkdir(parents=True)
+    (campaign / "data" / "pdsh-0" / "part.parquet").write_bytes(b"PAR1")
+    assert found(campaign) == []
+
+
 def test_an_import_whose_table_or_note_was_edited(imported: Path) -> None:
-    assert check_import(imported) == []
+    assert check(imported) == []
     table, note = imported / "results.parquet", imported / "import.json"
     whole = pl.read_parquet(table)
     whole.with_columns(pl.col("wall_s") * 2).write_parquet(table)
-    (one,) = check_import(imported)
+    (one,) = check(imported)
     assert "somebody edited it" in str(one)
     table.write_bytes(b"PAR1")
-    assert len(check_import(imported)) == 1
+    assert len(check(imported)) == 1
     note.write_text("{")
-    assert len(check_import(imported)) == 1
+    assert len(check(imported)) == 1
 
 
 def test_a_directory_of_many_is_searched_and_json_has_the_same_lines(campaign: Path, imported: Path) -> None:
@@ -158,7 +183,7 @@ def test_whatever_the_plan_says_of_a_run_contradicts_an_edited_record(campaign: 
     path = first_run(campaign) / "run.json"
     value = json.loads(path.read_text())[field]
     edit(path, **{field: value + 1 if isinstance(value, int) else f"{value}x"})
-    (one,) = check_campaign(campaign)
+    (one,) = check(campaign)
     assert Path(one.path).name == "run.json"
     assert f"{field} is " in one.what
     assert "planned is " in one.what
@@ -172,7 +197,7 @@ def test_whatever_the_plan_says_of_a_workload_contradicts_an_edited_record(campa
     edited = {"params": {"count": 41}, "reps": first["reps"] + 1, "warmup": first["warmup"] + 1}
     first[field] = edited.get(field, f"{first[field]}x")
     edit(path, workloads=workloads)
-    (one,) = check_campaign(campaign)
+    (one,) = check(campaign)
     assert (Path(one.path).name, "workloads is " in one.what, "planned is " in one.what) == ("run.json", True, True)
 
 
@@ -188,4 +213,4 @@ def test_a_file_that_was_edited_together_with_its_hash_is_not_detected(campaign:
 
 def test_a_campaign_that_was_moved_is_still_whole(campaign: Path, tmp_path: Path) -> None:
     shutil.move(campaign, tmp_path / "elsewhere")
-    assert check_campaign(tmp_path / "elsewhere") == []
+    assert check(tmp_path / "elsewhere") == []

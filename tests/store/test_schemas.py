@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from gpubench import resources
-from gpubench.results.fsck import check_campaign, check_import
+from gpubench.results.fsck import check
 from gpubench.results.importers.directory import open_imported
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
@@ -51,7 +51,7 @@ def test_a_campaign_is_read_with_the_results_that_are_known() -> None:
     )
     found = {f"{workload} {variant}": [count, total] for workload, variant, count, total in sums.iter_rows()}
     assert found == known["samples and ns"]
-    assert check_campaign(campaign.directory) == []
+    assert check(campaign.directory) == []
 
 
 def test_an_import_is_read_with_the_results_that_are_known() -> None:
@@ -60,4 +60,4 @@ def test_an_import_is_read_with_the_results_that_are_known() -> None:
     rows = [[row["variant"], row["workload"], row["rep"], row["wall_s"]] for row in found.table.iter_rows(named=True)]
     assert rows == known["rows"]
     assert found.note["kept"] == len(rows)
-    assert check_import(GOLDEN / "import") == []
+    assert check(GOLDEN / "import") == []
