@@ -156,7 +156,7 @@ def test_pods_of_other_sizes_are_other_cells(tmp_path: Path) -> None:
     first = sorted(store.rglob("cores_per_node"))[0]
     first.write_text("64")
     after = import_files("mlflow", form, [store], tmp_path / "after", Given(variant="a", date=dt.date(2026, 1, 1)))
-    cells = [set(import_results(found.place, found.note, found.table).keys) for found in (before, after)]
+    cells = [set(import_results(found.directory, found.note, found.table).keys) for found in (before, after)]
     assert len(cells[1]) == len(cells[0]) + 1
 
 
