@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpubench.model.plan import Comparison, Place, Plan, PowerPrediction
@@ -66,16 +66,10 @@ def assumed_power(plan: Plan, blocks: int) -> str:
 
     family, reps = len(plan.comparisons), min(workload.reps for workload in plan.workloads)
     sigmas = [sigma_from_parts(restart, ASSUMED_ITERATION, reps) for restart in ASSUMED_RESTARTS]
-    finds = _either(f"{100 * detectable_effect(sigma, blocks, family, POWER):.1f}" for sigma in sigmas)
-    takes = _either(str(blocks_needed(plan.margin, sigma, family, POWER) or "over 200") for sigma in sigmas)
+    quiet, usual, restless = (f"{100 * detectable_effect(sigma, blocks, family, POWER):.1f} %" for sigma in sigmas)
+    least, needed, most = (str(blocks_needed(plan.margin, sigma, family, POWER) or "over 200") for sigma in sigmas)
     return (
-        f"the noise here is not known: no earlier campaign of this shape. If runs of one version scatter by "
-        f"{_either(f'{100 * restart:g}' for restart in ASSUMED_RESTARTS)} % and samples by "
-        f"{100 * ASSUMED_ITERATION:g} %, {blocks} blocks find {finds} %, and {100 * plan.margin:g} % takes {takes} "
-        f"blocks, each with {100 * POWER:g} % power among {counted(family, 'comparison')}"
+        f"the noise here is not known (no earlier campaign of this shape); on a usual machine, {blocks} blocks find "
+        f"differences of {usual} (quiet: {quiet}, restless: {restless}), and {100 * plan.margin:g} % takes {needed} "
+        f"blocks (quiet: {least}, restless: {most}), with {100 * POWER:g} % power among {counted(family, 'comparison')}"
     )
-
-
-def _either(choices: Iterable[str]) -> str:
-    *others, last = choices
-    return f"{', '.join(others)} or {last}"
