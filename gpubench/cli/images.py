@@ -207,7 +207,7 @@ def _required(specs: list[str], site: Site) -> list[str]:
     from gpubench.model.variant import parse_variant
 
     if not specs and not site.defaults.variants:
-        raise UsageError("no version is named", then="for example: gpubench images build --ucx 1.16.0")
+        raise UsageError(f"no version is named, and site {site.name} has no default variants", then="--ucx 1.16.0")
     return specs or list(dict.fromkeys(named(parse_variant(text).ucx) for text in site.defaults.variants))
 
 

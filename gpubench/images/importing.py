@@ -43,7 +43,8 @@ def import_images(site: Site, specs: Sequence[str], date: str, out: Path | None)
     """
     rows = locked_rows(site, specs, date)
     if not rows:
-        raise UsageError(f"images.lock.toml has no image for site {site.name}", then="gpubench images build --push")
+        build = command_line(["gpubench", "images", "build", "--push", "--site", to_type(site.name)])
+        raise UsageError(f"images.lock.toml has no image for site {site.name}", then=build)
     items = [_item(row) for row in rows]
     folder = ImagePaths.of(site).squashfs
     own = RUNTIMES[site.runtime].PROGRAM
