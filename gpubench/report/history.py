@@ -248,7 +248,11 @@ class VersionsCompared:
             if difference.dates >= self.enough:
                 largest.setdefault((difference.variant, difference.workload), difference)
         named = [difference.text for difference in list(largest.values())[:_NAMED]]
-        return f"Largest differences from {self.baseline}: {'; '.join(named)}." if named else ""
+        return (
+            f"Largest differences of mean times from {self.baseline}, which are no verdicts: {'; '.join(named)}."
+            if named
+            else ""
+        )
 
     def section(self, variants: Sequence[str]) -> Section:
         """A chart per workload."""

@@ -52,12 +52,17 @@ def page_of(observed: list[Figure]) -> Page:
 def test_the_first_sentence_names_the_largest_difference_and_leaves_single_dates_out() -> None:
     compared = compare_versions(history())
     assert compared.baseline == "1.9.0"
-    said = r"Largest differences from 1\.9\.0: 1\.12\.0 is (\S+) % slower in merge on 128 workers \(10 dates\)\."
+    said = (
+        r"Largest differences of mean times from 1\.9\.0, which are no verdicts: "
+        r"1\.12\.0 is (\S+) % slower in merge on 128 workers \(10 dates\)\."
+    )
     found = re.fullmatch(said, compared.sentence)
     assert found
     assert abs(float(found[1]) - 25) < 0.2
     page = html(page_of(history()), reports.TEMPLATES).decode()
-    assert page.index("<h1>Largest differences from 1.9.0: 1.12.0 is ") < page.index('id="versions"')
+    assert page.index(
+        "<h1>Largest differences of mean times from 1.9.0, which are no verdicts: 1.12.0 is "
+    ) < page.index('id="versions"')
     assert "The largest differences above are those of 5 dates or more." in page
 
 
