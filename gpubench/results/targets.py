@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpubench.errors import UsageError
-from gpubench.store.campaign import PLAN_FILE, Campaign, newest_campaign
+from gpubench.model.text import counted
+from gpubench.store.campaign import PLAN_FILE, SEARCH_FILE, Campaign, newest_campaign
 
 if TYPE_CHECKING:
     from gpubench.results.importers.directory import ImportedResults
@@ -19,16 +20,24 @@ IMPORT_FILE = "import.json"
 
 
 def chosen_campaign(directory: Path | None, outputs: Path | None, *, with_results: bool = False) -> Campaign:
-    """The named campaign, else the newest in ``outputs``, which is printed; raises UsageError."""
+    """The named campaign, of a search its last step, else the newest in ``outputs``, which is printed; UsageError."""
     if directory is None:
         return Campaign.open(newest(outputs, with_results=with_results))
-    kept = opened(directory)
+    kept = opened(_last_step(directory) if (directory / SEARCH_FILE).is_file() else directory)
     if not isinstance(kept, Campaign):
         raise UsageError(
             f"{directory} is an import: this needs runs, which it doesn't have",
             then="name a campaign",
         )
     return kept
+
+
+def _last_step(search: Path) -> Path:
+    steps = sorted(plan.parent for plan in search.glob(f"*/{PLAN_FILE}"))
+    if not steps:
+        raise UsageError(f"search {search} has measured nothing yet", then=f"go on: gpubench bisect {search}")
+    _log.warning(f"search {search}: of its {counted(len(steps), 'step')} the last, {steps[-1].name}")
+    return steps[-1]
 
 
 def newest(outputs: Path | None, *, with_results: bool = False) -> Path:
@@ -49,6 +58,8 @@ def root_of(path: Path) -> Path:
 def opened(path: Path) -> Campaign | ImportedResults:
     """The campaign or import of a path; raises UsageError, DataError."""
     directory = root_of(path)
+    if (directory / SEARCH_FILE).is_file():
+        raise UsageError(f"{path} is a search, which has one answer: gpubench report {path}", then="name a step of it")
     if not (directory / IMPORT_FILE).is_file():
         return Campaign.open(directory)
     from gpubench.results.importers.directory import open_imported  # noqa: PLC0415 - polars; a status needs none of it

@@ -159,13 +159,21 @@ def test_a_search_of_files_named_by_relative_paths_goes_on_from_any_directory(
 
 
 @pytest.mark.integration
-def test_commands_that_take_the_newest_campaign_take_no_step(
+def test_commands_take_no_step_as_the_newest_campaign_and_of_a_search_its_last(
     runs: Any, bisect: Any, gpubench: Run, tmp_path: Path
 ) -> None:
     runs("h")
     bisect()
     assert gpubench("status").returncode == UsageError.exit_code
-    assert gpubench("status", directory(tmp_path) / "step-00").returncode == 0
+    search = directory(tmp_path)
+    for words in (("status",), ("logs",), ("cancel",)):
+        done = gpubench(*words, search)
+        assert done.returncode == 0, done.stderr
+        assert re.search(r"of its \d+ steps the last, step-0[1-9]$", done.stderr, re.MULTILINE)
+    assert gpubench("status", search / "step-00").returncode == 0
+    done = gpubench("compare", search)
+    assert done.returncode == UsageError.exit_code
+    assert "is a search, which has one answer: gpubench report " in done.stderr
 
 
 @pytest.mark.integration
