@@ -79,7 +79,7 @@ class Search:
         return self.directory / f"step-{number:02d}"
 
     def steps(self) -> list[Step]:
-        """The steps so far, of which the last may be unfinished; raises DataError for a step of another search."""
+        """The steps so far, of which the last may be unfinished; raises DataError for one of another search or gone."""
         steps: list[Step] = []
         while True:
             directory = self.step_directory(len(steps))
@@ -87,6 +87,9 @@ class Search:
             if isinstance(begin, Begin) and self._has_no_runs(begin):
                 steps.append(Step(begin.kind, begin.points, (), 0))
             elif not (directory / PLAN_FILE).exists():
+                later = [path.parent for path in self.directory.glob(f"*/{PLAN_FILE}") if path.parent > directory]
+                if later:
+                    raise DataError(f"{directory} is missing, and {min(later)} is there", then="restore it")
                 return steps
             else:
                 campaign = Campaign.open(directory)

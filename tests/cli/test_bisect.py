@@ -14,7 +14,7 @@ import pytest
 
 from gpubench.campaign.bisection_points import PointList, versions_between
 from gpubench.campaign.bisection_question import RegressionQuestion
-from gpubench.errors import EXIT_INCONCLUSIVE, GpubenchError, IncompleteError, UsageError
+from gpubench.errors import EXIT_INCONCLUSIVE, DataError, GpubenchError, IncompleteError, UsageError
 from gpubench.model.variant import Variant, parse_variant
 from tests.cli.campaigns import write_suite
 from tests.cli.searches import Runs
@@ -171,6 +171,11 @@ def test_commands_take_no_step_as_the_newest_campaign_and_of_a_search_its_last(
         assert done.returncode == 0, done.stderr
         assert re.search(r"of its \d+ steps the last, step-0[1-9]$", done.stderr, re.MULTILINE)
     assert gpubench("status", search / "step-00").returncode == 0
+    (search / "step-00").rename(tmp_path / "away")
+    done = gpubench("report", search)
+    assert done.returncode == DataError.exit_code
+    assert re.search(r"step-00 is missing, and \S+step-01 is there; restore it$", done.stderr, re.MULTILINE)
+    (tmp_path / "away").rename(search / "step-00")
     done = gpubench("compare", search)
     assert done.returncode == UsageError.exit_code
     assert "is a search, which has one answer: gpubench report " in done.stderr
