@@ -138,7 +138,7 @@ def report(
 
     With B (the same suite on Slurm and on Kubernetes, say): one page with both curves, and a verdict at every size that
     both have. Sizes with another layout of workers are refused. With --only: verdicts; scaling
-    (speed-up, efficiency); runs (the outcome of each); changes over dates.
+    (speed-up, efficiency); runs (the outcome of each).
     """
     from gpubench.cli.display import show_answer
     from gpubench.results.loading import is_table

@@ -17,7 +17,6 @@ from gpubench.report.section_names import Content
 from gpubench.report.sections import Section
 from gpubench.report.verdicts import verdict_section
 from gpubench.results.curves import curves, workload_of
-from gpubench.results.history import history
 from gpubench.results.judged_campaign import seconds
 from gpubench.results.judging import judge_campaign
 from gpubench.results.results import Results, judge
@@ -138,10 +137,6 @@ def section(results: Results, content: Content, kept: Campaign | None) -> Sectio
     """
     if content is Content.SCALING:
         return _scaling(results)
-    if content is Content.CHANGES:
-        from gpubench.report.over_time import changes_of
-
-        return changes_of(history(results))
     if kept is None:
         raise UsageError(
             f"{results.place} is an import: this needs runs, which it doesn't have", then="name a campaign"

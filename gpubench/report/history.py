@@ -32,7 +32,7 @@ from gpubench.stats import special
 from gpubench.stats.change_points import FEWEST
 from gpubench.stats.data import Key
 
-CHANGES, TREND = "gpubench/changes/1", "gpubench/trend/1"
+TREND = "gpubench/trend/1"
 CONDITION = (
     "5 % is the chance of a false alarm if the dates are independent; it is higher if a figure resembles that of the "
     "date before, or if figures drift"
@@ -91,7 +91,6 @@ def changes_section(series: Sequence[Series]) -> Section:
     searched = list(searched_lines(series))
     return Section(
         [*parts, SectionPart(lines=searched, medium=Medium.PRINTED)],
-        {"schema": CHANGES, "series": [_plain_series(cell_series) for cell_series in series]},
         title="Changes over dates",
         anchor="changes",
         text=[
@@ -136,7 +135,7 @@ def trend_section(sources: Sequence[ResultHistory], series: Sequence[Series]) ->
     """A line for each source, and the changes."""
     changes = changes_section(series)
     plain = [{"kind": source.kind, "name": source.name, "about": source.about} for source in sources]
-    data = {"schema": TREND, "sources": plain, "series": changes.data["series"]}
+    data = {"schema": TREND, "sources": plain, "series": [_plain_series(cell_series) for cell_series in series]}
     return Section([SectionPart(lines=source_lines(sources)), *changes.parts], data)
 
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 
-from gpubench.report.history import changes_section, trend_section
+from gpubench.report.history import trend_section
 from gpubench.report.sections import Section
 from gpubench.results.changes import Series, find
 from gpubench.results.figures import Figure
@@ -26,18 +26,9 @@ def search(figures: Sequence[Figure], searching: Searching = nobody) -> list[Ser
     return find(figures, SEED, searching)
 
 
-def changes_of(source: ResultHistory) -> Section:
-    """Where the figures of one source changed."""
-    return changes_section(_searched([source], nobody))
-
-
 def trend_of(sources: Sequence[ResultHistory], searching: Searching) -> Section:
     """Where figures changed, below a line for each source."""
-    return trend_section(sources, _searched(sources, searching))
-
-
-def _searched(sources: Sequence[ResultHistory], searching: Searching) -> list[Series]:
     figures = [figure for source in sources for figure in source.figures]
     if not figures:
         _log.warning("no figure has a date and a version, so there is no history to search")
-    return search(figures, searching)
+    return trend_section(sources, search(figures, searching))

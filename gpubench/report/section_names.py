@@ -9,4 +9,3 @@ class Content(StrEnum):
     VERDICTS = "verdicts"
     SCALING = "scaling"
     RUNS = "runs"
-    CHANGES = "changes"

@@ -64,7 +64,6 @@ COMMANDS = {
     "compare-median-margin": ["compare", "--margin", "30%", "--json"],
     "scaling": ["report", "--only", "scaling", "--json"],
     "runs": ["report", "--only", "runs"],
-    "changes": ["report", "--only", "changes", "--json"],
     "markdown": ["report", "--markdown"],
     "trend": ["trend", "--json"],
     "fsck": ["results", "fsck"],
