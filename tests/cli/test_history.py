@@ -53,6 +53,7 @@ def test_scaling_and_report_read_an_import(gpubench: Run, draco: Path) -> None:
     assert "<h1>Of 36 comparisons with 1.12.1: 3 slower: 1.15.0 in merge dask 128 workers in all +3.1" in page
     assert "merge dask 128 workers in all | 1.15.0 vs 1.12.1 | 5.146 s → 5.304 s | +3.1 % [" in done.stdout
     assert page.count('<div class="chart" id="chart-over-time-') == 2
+    assert "Rows that were refused" in page
     assert "135 × a reference that was typed in by hand" in page
     names = ("http://www.w3.org/", "https://github.com/openucx")  # of a namespace, which nothing fetches, and of links
     main = page.partition("<main>")[2].partition("</main>")[0]

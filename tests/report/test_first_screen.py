@@ -224,4 +224,6 @@ def test_the_second_line_says_what_each_label_is_and_which_machine_this_was(stor
     line = compared(story)
     assert line.startswith("1.17.0: UCX 1.17.0 · 1.19.0: UCX 1.19.0 · 1.19.0-proto1: UCX 1.19.0 UCX_PROTO_ENABLE=n · ")
     assert "margin ±3 % · on " in line
-    assert line in text_of(reports.page_html(story))
+    text = text_of(reports.page_html(story))
+    assert line in text
+    assert "Band: ±3 %; the axis is" in text
