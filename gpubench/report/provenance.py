@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import marshal
+import os
 import re
 import statistics
 from collections import Counter
@@ -40,7 +41,11 @@ class Fact:
     @property
     def shown(self) -> list[tuple[str, str]]:
         """Each value with hashes and paths cut, and the whole value where something was cut."""
-        cut = [_PATH.sub(r"…\1", _HASH.sub(r"\1…", value)) for value in self.values]
+        short = [_HASH.sub(r"\1…", value) for value in self.values]
+        cut = [_PATH.sub(r"…\1", value) for value in short]
+        if len(set(cut)) < len(set(short)):  # the end of a path alone doesn't tell them apart
+            common = os.path.commonprefix(short).rpartition("/")[0]  # noqa: RUF071 - cut at a slash
+            cut = [f"…{value.removeprefix(common)}" if common else value for value in short]
         return [(short, value if short != value else "") for short, value in zip(cut, self.values, strict=True)]
 
     @property

@@ -216,6 +216,9 @@ def test_hashes_and_paths_are_cut_and_what_all_variants_share_says_so(story: Jud
     long = "/root/.cache/gpubench/venvs/0123456789abcdef/lib/python3.11/site-packages/libucx/lib/libucp.so.0"
     fact = provenance.Fact("libucp", [long, "0123456789abcdef0123456789abcdef"])
     assert fact.shown == [("…/libucx/lib/libucp.so.0", long), ("0123456789ab…", "0123456789abcdef0123456789abcdef")]
+    sides = [f"/home/venvs/{build}/lib/python3.11/site-packages/libucx/lib" for build in ("aa", "bb")]
+    shown = [short for short, _ in provenance.Fact("LD_LIBRARY_PATH", sides).shown]
+    assert shown == [f"…/{build}/lib/python3.11/site-packages/libucx/lib" for build in ("aa", "bb")]
     page = reports.page_html(story).decode()
     assert re.search(r'colspan="3"[^>]*><span class="quiet">all:</span> 2025.7.0, 2025.7.0<', page)
 
