@@ -30,9 +30,10 @@ def _gpus(site: Site, kind: str) -> Iterator[CheckResult]:
     lacks = {"cuda": not image.cuda, "compute_capability": not image.compute_capability}
     lacks["base"] = kind in CONTAINERS and image.base in ("", ImageSettings().base)
     missing = [f"image.{key}" for key, lacking in lacks.items() if lacking]
-    if site.device == "gpu":
-        what = f"device = gpu, and {', '.join(missing)} isn't set" if missing else "device = gpu, and images have CUDA"
-        yield CheckResult(not missing, what)
+    if site.device == "gpu" or (site.device == "auto" and site.node.gpus):
+        have = f"{', '.join(missing)} isn't set" if missing else "images have CUDA"
+        used = "device = gpu" if site.device == "gpu" else f"node.gpus = {site.node.gpus}"
+        yield CheckResult(not missing, f"{used}, and {have}")
 
 
 def _fabric(site: Site) -> Iterator[CheckResult]:

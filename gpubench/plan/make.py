@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from gpubench.model.image import Image
 from gpubench.model.plan import Comparison, Plan, PlannedJob, PlannedVariant
-from gpubench.model.quantities import format_bytes
+from gpubench.model.quantities import format_bytes, format_seconds
 from gpubench.model.text import counted
 from gpubench.node.spec.waiting import crowded, polls
 from gpubench.plan.block_design import ClusterShape, campaign_orders, interleaved, new_job, plan_block
@@ -130,7 +130,14 @@ def _notes(request: Request, scope: Scope) -> list[str]:
     notes = [*request.repetitions]
     if blocks < request.blocks:
         instead = "" if request.blocks == MOST_BLOCKS else f" instead of {request.blocks}"
-        notes.append(f"{counted(blocks, 'block')}{instead}: the most whole balanced sets within the budget")
+        planned_s = blocks * scope.time.block_s * len(shapes)
+        too_long = request.budget_s is not None and planned_s > request.budget_s
+        why = "the most whole balanced sets within the budget"
+        if too_long:
+            why = (
+                f"the fewest that carry a verdict, longer than the budget of {format_seconds(request.budget_s or 0.0)}"
+            )
+        notes.append(f"{counted(blocks, 'block')}{instead}: {why}")
     if blocks < 5 and len(request.variants) > 1:
         notes.append(f"{counted(blocks, 'block')}: with fewer than 5 hardly any difference can be confirmed")
     busy = max(nodes * workers for nodes, workers in (shape.place for shape in shapes)) * request.site.layout.threads

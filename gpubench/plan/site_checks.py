@@ -74,7 +74,7 @@ def _shape(site: Site) -> Iterator[CheckResult]:
         )
     else:
         yield CheckResult(None, f"{busy} against cores: node.cores isn't set, a job gets what its scheduler gives")
-    if site.device == "gpu":
+    if site.device == "gpu" or (site.device == "auto" and node.gpus):
         yield CheckResult(
             workers == node.gpus, f"{workers} workers and {node.gpus} GPUs per node, a worker takes one GPU"
         )

@@ -109,4 +109,6 @@ def _table_family(path: Path, frame: pl.DataFrame, by: Sequence[str], question: 
         raise UsageError(f"{path} has the variants {', '.join(variants)}", then="name two: --baseline A --candidate B")
     baseline = question.baseline or next(label for label in variants if label != question.candidate)
     candidate = next(label for label in variants if label != baseline)
+    if named is None:
+        _log.warning(f"{path}: the baseline is {baseline}, the variant of the first row; --baseline names another")
     return comparisons_from_frame(frame, baseline, candidate, by)

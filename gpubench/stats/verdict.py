@@ -237,14 +237,15 @@ def judge(comparisons: Sequence[ComparisonInput], settings: VerdictSettings) -> 
 def exit_code(verdicts: Sequence[Verdict], fail_on: FailOn | None = FailOn.INCONCLUSIVE) -> int:
     """0: every comparison equivalent or improved; 20: something regressed or broken; 21: anything else, or nothing.
 
-    0 instead of 21 with ``FailOn.REGRESSION``; always 0 with None.
+    0 instead of 21 with ``FailOn.REGRESSION`` if something was compared; always 0 with None.
     """
     if fail_on is None:
         return 0
     kinds = {verdict.verdict for verdict in verdicts}
     if kinds & {"regression", "broken"}:
         return EXIT_REGRESSION
-    if fail_on is FailOn.REGRESSION or (kinds and kinds <= {"equivalent", "improvement"}):
+    is_measured = any(verdict.blocks for verdict in verdicts)
+    if (kinds and kinds <= {"equivalent", "improvement"}) or (fail_on is FailOn.REGRESSION and is_measured):
         return 0
     return EXIT_INCONCLUSIVE
 

@@ -203,7 +203,8 @@ def newest_campaign(outputs: Path, *, with_results: bool = False) -> Path:
     """The campaign that was planned last, by the time that its plan states (a copy has another date on disk).
 
     Args:
-        with_results: pass over campaigns of which no run has ended.
+        with_results: pass over campaigns of which no run has ended, and over those of one run (of ``measure``) where
+            there are others.
 
     Raises:
         UsageError: there is no campaign, or none of them has results.
@@ -216,7 +217,16 @@ def newest_campaign(outputs: Path, *, with_results: bool = False) -> Path:
         plans = [plan for plan in plans if any(plan.parent.glob(f"runs/*/{RUN_FILE}"))]
         if not plans:
             raise UsageError(f"no campaign in {outputs} has results yet", then=f"see gpubench status {newest}")
+        plans = [plan for plan in plans if not _has_one_run(plan)] or plans
     return plans[-1].parent
+
+
+def _has_one_run(plan: Path) -> bool:
+    try:
+        jobs = parse_json(plan.read_bytes())["jobs"]
+        return sum(len(block["runs"]) for job in jobs for block in job["blocks"]) == 1
+    except (ValueError, KeyError, TypeError, OSError):
+        return False  # opening it says what is wrong with it
 
 
 def _planned_at(plan: Path) -> float:

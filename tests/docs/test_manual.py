@@ -116,7 +116,8 @@ def of_hyperfine(folder: Path) -> None:
 def test_results_of_hyperfine_become_a_table_that_is_judged(folder: Path) -> None:
     (judge,) = [one.text for one in manual.commands(ROOT / "docs" / "ci.md") if "compare hyperfine.csv" in one.text]
     done = run_gpubench(shlex.split(judge)[1:], folder, {})
-    assert (done.returncode, done.stderr) == (20, "")
+    assert done.returncode == 20, done.stderr
+    assert "the baseline is old, the variant of the first row" in done.stderr
     rows = [line for line in done.stdout.splitlines() if line.startswith("hyperfine threads=")]
     assert [" | 6 blocks | regression" in row for row in rows] == [True, True]
     assert "order-unknown" not in done.stdout

@@ -106,6 +106,17 @@ def test_no_cell_of_an_export_begins_a_formula_and_its_own_reader_gets_the_text_
     assert shown["effect"] == pytest.approx(same["effect"])
 
 
+def test_an_exported_table_has_the_baseline_of_its_campaign(gpubench: Run, tmp_path: Path) -> None:
+    directory = tmp_path / "campaign"
+    slower = begin(directory, make_plan(blocks=6, suite=SUITE[:1]))
+    finish(slower, lambda label, _: 1.5 if label == "1.19.0" else 1.0)
+    for name in ("all.csv", "all.parquet"):
+        assert gpubench("results", "export", name.partition(".")[2], directory, name).returncode == 0
+        done = gpubench("compare", name)
+        assert (done.returncode, "1.19.0 vs 1.17.0" in done.stdout) == (20, True), done.stdout
+        assert "the baseline is 1.17.0, the variant of the first row; --baseline names another" in done.stderr
+
+
 def test_a_file_where_the_database_s_directory_should_be_is_said(gpubench: Run, campaign: Path, tmp_path: Path) -> None:
     (tmp_path / "outputs").write_text("")
     done = gpubench("results", "export", "mlflow", campaign)

@@ -56,7 +56,9 @@ def test_the_budget_that_a_refusal_names_is_enough() -> None:
 def test_a_habit_of_the_site_that_is_too_small_gives_way_to_the_fewest_useful_blocks() -> None:
     made = plan(budget_s=60.0, budget_firm=False, blocks=20)
     assert sum(len(job.blocks) for job in made.jobs) == 6
-    assert "6 blocks instead of 20: the most whole balanced sets within the budget" in made.notes
+    assert "6 blocks instead of 20: the fewest that carry a verdict, longer than the budget of 1m00s" in made.notes
+    made = plan(budget_s=240.0, budget_firm=False, blocks=20)
+    assert "14 blocks instead of 20: the most whole balanced sets within the budget" in made.notes
 
 
 def test_a_budget_counts_every_node_count() -> None:

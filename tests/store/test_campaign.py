@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from campaign_builder import START, Writer, begin, make_block, make_plan
+from campaign_builder import START, Writer, begin, make_block, make_plan, variant
 
 from gpubench.errors import DataError, PlanRefusedError, UsageError
 from gpubench.model.plan import PlanAddition, PlannedJob
@@ -132,6 +132,10 @@ def test_the_newest_with_results_has_a_run_that_ended(tmp_path: Path) -> None:
         Writer(campaign).write(*next(campaign.rows()), record=day != 9)
     assert newest_campaign(tmp_path, with_results=True).name == "day5"
     assert newest_campaign(tmp_path).name == "day9"
+    alone = make_plan((variant("1.17.0"),), blocks=1).model_copy(update={"created_at": "2025-11-07T00:00:00+00:00"})
+    measured = Campaign.begin(tmp_path / "measured", alone)
+    Writer(measured).write(*next(measured.rows()))
+    assert newest_campaign(tmp_path, with_results=True).name == "day5"
     for record in tmp_path.glob("*/runs/*/run.json"):
         record.unlink()
     with pytest.raises(UsageError, match=r"no campaign in .* has results yet; see gpubench status .*day9"):

@@ -15,7 +15,7 @@ from gpubench.results.exporters import tracked
 from gpubench.results.exporters.tracked import EXPERIMENT, Tracker
 from gpubench.results.importers.directory import ImportedResults
 from gpubench.results.judging import judge_campaign
-from gpubench.results.merge.table import Merged, merge_directory, parquet
+from gpubench.results.merge.table import merge_directory, parquet
 from gpubench.results.targets import chosen_campaign, opened
 from gpubench.store.campaign import Campaign, require_place
 
@@ -27,11 +27,12 @@ DATABASE = Path("outputs") / "mlflow.db"
 def export_table(directory: Path, path: Path, *, as_parquet: bool) -> None:
     """Every sample of a campaign or an import as one file."""
     kept = opened(directory)
-    table = kept.table if isinstance(kept, ImportedResults) else merge_directory(kept.runs_dir)
-    if as_parquet:
-        write_atomically(path, parquet(table))
-    else:
-        write_atomically(path, _csv(table.frame if isinstance(table, Merged) else table))
+    if isinstance(kept, ImportedResults):
+        table = kept.table
+    else:  # of a table of samples, the variant of the first row is the baseline
+        baseline = kept.plan.baseline
+        table = merge_directory(kept.runs_dir).frame.sort(pl.col("variant") != baseline, maintain_order=True)
+    write_atomically(path, parquet(table) if as_parquet else _csv(table))
     _log.info(f"{table.height} samples in {path}")
 
 
