@@ -117,13 +117,14 @@ def result_lines(result: Mapping[str, Any]) -> Iterator[str]:
 
 def _moved(result: Mapping[str, Any]) -> str:
     details = result["moved"]
-    seen = f"{format_bytes(details['seen_bytes'])} between workers"
+    each = details["seen_bytes"] // max(result["reps"], 1)
+    seen = f"{format_bytes(details['seen_bytes'])} between workers, {format_bytes(each)} a repetition"
     if least := details["least_moved_bytes"]:
         return f"{seen}, {format_bytes(least)} at least had to be"
     moved = moved_bytes(result["workload"], result["backend"], result["params"], details, result["reps"])
     if moved is None or moved >= LEAST_TRAFFIC:
         return seen
-    return f"{seen}, {format_bytes(moved)} a repetition: {cannot_change(result['workload'])}"
+    return f"{seen}: {cannot_change(result['workload'])}"
 
 
 def _cluster(cluster: Mapping[str, Any]) -> str:

@@ -161,6 +161,7 @@ def submit(
         Path | None,
         typer.Option(
             "--campaign",
+            metavar="DIR",
             help="Continue this campaign: submit only what is missing.",
         ),
     ] = None,

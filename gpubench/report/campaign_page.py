@@ -106,7 +106,8 @@ def facts(inputs: JudgedCampaign) -> list[tuple[str, str]]:
     plan = inputs.plan
     nodes = sorted({outcome.job.nodes for outcome in inputs.outcomes})
     workers = sorted({outcome.job.workers_per_node for outcome in inputs.outcomes})
-    threads = f", {plan.threads_per_worker} thread{'' if plan.threads_per_worker == 1 else 's'} each"
+    threads = f", {counted(plan.threads_per_worker, 'thread')} each"
+    variants = counted(len(plan.variants), "variant")
     return [
         ("campaign", plan.campaign),
         ("site", plan.site.name),
@@ -116,8 +117,8 @@ def facts(inputs: JudgedCampaign) -> list[tuple[str, str]]:
         ("workers per node", f"{', '.join(map(str, workers))}{threads}"),
         ("protocol", f"{plan.protocol} on {plan.device}"),
         ("listeners", plan.listeners),
-        ("blocks", f"{_blocks(inputs)}, each of {len(plan.variants)} variants, order shuffled from seed {plan.seed}"),
-        ("arrangement", ARRANGEMENTS[plan.site.layout.arrangement]),
+        ("blocks", f"{_blocks(inputs)}, each of {variants}, order shuffled from seed {plan.seed}"),
+        ("arrangement", ARRANGEMENTS[plan.site.layout.arrangement] if len(plan.variants) > 1 else "one variant alone"),
         ("waiting", _waiting(plan)),
         ("runs", run_counts(inputs.outcomes)),
         ("gpubench", plan.gpubench),

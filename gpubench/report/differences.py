@@ -9,6 +9,7 @@ from gpubench.errors import DataError, UsageError
 from gpubench.model.base import nearest
 from gpubench.model.cell_names import cell_names
 from gpubench.model.plan import PlannedVariant
+from gpubench.model.text import counted
 from gpubench.render.environment import command_line
 from gpubench.report import labels
 from gpubench.report.explain import differences_section, layers
@@ -91,7 +92,8 @@ def _of_both_variants(campaign: str | None) -> Section:
     variants = [variant.label for variant in kept.plan.variants]
     if len(variants) != 2:
         named = ", ".join(variants)
-        raise UsageError(f"{kept.directory} has {len(variants)} variants: {named}", then="type: gpubench diff A B")
+        have = counted(len(variants), "variant")
+        raise UsageError(f"{kept.directory} has {have}: {named}", then="type: gpubench diff A B")
     candidate = next(label for label in variants if label != kept.plan.baseline)
     return _of_variants(kept, kept.plan.baseline, candidate)
 

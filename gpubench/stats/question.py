@@ -64,6 +64,8 @@ def _comparisons(plan: Plan, question: Question) -> list[Comparison]:
     for label in (baseline, *candidates):
         if label not in labels:
             raise UsageError(f"campaign {plan.campaign} has no variant '{label}'{nearest(label, labels)}")
+    if question.candidate == baseline:
+        raise UsageError(f"{baseline} is the baseline", then="name another --candidate, or another --baseline")
     candidates = [candidate for candidate in candidates if candidate != baseline]
     chosen = [
         comparison.model_copy(update={"baseline": baseline, "candidate": candidate})

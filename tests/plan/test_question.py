@@ -31,6 +31,11 @@ def test_a_variant_that_the_plan_lacks_is_refused():
         Decision.of(planned(), Question(candidate="d"))
 
 
+def test_the_baseline_is_no_candidate():
+    with pytest.raises(UsageError, match="b is the baseline; name another --candidate"):
+        Decision.of(planned("b=1.17.0 c=1.19.0"), Question(candidate="b"))
+
+
 def test_two_plans_that_disagree_are_asked_about():
     with pytest.raises(UsageError, match="margin of 1 %, the other with 3 %; say which counts: --margin 1%"):
         Question().settings(planned(), planned(margin=0.01))
