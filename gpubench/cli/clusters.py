@@ -10,16 +10,13 @@ import typer
 
 from gpubench.campaign import options as campaign_options
 from gpubench.cli.options import DeclaredEnded, command_group, with_options
-from gpubench.clusters.options import ClusterOptions, InspectOptions, MaybeTime, Wait
+from gpubench.clusters.options import ClusterOptions, InspectOptions, MaybeTime, Name, Wait
 from gpubench.errors import UsageError
 
 if TYPE_CHECKING:
     from gpubench.store.clusters import Cluster
 
 
-Name = Annotated[
-    str | None, typer.Argument(help="Name of the cluster; default: the only one that exists.", show_default=False)
-]
 Change = Annotated[str, typer.Argument(help="Number of nodes, like +2 or -2.", show_default=False)]
 SIGNED = {"ignore_unknown_options": True}
 

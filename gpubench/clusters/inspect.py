@@ -5,14 +5,15 @@ from pathlib import Path
 
 from gpubench.clusters.inspect_client import CONNECT_S, address_in, ask, image_python, named_python
 from gpubench.clusters.options import InspectOptions
-from gpubench.errors import GpubenchError, IncompleteError, MissingToolError, PlanRefusedError
+from gpubench.errors import GpubenchError, IncompleteError, MissingToolError, PlanRefusedError, UsageError
+from gpubench.node.spec.cluster import SCHEDULER_FILE
 from gpubench.node.spec.inspect_record import InspectRecord
 from gpubench.plan.cluster_checks import check_count, check_processes, check_versions, host_lines
 from gpubench.plan.cpu_affinity import WorkerAffinity, judge_affinity
 from gpubench.render.cluster import client_python, planned_ucx, variables
 from gpubench.report.sections import TextTable, table_lines
 from gpubench.resources.profiles import default_variant, load_site
-from gpubench.store.clusters import Cluster
+from gpubench.store.clusters import Cluster, find_cluster
 
 _log = logging.getLogger(__name__)
 
@@ -28,8 +29,9 @@ def verify(options: InspectOptions, workers: int | None) -> None:
         PlanRefusedError: versions or UCX disagree.
         IncompleteError: fewer workers than planned (``workers``, else what the cluster was asked to have).
     """
-    own = _own(options.scheduler_file)
-    record = _look(options, own)
+    file = _scheduler_file(options)
+    own = _own(file)
+    record = _look(file, options, own)
     if record.workers:
         for line in host_lines(record.workers):
             _log.info(line)
@@ -53,7 +55,8 @@ def affinity(options: InspectOptions, cpus: int | None) -> None:
         MissingToolError: the cluster doesn't answer.
         PlanRefusedError: a worker is where it shouldn't be, or client and cluster have other versions.
     """
-    record = _look(options, _own(options.scheduler_file), ANSWER_S)
+    file = _scheduler_file(options)
+    record = _look(file, options, _own(file), ANSWER_S)
     if not record.processes:
         differ = "; ".join(finding.what for finding in check_versions(record.versions) if not finding.ok)
         raise PlanRefusedError(f"other versions: {differ}", then="name a Python of the cluster's own: --python PYTHON")
@@ -68,6 +71,14 @@ def affinity(options: InspectOptions, cpus: int | None) -> None:
         )
 
 
+def _scheduler_file(options: InspectOptions) -> Path:
+    if options.scheduler_file is None:
+        return find_cluster(options.outputs or Path("outputs"), options.name).directory / SCHEDULER_FILE
+    if options.name is not None:
+        raise UsageError("NAME and --scheduler-file exclude each other", then="leave one out")
+    return options.scheduler_file
+
+
 def _own(scheduler_file: Path) -> Cluster | None:
     """The cluster of ours whose directory has the file; None for other clusters."""
     try:
@@ -76,8 +87,8 @@ def _own(scheduler_file: Path) -> Cluster | None:
         return None
 
 
-def _look(options: InspectOptions, own: Cluster | None, answer_s: float = 0.0) -> InspectRecord:
-    address = address_in(options.scheduler_file)
+def _look(file: Path, options: InspectOptions, own: Cluster | None, answer_s: float = 0.0) -> InspectRecord:
+    address = address_in(file)
     python, env = _python(options, own)
     record = ask(address, python, env, answer_s)
     if record.unreachable:

@@ -18,6 +18,9 @@ from gpubench.campaign.options import (
     Site,
 )
 
+Name = Annotated[
+    str | None, typer.Argument(help="Name of the cluster; default: the only one that exists.", show_default=False)
+]
 MaybeTime = Annotated[str | None, typer.Option("--time", help="Time limit of the job, like 2h.")]
 Wait = Annotated[
     str, typer.Option("--wait", help="How long to wait, also in the queue; the cluster starts even if it takes longer.")
@@ -55,9 +58,11 @@ class ClusterOptions:
 class InspectOptions:
     """Which cluster to inspect, and with which Python."""
 
+    name: Name = None
     scheduler_file: Annotated[
-        Path, typer.Option(help="The file that the cluster's scheduler wrote.", show_default=False)
-    ]
+        Path | None, typer.Option(help="In place of NAME: the file that the scheduler of any Dask cluster wrote.")
+    ] = None
+    outputs: Outputs = None
     python: Annotated[
         Path | None,
         typer.Option(help="A Python with the cluster's versions; default: the cluster's own, or the site's."),

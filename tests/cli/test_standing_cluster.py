@@ -68,7 +68,7 @@ class Standing:
         self("status", code=code)
 
     def look(self, word: str, *words: str, code: int = 0) -> str:
-        return self(word, "--scheduler-file", self.file, *words, code=code)
+        return self(word, *words, code=code)
 
     def script(self, text: str, *, keys: bool = True) -> subprocess.CompletedProcess[str]:
         """A user's script, as ``start`` says that it is run."""
