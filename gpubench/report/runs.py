@@ -1,13 +1,12 @@
 """The outcome of every planned run, as a section."""
 
-import datetime as dt
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gpubench.model.text import counted
-from gpubench.node.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE, RunRecord
+from gpubench.node.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE
 from gpubench.report import condense, labels
 from gpubench.report.sections import (
     ColumnStyle,
@@ -21,6 +20,7 @@ from gpubench.report.sections import (
 )
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.store.accounting import RunResult
+from gpubench.store.rundirs import record_seconds
 
 RUNS = "gpubench/runs/1"
 
@@ -53,13 +53,17 @@ def runs_section(inputs: JudgedCampaign) -> Section:
 
 
 def run_list_section(name: str, outcomes: Sequence[RunResult]) -> Section:
-    """A row per planned run, for ``report --only runs``; JSON has its id, job, size and directory too."""
+    """A row per planned run, for ``report --only runs``; JSON has its id, job, size and directory too.
+
+    Seconds are without the turns of others, as where a run ends.
+    """
     columns: list[Heading | str] = [Heading(name, ColumnStyle.NUMBER) for name in ("block", "order")]
     columns += ["variant", "status", Heading("seconds", ColumnStyle.NUMBER), "why"]
     rows: list[list[RichText]] = []
     data: list[dict[str, Any]] = []
     for outcome in outcomes:
-        seconds, place = _seconds(outcome.record), (outcome.block.block, outcome.run.order + 1)
+        seconds = round(record_seconds(outcome.record), 3) if outcome.record else None
+        place = (outcome.block.block, outcome.run.order + 1)
         status = f"{labels.RUN_MARKS[outcome.status]} {outcome.status}"
         seconds_text = "" if seconds is None else f"{seconds:.1f}"
         rows.append([*map(str, place), outcome.run.variant, status, seconds_text, outcome.reason])
@@ -76,14 +80,6 @@ def run_list_section(name: str, outcomes: Sequence[RunResult]) -> Section:
         [SectionPart(f"{name}: {run_counts(outcomes)}", table=TextTable(columns, rows, caption))],
         {"schema": RUNS, "campaign": name, "runs": data},
     )
-
-
-def _seconds(record: RunRecord | None) -> float | None:
-    """From its start to its end; of an interleaved block, turns of others are among them."""
-    if record is None:
-        return None
-    began, ended = (dt.datetime.fromisoformat(at) for at in (record.started_at, record.ended_at))
-    return round((ended - began).total_seconds(), 3)
 
 
 def run_counts(outcomes: Sequence[RunResult]) -> str:
