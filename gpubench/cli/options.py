@@ -72,7 +72,9 @@ Allow = Annotated[
 ]
 FailOn = Annotated[
     settings.FailOn | None,
-    typer.Option(help="Exit with a failure for this and worse: with regression, code 21 becomes 0."),
+    typer.Option(
+        help="Exit with a failure for this and worse: with regression, code 21 becomes 0 if something was compared."
+    ),
 ]
 Svg = Annotated[Path | None, typer.Option(help="Also every chart as an SVG file in this directory.")]
 Planned = Annotated[

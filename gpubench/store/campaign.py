@@ -224,7 +224,8 @@ def newest_campaign(outputs: Path, *, with_results: bool = False) -> Path:
 def _has_one_run(plan: Path) -> bool:
     try:
         jobs = parse_json(plan.read_bytes())["jobs"]
-        return sum(len(block["runs"]) for job in jobs for block in job["blocks"]) == 1
+        runs = sum(len(block["runs"]) for job in jobs for block in job["blocks"])
+        return runs == 1 and not (plan.parent / "plan.d").exists()
     except (ValueError, KeyError, TypeError, OSError):
         return False  # opening it says what is wrong with it
 
