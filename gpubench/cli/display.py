@@ -27,20 +27,22 @@ if TYPE_CHECKING:
     from gpubench.results.judged_campaign import JudgedCampaign
     from gpubench.results.results import Results
     from gpubench.stats.question import Question
-    from gpubench.stats.settings import FailOn
+    from gpubench.stats.settings import FailOn, VerdictSettings
     from gpubench.stats.verdict import Verdict
-
-PIPED_WIDTH = 80
 
 
 def show_verdicts(
     verdicts: Sequence[Verdict],
+    settings: VerdictSettings,
     accounting: Accounting | None = None,
     seconds: Sequence[tuple[float, float] | None] = (),
 ) -> None:
-    """The verdict table: aligned and in colour on a terminal that is wide enough, a line each elsewhere."""
+    """The answer in a sentence, then a line per verdict; on a terminal that is wide enough, a table in colour."""
+    from gpubench.report.answer import answer
     from gpubench.report.verdicts import verdict_lines
 
+    if len(verdicts) > 1:
+        say_lines(answer(verdicts, settings))
     if not (sys.stdout.isatty() and _show_table(verdicts, seconds)):
         say_lines(verdict_lines(verdicts, seconds))
     if accounting is not None:
@@ -52,7 +54,7 @@ def show_judged(judged: JudgedCampaign) -> None:
     from gpubench.report.compared import compared
 
     say(compared(judged))
-    show_verdicts(judged.verdicts, judged.accounting, judged.seconds)
+    show_verdicts(judged.verdicts, judged.settings, judged.accounting, judged.seconds)
 
 
 def _show_table(verdicts: Sequence[Verdict], seconds: Sequence[tuple[float, float] | None]) -> bool:
@@ -95,9 +97,10 @@ def show_import(kept: ImportedResults) -> Page:
     from gpubench.report.writing import page_of_import, write_page
 
     page, answer = page_of_import(kept, search_bar)
-    show_verdicts(answer.verdicts if answer else [], seconds=answer.seconds if answer else [])
-    for note in answer.section.notes if answer else ():
-        say(f"note: {note}")
+    if answer:
+        show_verdicts(answer.verdicts, answer.settings, seconds=answer.seconds)
+        for note in answer.section.notes:
+            say(f"note: {note}")
     write_page(page, kept.directory / "report.html", kept.directory / "report.md")
     say(f"report: {kept.directory / 'report.html'}")
     return page
@@ -112,7 +115,7 @@ def show_sides(sides: Results, question: Question, path: Path) -> Page:
 
     answer = verdict_answer(sides, question)
     page = sides_page(sides, answer, curves(sides))
-    show_verdicts(answer.verdicts, seconds=answer.seconds)
+    show_verdicts(answer.verdicts, answer.settings, seconds=answer.seconds)
     for note in answer.section.notes:
         say(f"note: {note}")
     write_page(page, path)
@@ -159,7 +162,7 @@ def show_answer(answer: VerdictAnswer, form: Form) -> None:
     else:
         if answer.compared:
             say(answer.compared)
-        show_verdicts(answer.verdicts, answer.accounting, answer.seconds)
+        show_verdicts(answer.verdicts, answer.settings, answer.accounting, answer.seconds)
         for note in answer.section.notes:
             say(f"note: {note}")
 

@@ -73,7 +73,12 @@ def affinity(options: InspectOptions, cpus: int | None) -> None:
 
 def _scheduler_file(options: InspectOptions) -> Path:
     if options.scheduler_file is None:
-        return find_cluster(options.outputs or Path("outputs"), options.name).directory / SCHEDULER_FILE
+        cluster = find_cluster(options.outputs or Path("outputs"), options.name)
+        file, name = cluster.directory / SCHEDULER_FILE, cluster.record.name
+        if not file.exists():
+            what = "has no scheduler yet" if cluster.standing else "is stopped"
+            raise IncompleteError(f"cluster {name} {what}", then=f"gpubench cluster status {name}")
+        return file
     if options.name is not None:
         raise UsageError("NAME and --scheduler-file exclude each other", then="leave one out")
     return options.scheduler_file

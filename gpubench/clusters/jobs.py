@@ -48,7 +48,8 @@ def submit_job(cluster: Cluster, job: ClusterJob, deadline: float) -> None:
         _log.info(f"job {job.job}: {BATCH[name].submit(directory, inherited(os.environ))}")
         return
     if job.leads:
-        with LOCAL[name].acquire_machine(directory, _patience(deadline)) as lock:
+        stop = f"gpubench cluster stop {cluster.record.name}"
+        with LOCAL[name].acquire_machine(directory, _patience(deadline), stop) as lock:
             _begun(cluster, job, background.start(name, directory, lock))
     else:  # beside the one that holds the machine
         _begun(cluster, job, background.start(name, directory, None))

@@ -31,7 +31,9 @@ class Scheduler(Protocol):
 class LocalScheduler(Scheduler, Protocol):
     """Jobs live on this machine, and no longer than the front end that submitted them."""
 
-    def acquire_machine(self, job_dir: Path, waiting: Callable[[str], None]) -> contextlib.AbstractContextManager[int]:
+    def acquire_machine(
+        self, job_dir: Path, waiting: Callable[[str], None], ended_by: str = ""
+    ) -> contextlib.AbstractContextManager[int]:
         """Wait until no other job of this user runs on this machine; yields the lock for ``submit``."""
 
     def submit(self, job_dir: Path, environ: Mapping[str, str], lock: int | None) -> local.Job:

@@ -79,12 +79,13 @@ def lock_path() -> Path:
 
 
 @contextlib.contextmanager
-def acquire_machine(job_dir: Path, waiting: Callable[[str], None]) -> Iterator[int]:
+def acquire_machine(job_dir: Path, waiting: Callable[[str], None], ended_by: str = "") -> Iterator[int]:
     """Wait until no other job of this user runs on this machine; yields the lock, for the job to hold.
 
     Args:
         job_dir: says to others who holds the machine.
         waiting: called with the holder's words about every second while waiting.
+        ended_by: the command that ends this holder, for others to read; else they read this process's number.
     """
     path = lock_path()
     try:
@@ -98,7 +99,8 @@ def acquire_machine(job_dir: Path, waiting: Callable[[str], None]) -> Iterator[i
     try:
         poll_until(lambda: _try_lock(handle, waiting), interval_s=0.5)
         os.ftruncate(handle, 0)
-        os.pwrite(handle, f"{job_dir} (front end: process {os.getpid()})".encode(), 0)
+        how = f"'{ended_by}' ends it" if ended_by else f"front end: process {os.getpid()}"
+        os.pwrite(handle, f"{job_dir} ({how})".encode(), 0)
         yield handle
     finally:
         os.close(handle)

@@ -82,7 +82,8 @@ def test_versions_that_look_like_numbers_stay_names(compare: Compare) -> None:
 
 def test_cells_told_apart_by_a_column_are_named_by_it(compare: Compare) -> None:
     frame = pl.concat([table(gpu="A100"), table(0.0, gpu="H100")])
-    _, *lines, margin, intervals = compare(frame.write_csv().encode(), by="gpu")
+    _, answer, *lines, margin, intervals = compare(frame.write_csv().encode(), by="gpu")
+    assert answer.startswith("B is slower than A in 1 of 2 comparisons: w gpu=A100 +")
     assert [line.split(" | ")[0] for line in lines] == ["w gpu=A100", "w gpu=H100"]
     assert [line.split(" | ")[-1] for line in lines] == ["regression", "equivalent"]
     assert margin == "  equivalent: within ±3 %"

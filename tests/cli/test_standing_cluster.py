@@ -147,6 +147,10 @@ def test_a_cluster_with_keys_is_joined_checked_grown_and_shrunk_without_losing_a
     assert mine.script(LOAD).stdout == "[0, 1, 2, 3, 4, 5]\n"
     assert "ready, 1 of 1 workers on 1 node" in mine("status")
 
+    assert "'gpubench cluster stop mine' ends it" in next(tmp_path.rglob("queue-*.lock")).read_text()
+    mine("stop")
+    assert "cluster mine is stopped" in mine.look("verify", "mine", code=4)
+
 
 @pytest.mark.system
 def test_workers_packed_on_one_core_are_called_so_and_a_killed_job_is_told(mine: Standing) -> None:
