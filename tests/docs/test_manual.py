@@ -123,6 +123,18 @@ def test_results_of_hyperfine_become_a_table_that_is_judged(folder: Path) -> Non
     assert "order-unknown" not in done.stdout
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_table_of_the_manual_gives_the_verdict_below_it(folder: Path, number: int) -> None:
+    table = manual.blocks(ROOT / "docs" / "ci.md", "csv")[number]
+    verdicts = [block for block in manual.blocks(ROOT / "docs" / "ci.md", "text") if " blocks | " in block.text]
+    name = verdicts[number].text.partition(" | ")[0]
+    (folder / f"{name}.csv").write_text(table.text)
+    columns = [] if "variant" in table.text else ["--columns", "variant=build,wall_s=seconds"]
+    done = run_gpubench(["compare", f"{name}.csv", *columns], folder, {})
+    assert done.stdout.splitlines()[0] == verdicts[number].text.strip()
+    assert done.returncode == 20
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     manual.write_files(tmp_path)
