@@ -23,7 +23,7 @@ print(len(pandas.concat([pandas.read_json(path, lines=True) for path in files]))
 MERGE = """
 import sys, pathlib
 from gpubench.results.merge.table import merge_directory
-print(merge_directory(pathlib.Path(sys.argv[1]) / "runs").height)
+print(merge_directory(pathlib.Path(sys.argv[1]) / "runs").frame.height)
 """
 """What gpubench does to come as far: it reads the records too, checks every line, and joins both."""
 

@@ -7,7 +7,6 @@ import fnmatch
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 
 from gpubench.errors import DataError
 from gpubench.files import write_atomically
@@ -60,11 +59,11 @@ def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judg
         DataError: its directory was moved or removed meanwhile.
         MissingToolError: likewise, or the disk is full.
     """
-    with reading_campaign(campaign), ThreadPoolExecutor(1) as executor:
-        return _judge_campaign(campaign, question or Question(), executor)
+    with reading_campaign(campaign):
+        return _judge_campaign(campaign, question or Question())
 
 
-def _judge_campaign(campaign: Campaign, question: Question, executor: ThreadPoolExecutor) -> JudgedCampaign:
+def _judge_campaign(campaign: Campaign, question: Question) -> JudgedCampaign:
     plan, planned = campaign.plan, campaign.plan.site.defaults.allow_changed
     question = dataclasses.replace(
         question, allow=tuple(pattern for pattern in question.allow if pattern not in planned)
@@ -72,9 +71,7 @@ def _judge_campaign(campaign: Campaign, question: Question, executor: ThreadPool
     records = Records()
     accounting = account_now(campaign, records)
     merged = merge_directory(campaign.runs_dir, records)
-    # Polars needs no Python for the files, which therefore cost no time beside the verdicts.
-    table = executor.submit(parquet, merged)
-    warnings = (*accounting.warnings, *(str(error) for error in merged.errors), *merged.warnings)
+    warnings = (*accounting.warnings, *(str(error) for error in merged.errors))
     warnings += added_later(campaign)
     for warning in warnings:
         _log.warning(warning)
@@ -95,7 +92,7 @@ def _judge_campaign(campaign: Campaign, question: Question, executor: ThreadPool
             f"{campaign.results.name} and {campaign.verdicts.name} aren't updated: {campaign.directory} is read-only"
         )
     else:
-        write_atomically(campaign.results, table.result(), parents=False)
+        write_atomically(campaign.results, parquet(merged.frame), parents=False)
         if question == Question():
             data = verdicts_json(plan.campaign, verdicts, settings, plan.site.layout.arrangement)
             write_atomically(campaign.verdicts, data, parents=False)

@@ -45,7 +45,7 @@ def collect(campaign: Campaign) -> JudgedCampaign:
         provenance={run.directory.name: run.provenance for run in accounting.outcomes if run.directory},
         changes=Changes(),
         manifests=campaign.manifests(),
-        warnings=[*accounting.warnings, *merged.warnings, *map(str, merged.errors)],
+        warnings=[*accounting.warnings, *map(str, merged.errors)],
         generated_at=NOW,
     )
     return with_provenance(inputs, inputs.provenance)

@@ -111,7 +111,7 @@ def lose_and_fail(directory: Path) -> None:
 
 
 def cut_and_answer_wrong(directory: Path) -> None:
-    """A file of samples that ends within a line, and a wrong answer."""
+    """A file of samples that ends within a line, and one with other answers: neither is what its run wrote."""
     cut = run_of(directory, 2, "1.17.0") / "samples.jsonl"
     cut.write_bytes(cut.read_bytes()[:-30])
     wrong = run_of(directory, 3, "1.17.0") / "samples.jsonl"

@@ -1,7 +1,6 @@
 import json
 from pathlib import Path
 
-import pytest
 from campaign_builder import Writer, begin, finish, make_plan
 
 from gpubench.store.accounting import account, run_warnings
@@ -96,56 +95,20 @@ def test_a_record_that_cannot_be_believed_is_a_lost_run(tmp_path: Path) -> None:
     torn.write_text(torn.read_text()[:100])
     foreign = writer.write(*rows[1]) / "run.json"
     foreign.write_text(json.dumps(json.loads(foreign.read_text()) | {"run": "somebody-else"}))
-    strange = writer.write(*rows[2]) / "run.json"
-    strange.write_text(json.dumps(json.loads(strange.read_text()) | {"status": "fine"}))
-    newer = writer.write(*rows[3]) / "run.json"
+    newer = writer.write(*rows[2]) / "run.json"
     newer.write_text(json.dumps(json.loads(newer.read_text()) | {"schema": "gpubench/run/9"}))
-    unknown = writer.write(*rows[4]) / "run.json"
+    unknown = writer.write(*rows[3]) / "run.json"
     unknown.write_text(json.dumps(json.loads(unknown.read_text()) | {"surprise": 1}))
-    mistyped = writer.write(*rows[5]) / "run.json"
-    mistyped.write_text(json.dumps(json.loads(mistyped.read_text()) | {"transport": None}))
     found = statuses(campaign)
     words = [
         "cut off",
         "another run",
-        "'fine' is none of",
         "is not a gpubench/run/1",
         "no field surprise",
-        "transport = None is not list",
     ]
     for (status, reason), word in zip(found, words, strict=False):
         assert status == "lost"
         assert word in reason
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"block": -1}, "block = -1 is no number"),
-        ({"block": 2**31}, "block = 2147483648 is no number"),
-        ({"block": 2**31 - 1}, "another run"),
-        ({"warnings": "slow"}, "warnings = 'slow' is not list"),
-        ({"schema": None}, "is not a gpubench/run/1"),
-        ({"status": "lost"}, ""),
-    ],
-)
-def test_a_field_that_no_record_of_ours_has_makes_a_lost_run(
-    changes: dict[str, object], said: str, tmp_path: Path
-) -> None:
-    campaign = begin(tmp_path / "c", make_plan(blocks=1))
-    path = Writer(campaign).write(*next(campaign.rows())) / "run.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-    status, reason = statuses(campaign)[0]
-    assert (status, said in reason) == ("lost", True), reason
-
-
-def test_of_a_workload_too_the_status_is_one_of_four(tmp_path: Path) -> None:
-    campaign = begin(tmp_path / "c", make_plan(blocks=1))
-    path = Writer(campaign).write(*next(campaign.rows())) / "run.json"
-    plain = json.loads(path.read_text())
-    plain["workloads"][-1]["status"] = "fine"
-    path.write_text(json.dumps(plain))
-    assert "status 'fine' is none of ok, failed, skipped, lost" in statuses(campaign)[0][1]
 
 
 def test_other_names_in_the_directory_of_runs_are_left_alone(tmp_path: Path) -> None:

@@ -3,12 +3,11 @@
 Node half: Python 3.9, standard library only. The tool imports this package too, so the two can't drift apart.
 """
 
-from gpubench.node.spec.records import RUN_STATUSES, RunRecord, WorkloadRecord
+from gpubench.node.spec.records import RunRecord, WorkloadRecord
 from gpubench.node.spec.run import PROCESS_DEFAULTS, Deadlines, RunSpec, WorkloadSpec
 
 __all__ = [
     "PROCESS_DEFAULTS",
-    "RUN_STATUSES",
     "Deadlines",
     "RunRecord",
     "RunSpec",

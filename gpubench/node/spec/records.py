@@ -7,7 +7,6 @@ from gpubench.node.spec.run import WorkloadSpec
 
 RUN_RECORD = "gpubench/run/1"
 PROVENANCE = "gpubench/provenance/1"
-RUN_STATUSES = ("ok", "failed", "skipped", "lost")
 
 RUN_FILE = "run.json"
 DATA_FOLDER = "data"

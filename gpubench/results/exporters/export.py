@@ -30,8 +30,10 @@ def export_table(directory: Path, path: Path, *, as_parquet: bool) -> None:
     if isinstance(kept, ImportedResults):
         table = kept.table
     else:  # of a table of samples, the variant of the first row is the baseline
-        baseline = kept.plan.baseline
-        table = merge_directory(kept.runs_dir).frame.sort(pl.col("variant") != baseline, maintain_order=True)
+        baseline, merged = kept.plan.baseline, merge_directory(kept.runs_dir)
+        for error in merged.errors:
+            _log.warning(str(error))
+        table = merged.frame.sort(pl.col("variant") != baseline, maintain_order=True)
     write_atomically(path, parquet(table) if as_parquet else _csv(table))
     _log.info(f"{table.height} samples in {path}")
 

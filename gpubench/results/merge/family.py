@@ -4,7 +4,6 @@ import datetime as dt
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
-import numpy as np
 import polars as pl
 
 from gpubench.model.plan import Comparison, Place, Plan
@@ -12,7 +11,6 @@ from gpubench.node.spec import RunRecord, WorkloadSpec
 from gpubench.node.spec.plain import canonical
 from gpubench.node.spec.records import WorkloadRecord
 from gpubench.results.merge.moved import moved_bytes
-from gpubench.results.merge.samples import AT
 from gpubench.results.merge.table import Merged
 from gpubench.stats.data import CellRun, ComparisonInput, Key, Status
 from gpubench.store.accounting import RunResult
@@ -158,31 +156,15 @@ def _moved(outcome: RunResult, workload: WorkloadSpec) -> int | None:
 
 
 def _timed(merged: Merged) -> dict[_WorkloadRun, _Timed]:
-    timed = merged.samples.filter(~pl.col("warmup"))
-    at = timed[AT].to_numpy()
-    if not len(at):
-        return {}
-    starts = np.flatnonzero(np.diff(at, prepend=-1))  # samples of a workload stand together
-    wrong = np.logical_or.reduceat((timed["answer"] == "wrong").to_numpy(), starts).tolist()
-    unchecked = np.logical_or.reduceat((timed["answer"] == "unchecked").to_numpy(), starts).tolist()
-    size = np.maximum.reduceat(timed["bytes"].fill_null(0).to_numpy(), starts).tolist()
-    begun = np.minimum.reduceat(timed["started_at"].to_physical().to_numpy(), starts).tolist()
-    wall_s = timed["wall_s"].to_list()
-    ends = [*starts[1:].tolist(), len(wall_s)]
-    keys = merged.about.select("run", "attempt", "workload", "backend", "params")[at[starts]].iter_rows()
-    by_workload: dict[_WorkloadRun, _Timed] = {}
-    for key, start, end, is_wrong, started_us, is_unchecked, most_bytes in zip(
-        keys, starts.tolist(), ends, wrong, begun, unchecked, size, strict=True
-    ):
-        times = _Timed(tuple(wall_s[start:end]), is_wrong, started_us / 1e6, is_unchecked, most_bytes)
-        if twice := by_workload.get(key):  # the run's record has the workload twice
-            started_at = min(times.started_at, twice.started_at)
-            times = _Timed(
-                (*twice.wall_s, *times.wall_s),
-                twice.wrong or times.wrong,
-                started_at,
-                twice.unchecked or times.unchecked,
-                max(twice.bytes, times.bytes),
-            )
-        by_workload[key] = times
-    return by_workload
+    timed = merged.frame.filter(~pl.col("warmup"))
+    by_workload = timed.group_by("run", "attempt", "workload", "backend", "params", maintain_order=True).agg(
+        pl.col("wall_s"),
+        (pl.col("answer") == "wrong").any().alias("wrong"),
+        pl.col("started_at").min().dt.epoch("us"),
+        (pl.col("answer") == "unchecked").any().alias("unchecked"),
+        pl.col("bytes").max(),
+    )
+    return {
+        (run, attempt, *workload): _Timed(tuple(wall_s), wrong, started_us / 1e6, unchecked, most_bytes)
+        for run, attempt, *workload, wall_s, wrong, started_us, unchecked, most_bytes in by_workload.iter_rows()
+    }
