@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gpubench.report.next_steps import NextStep
     from gpubench.report.page import Page
     from gpubench.report.sections import Section
+    from gpubench.results.changes import Series
     from gpubench.results.history import ResultHistory
     from gpubench.results.importers.directory import ImportedResults
     from gpubench.results.judged_campaign import JudgedCampaign
@@ -123,15 +124,12 @@ def show_sides(sides: Results, question: Question, path: Path) -> Page:
     return page
 
 
-def show_trend_page(sources: Sequence[ResultHistory], options: TrendOptions) -> None:
+def show_trend_page(sources: Sequence[ResultHistory], series: Sequence[Series], options: TrendOptions) -> None:
     """Write the page of a history, its charts, or both."""
     from gpubench.report.other_pages import trend_page
-    from gpubench.report.over_time import search
     from gpubench.report.writing import write_page
 
-    with search_bar() as searching:
-        changes = search([figure for source in sources for figure in source.figures], searching)
-    page = trend_page(sources, changes)
+    page = trend_page(sources, series)
     if options.html:
         write_page(page, options.html)
         say(f"page: {options.html}")
@@ -180,7 +178,7 @@ def show_section(section: Section, form: Form) -> None:
 @contextlib.contextmanager
 def search_bar() -> Iterator[Callable[[int, int], None]]:
     """A callback for the number of series searched so far, and of all; on a terminal it shows a bar."""
-    from gpubench.report.over_time import nobody
+    from gpubench.results.changes import nobody
 
     if not sys.stdout.isatty():
         yield nobody

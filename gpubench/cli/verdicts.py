@@ -306,18 +306,22 @@ def trend(*, directories: MaybeDirectories = None, options: TrendOptions) -> Non
     verdict on a version: it is a difference between days.
     """
     from gpubench.cli.display import search_bar, show_section, show_trend_page
-    from gpubench.report.history import by_machine
-    from gpubench.report.over_time import trend_of
+    from gpubench.cli.say import warn
+    from gpubench.report.history import trend_section
+    from gpubench.results.changes import find
     from gpubench.results.history import history
     from gpubench.results.loading import load_all
 
     draws = options.html or options.svg
     if options.as_json and draws:
         raise UsageError("--json prints, --html and --svg write files", then="choose one")
-    sources = by_machine([history(results) for results in load_all(directories or [Path("outputs")])])
-    if draws:
-        show_trend_page(sources, options)
-        return
+    sources = [history(results) for results in load_all(directories or [Path("outputs")])]
+    figures = [figure for source in sources for figure in source.figures]
+    if not figures:
+        warn("no figure has a date and a version, so there is no history to search")
     with search_bar() as searching:
-        section = trend_of(sources, searching)
-    show_section(section, "json" if options.as_json else "lines")
+        series = find(figures, searching)
+    if draws:
+        show_trend_page(sources, series, options)
+    else:
+        show_section(trend_section(sources, series), "json" if options.as_json else "lines")

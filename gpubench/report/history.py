@@ -1,36 +1,15 @@
-"""Results over time: where figures changed.
+"""Results over time: where figures changed."""
 
-Versions against one of them, by size of the cluster, from the dates on which both were measured.
-"""
-
-import dataclasses
-import functools
-import math
-import re
-import statistics
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpubench.model.cell_names import cell_names
+from gpubench.model.text import natural_key
 from gpubench.report import labels
-from gpubench.report.charts.over_time import against
-from gpubench.report.sections import (
-    Chart,
-    ColumnStyle,
-    Heading,
-    Medium,
-    Section,
-    SectionPart,
-    TextSpan,
-    TextTable,
-)
+from gpubench.report.sections import ColumnStyle, Heading, Medium, Section, SectionPart, TextSpan, TextTable
 from gpubench.results.changes import Changed, Series
-from gpubench.results.figures import Figure
 from gpubench.results.history import ResultHistory
-from gpubench.stats import special
 from gpubench.stats.change_points import FEWEST
-from gpubench.stats.data import Key
 
 TREND = "gpubench/trend/1"
 CONDITION = (
@@ -38,35 +17,6 @@ CONDITION = (
     "date before, or if figures drift"
 )
 _MOST_FIELDS = 6
-
-
-def by_machine(sources: Sequence[ResultHistory]) -> list[ResultHistory]:
-    """The same, with figures of different machines in different cells, because they are never pooled.
-
-    A site is a machine, and so is each kind of processors where those of a site differ.
-    """
-    machines = {
-        figure.circumstances.machine for source in sources for figure in source.figures if figure.circumstances.machine
-    }
-    if len(machines) < 2:
-        return list(sources)
-    sites = [site for site, _ in machines]
-
-    def apart(key: Key, machine: tuple[str, ...]) -> Key:
-        site, processors = machine
-        return (*key, ("site", site), *([("processors", processors)] if sites.count(site) > 1 else []))
-
-    made = []
-    for source in sources:
-        if any(figure.circumstances.machine for figure in source.figures):
-            figures = [
-                dataclasses.replace(figure, key=apart(figure.key, figure.circumstances.machine))
-                for figure in source.figures
-            ]
-            made.append(dataclasses.replace(source, figures=figures))
-        else:
-            made.append(source)
-    return made
 
 
 def changes_section(series: Sequence[Series]) -> Section:
@@ -117,7 +67,7 @@ def change_rows(series: Sequence[Series]) -> list[tuple[str, ...]]:
         for cell_series, name in zip(series, names, strict=True)
         for change in cell_series.changes
     ]
-    return sorted(rows, key=lambda row: (row[1], version_key(row[0])))
+    return sorted(rows, key=lambda row: (row[1], natural_key(row[0])))
 
 
 def _unusual_lines(series: Sequence[Series]) -> list[str]:
@@ -189,168 +139,3 @@ def _plain_series(series: Series) -> dict[str, Any]:
             for change in series.changes
         ],
     }
-
-
-_ENOUGH = 5
-"""Least dates of a difference that is called one of the largest, if others have as many."""
-_NAMED = 3
-_INTRODUCTION = (
-    "Each dot is a size of the cluster: the change of the mean time over the dates on which both versions were "
-    "measured, as in the verdicts; positive is slower. The bar is its 95 % interval over these dates, for one "
-    "comparison by itself. A dot with a number lies outside the picture."
-)
-_SIZES = ("nodes", "workers", "workers_per_node")
-
-
-@dataclasses.dataclass(frozen=True)
-class VersionDifference:
-    """One version against the baseline in one workload at one size; ratios minus one, positive is slower.
-
-    ``effect`` is that of the geometric means over ``dates``, as in a verdict; ``low`` and ``high`` its 95 % interval,
-    by Student's t over the dates, and the effect itself where there is one date.
-    """
-
-    workload: str
-    size: tuple[int, int]
-    variant: str
-    effect: float
-    low: float
-    high: float
-    dates: int
-
-    @property
-    def text(self) -> str:
-        """``1.14.0 is 11.9 % slower in merge on 128 workers (9 dates)``."""
-        way = "slower" if self.effect > 0 else "faster"
-        dates = "one date" if self.dates == 1 else f"{self.dates} dates"
-        place = f" on {size_text(self.size)}" if self.size[0] else ""
-        return f"{self.variant} is {abs(100 * self.effect):.1f} % {way} in {self.workload}{place} ({dates})"
-
-
-@dataclasses.dataclass(frozen=True)
-class VersionsCompared:
-    """All differences from ``baseline``, in the order of workload, version and size."""
-
-    baseline: str
-    differences: list[VersionDifference]
-
-    @property
-    def enough(self) -> int:
-        """Dates that a difference needs to be called one of the largest."""
-        return min(_ENOUGH, max((difference.dates for difference in self.differences), default=0))
-
-    @property
-    def sentence(self) -> str:
-        """The largest differences, one for each version and workload; empty where there is nothing to compare."""
-        largest: dict[tuple[str, str], VersionDifference] = {}
-        for difference in sorted(self.differences, key=lambda difference: -abs(difference.effect)):
-            if difference.dates >= self.enough:
-                largest.setdefault((difference.variant, difference.workload), difference)
-        named = [difference.text for difference in list(largest.values())[:_NAMED]]
-        return (
-            f"Largest differences of mean times from {self.baseline}, which are no verdicts: {'; '.join(named)}."
-            if named
-            else ""
-        )
-
-    def section(self, variants: Sequence[str]) -> Section:
-        """A chart per workload."""
-        parts = [
-            SectionPart(heading=chart.name.removeprefix("versions "), charts=[chart]) for chart in self.charts(variants)
-        ]
-        title = f"Versions against {self.baseline}"
-        few = any(difference.dates < self.enough for difference in self.differences)
-        left_out = f" The largest differences above are those of {self.enough} dates or more." if few else ""
-        intro = [TextSpan(f"{_INTRODUCTION}{left_out}", "quiet")]
-        return Section(parts, title=title, anchor="versions", text=intro, medium=Medium.PAGE)
-
-    def charts(self, variants: Sequence[str]) -> list[Chart]:
-        """Of each workload one: a facet per version, in it the sizes; ``variants`` decide the colours."""
-        charts: list[Chart] = []
-        for workload in dict.fromkeys(difference.workload for difference in self.differences):
-            differences = [difference for difference in self.differences if difference.workload == workload]
-            ends = [
-                end
-                for difference in differences
-                if difference.dates >= self.enough
-                for end in (difference.low, difference.effect, difference.high)
-            ]
-            rows = [_row(difference, min([0.0, *ends]), max([0.0, *ends])) for difference in differences]
-            rows.sort(key=lambda row: version_key(row["variant"]))
-            title = f"{workload}: change of the time against {self.baseline}"
-            draw = functools.partial(against, rows, variants, title)
-            charts.append(Chart(f"versions-{len(charts)}", f"versions {workload}", draw))
-        return charts
-
-
-def compare_versions(observed: Sequence[Figure]) -> VersionsCompared:
-    """Every version against the one with most figures (of several the oldest), date by date."""
-    counts = Counter(figure.variant for figure in observed)
-    versions = sorted(counts, key=version_key)
-    if len(versions) < 2:
-        return VersionsCompared(versions[0] if versions else "", [])
-    baseline = max(versions, key=lambda version: counts[version])
-    groups = dict.fromkeys(group_key(figure.key) for figure in observed)
-    names = dict(zip(groups, cell_names([dict(key) for key in groups]), strict=True))
-    cells: dict[tuple[Key, tuple[int, int]], dict[str, dict[Any, list[float]]]] = {}
-    for figure in observed:
-        cell = cells.setdefault((group_key(figure.key), cluster_size(figure.key, figure.workers)), {})
-        cell.setdefault(figure.variant, {}).setdefault(figure.date, []).append(figure.log_s)
-    order = list(groups)
-    differences: list[VersionDifference] = []
-    for (key, size), cell in sorted(cells.items(), key=lambda item: (order.index(item[0][0]), item[0][1])):
-        for version in versions:
-            shared = sorted(cell.get(version, {}).keys() & cell.get(baseline, {}).keys())
-            if version != baseline and shared:
-                logs = [statistics.fmean(cell[version][day]) - statistics.fmean(cell[baseline][day]) for day in shared]
-                effect, low, high = map(math.expm1, _mean_and_interval(logs))
-                differences.append(VersionDifference(names[key], size, version, effect, low, high, len(shared)))
-    return VersionsCompared(baseline, differences)
-
-
-def _mean_and_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """The mean, and the ends of its 95 % interval by Student's t; of one value three times that."""
-    mean = statistics.fmean(values)
-    if len(values) < 2:
-        return mean, mean, mean
-    half = float(special.stdtrit(len(values) - 1, 0.975)) * statistics.stdev(values) / math.sqrt(len(values))
-    return mean, mean - half, mean + half
-
-
-def version_key(text: str) -> list[tuple[int, str]]:
-    """``1.9.0`` before ``1.12.0``: numbers in names are numbers."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", text)]
-
-
-def _row(difference: VersionDifference, low: float, high: float) -> dict[str, Any]:
-    """Between ``low`` and ``high``; values far outside (from few dates) are drawn at the edge, with their number."""
-    room = 0.5 * max(high - low, 0.05)
-    beyond = not low - room <= difference.effect <= high + room
-
-    def inside(ratio: float) -> float:
-        return labels.short(100 * min(max(ratio, low - room), high + room))
-
-    return {
-        "variant": difference.variant,
-        "size": str(difference.size[0]) + (f" / {difference.size[1]}" if difference.size[1] else ""),
-        "effect": inside(difference.effect),
-        "low": inside(difference.low),
-        "high": inside(difference.high),
-        "beyond": labels.percent(difference.effect) if beyond else "",
-    }
-
-
-def group_key(key: Key) -> Key:
-    """What figures of one picture share: all of a cell but the size of the cluster."""
-    return tuple(part for part in key if part[0] not in _SIZES)
-
-
-def cluster_size(key: Key, workers: int | None) -> tuple[int, int]:
-    """Workers in all, and nodes; 0 where not recorded."""
-    return workers or 0, int(dict(key).get("nodes") or 0)
-
-
-def size_text(place: tuple[int, int]) -> str:
-    """``8 workers on 2 nodes``."""
-    workers, nodes = place
-    return f"{workers} workers" + (f" on {nodes} node{'s' if nodes > 1 else ''}" if nodes else "")

@@ -10,10 +10,10 @@ from gpubench.report.answer import VerdictAnswer
 from gpubench.report.campaign_page import campaign_page
 from gpubench.report.contents import import_answer, import_cautions
 from gpubench.report.other_pages import import_page
-from gpubench.report.over_time import Searching, search
 from gpubench.report.page import Page, html, markdown
 from gpubench.report.pictures import images
 from gpubench.report.provenance import with_evidence
+from gpubench.results.changes import Searching, find
 from gpubench.results.history import history
 from gpubench.results.importers.directory import ImportedResults
 from gpubench.results.judged_campaign import JudgedCampaign
@@ -38,7 +38,7 @@ def page_of_import(kept: ImportedResults, searching: Search) -> tuple[Page, Verd
     verdicts = import_answer(results)
     cautions = verdicts.section.notes if verdicts else list(import_cautions(results, ()))
     with searching() as progress:
-        changes = search(source.figures, progress)
+        changes = find(source.figures, progress)
     return import_page(kept.note, verdicts, source, changes, cautions), verdicts
 
 

@@ -70,7 +70,8 @@ def _circumstances(
     recorded = facts(outcomes[run.run].provenance)
     image = next(variant.image for variant in plan.variants if variant.label == run.variant)
     image_fields = flat(manifests().get(image.manifest, {}), "image") if image else {}
-    return RunCircumstances(image_fields, recorded, (plan.site.name, _processors(plan, recorded)))
+    machine = (("site", plan.site.name), ("processors", _processors(plan, recorded)))
+    return RunCircumstances(image_fields, recorded, machine)
 
 
 def _processors(plan: Plan, recorded: Facts) -> str:

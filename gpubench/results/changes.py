@@ -11,6 +11,10 @@ from gpubench.results.figures import Figure
 from gpubench.stats.change_points import FEWEST, ChangePoint, change_points
 from gpubench.stats.data import Key
 
+SEED = 20260101
+"""Of the permutations: the same history shows the same changes."""
+Searching = Callable[[int, int], None]
+"""Is told how many series have been searched, and how many there are; a long history takes a while."""
 FAR, LITTLE = 6.0, 0.05
 """An unusual day is beyond so many robust standard deviations, and this far, from the median of its stretch (logs)."""
 
@@ -57,19 +61,18 @@ class Series:
         return len(self.figures) >= FEWEST
 
 
-def find(
-    figures: Iterable[Figure], seed: int, searching: Callable[[int, int], None] = lambda _done, _all: None
-) -> list[Series]:
-    """Every cell and version, in the order in which they come; of a date with several figures the last one counts.
+def nobody(_done: int, _all: int) -> None:
+    """Shows nothing."""
 
-    ``searching`` is told how many series have been searched, of how many.
-    """
+
+def find(figures: Iterable[Figure], searching: Searching = nobody) -> list[Series]:
+    """Every cell and version, in the order in which they come; of a date with several figures the last one counts."""
     by_series: dict[tuple[Key, str], dict[dt.date, Figure]] = {}
     for figure in figures:
         by_series.setdefault((figure.key, figure.variant), {})[figure.date] = figure
     ordered = [[dates[date] for date in sorted(dates)] for dates in by_series.values()]
     logs = [[figure.log_s for figure in line] for line in ordered]
-    points = change_points(logs, seed, searching=searching)
+    points = change_points(logs, SEED, searching=searching)
     spans = [
         (line[point.at - 1].date, line[point.at].date, row) for row, line in enumerate(ordered) for point in points[row]
     ]

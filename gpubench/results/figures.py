@@ -16,6 +16,7 @@ class Figure:
     """What one cell took under one variant on one date.
 
     Args:
+        key: what identifies the cell also beside those of other sources; figures of two machines are never pooled.
         source: the campaign or import.
         log_s: mean over the date's blocks of the log of their mean time in seconds.
         count: how many values ``se`` is from: blocks, or times if there is one block.
@@ -34,11 +35,6 @@ class Figure:
     circumstances: RunCircumstances = dataclasses.field(default_factory=RunCircumstances)
 
 
-def cell_over_dates(key: Key) -> Key:
-    """What identifies a cell also beside those of other sources."""
-    return tuple(part for part in key if part[0] != "params_id")
-
-
 def figures(results: Results) -> list[Figure]:
     """In the order of cells, variants and dates; runs without a date or a version are in none."""
     groups: dict[tuple[Key, str, dt.date], list[CellRun]] = {}
@@ -48,10 +44,10 @@ def figures(results: Results) -> list[Figure]:
     cells = {key: number for number, key in enumerate(results.keys)}
     variants = {variant: number for number, variant in enumerate(results.variants)}
     ordered = sorted(groups.items(), key=lambda item: (cells[item[0][0]], variants[item[0][1]], item[0][2]))
-    return [_figure(results, cell_over_dates(key), variant, date, runs) for (key, variant, date), runs in ordered]
+    return [_figure(results, runs) for _, runs in ordered]
 
 
-def _figure(results: Results, key: Key, variant: str, date: dt.date, runs: list[CellRun]) -> Figure:
+def _figure(results: Results, runs: list[CellRun]) -> Figure:
     blocks = pooled(runs)
     means = [math.fsum(block.times) / len(block.times) for block in blocks]
     logs = [math.log(mean) for mean in means]
@@ -59,15 +55,17 @@ def _figure(results: Results, key: Key, variant: str, date: dt.date, runs: list[
     if len(blocks) > 1:
         count, se = len(blocks), float(np.std(logs, ddof=1) / math.sqrt(len(logs)))
     first = runs[0]
+    assert first.date is not None
+    circumstances = results.circumstances(first)
     return Figure(
-        key,
-        variant,
-        date,
+        (*(part for part in first.key if part[0] != "params_id"), *circumstances.machine),
+        first.variant,
+        first.date,
         results.name,
         float(np.mean(logs)),
         count,
         se,
         first.workers,
         first.bytes,
-        results.circumstances(first),
+        circumstances,
     )

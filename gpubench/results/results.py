@@ -22,12 +22,12 @@ class RunCircumstances:
     Args:
         facts: by field, in words.
         provenance: of a campaign's run; its differing fields are told with the care that verdicts take.
-        machine: the site, and what its processors are; empty where nobody recorded them.
+        machine: the site, and what its processors are, as parts of a cell's key; empty where nobody recorded them.
     """
 
     facts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     provenance: Facts | None = None
-    machine: tuple[str, ...] = ()
+    machine: Key = ()
 
     def changed(self, after: "RunCircumstances") -> list[str]:
         """``field before → after`` of everything that both recorded and that differs."""

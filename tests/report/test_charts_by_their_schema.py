@@ -12,7 +12,7 @@ import pytest
 import reports
 from altair.utils.schemapi import validate_jsonschema
 from jsonschema import ValidationError
-from test_versions_over_time import history, page_of
+from test_over_time import history, page_of
 
 from gpubench.report.campaign_page import campaign_page
 from gpubench.report.contents import verdict_answer
@@ -77,7 +77,7 @@ def test_charts_of_a_campaign(tmp_path: Path) -> None:
 
 def test_charts_over_time_and_of_two_sides() -> None:
     found = kinds(page_of(history())) | kinds(page_of_two_sides())
-    assert set(found) == {"forest", "over", "versions", "scaling"}
+    assert set(found) == {"forest", "over", "scaling"}
     for spec in found.values():
         valid(spec)
 

@@ -1,12 +1,11 @@
-"""Charts of a history: figures over dates, and versions against one of them by size of the cluster."""
+"""The chart of a history: figures over dates."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from gpubench.report.charts.style import WIDTH, by_variant, category, data, dressed, layer, quantity
 from gpubench.report.sections import Spec
 
-_SIGNED_PERCENT = "(datum.value > 0 ? '+' : '') + format(datum.value, '~r') + ' %'"
 _ROOM = 0.4
 """Of the span of a facet's figures: the part of an interval that is farther away is cut."""
 
@@ -38,10 +37,7 @@ def over_dates(rows: Sequence[Mapping[str, Any]], variants: Sequence[str], title
         layer("point", point, where="datum.unusual", color="var(--regression)", **hollow),
         layer("point", {**point, "shape": up}, where=change, color="var(--ink)", **hollow),
     ]
-    sizes = list(dict.fromkeys(row["size"] for row in rows))
-    cut = [row for size in sizes for row in _cut(rows, size)]
-    facet = category("size", sort=sizes)
-    return dressed(_grid(cut, facet, 2, 170, layers, y="independent"), title)
+    return dressed(_facets(rows, layers), title)
 
 
 def _cut(rows: Sequence[Mapping[str, Any]], size: str) -> list[dict[str, Any]]:
@@ -55,38 +51,11 @@ def _cut(rows: Sequence[Mapping[str, Any]], size: str) -> list[dict[str, Any]]:
     return of_size
 
 
-def against(rows: Sequence[Mapping[str, Any]], variants: Sequence[str], title: str) -> Spec:
-    """Change of the time against the baseline in percent: a facet per version, in it the sizes of the cluster.
-
-    ``rows`` have ``variant size effect low high beyond``; ``beyond`` is a number at the edge.
-    """
-    sizes = sorted({row["size"] for row in rows}, key=lambda size: [float(part) for part in size.split(" / ")])
-    y = quantity("effect", axis={"tickCount": 5, "labelExpr": _SIGNED_PERCENT})
-    x = category("size", sort=sizes, title="workers", scale={"domain": sizes}, axis={"labelAngle": 0})
-    colour = by_variant(rows, variants)["color"] | {"legend": None}
-    interval = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}
-    point = {"x": x, "y": y}
-    layers = [
-        layer("rule", {"y": {**y, "field": "zero"}}, color="var(--ink)"),
-        layer("rule", interval, strokeWidth=2.5, opacity=0.55),
-        layer("point", {**point, "color": colour}, size=70),
-        layer("text", {**point, "text": {"field": "beyond"}}, dy=-10, fontSize=11, color="var(--muted)"),
-    ]
-    facet = category("variant", sort=list(dict.fromkeys(row["variant"] for row in rows)))
-    return dressed(_grid([{**row, "zero": 0} for row in rows], facet, 3, 130, layers, y="shared"), title)
-
-
-def _grid(
-    rows: Sequence[Mapping[str, Any]],
-    facet: Spec,
-    columns: int,
-    height: int,
-    layers: Sequence[Spec],
-    *,
-    y: Literal["shared", "independent"],
-) -> Spec:
-    """A chart of as many columns of facets as fill the page; ``y`` is the scale."""
-    inner = {"width": WIDTH // columns - 55, "height": height, "layer": list(layers)}
-    resolve = {"scale": {"y": y}, "axis": {"x": "independent", "y": "independent"}}
-    place = {"columns": columns, "spacing": {"row": 62, "column": 55}, "bounds": "flush"}
-    return {**data(rows), "facet": facet, "spec": inner, "resolve": resolve, **place}
+def _facets(rows: Sequence[Mapping[str, Any]], layers: Sequence[Spec]) -> Spec:
+    """Two columns of facets, one for each size of the cluster, each with a scale of its own."""
+    sizes = list(dict.fromkeys(row["size"] for row in rows))
+    cut = [row for size in sizes for row in _cut(rows, size)]
+    inner = {"width": WIDTH // 2 - 55, "height": 170, "layer": list(layers)}
+    resolve = {"scale": {"y": "independent"}, "axis": {"x": "independent", "y": "independent"}}
+    place = {"columns": 2, "spacing": {"row": 62, "column": 55}, "bounds": "flush"}
+    return {**data(cut), "facet": category("size", sort=sizes), "spec": inner, "resolve": resolve, **place}
