@@ -39,8 +39,8 @@ from gpubench.model.text import counted
 from gpubench.model.variant import ImageSpec
 from gpubench.plan.request import Request
 from gpubench.render.environment import command_line
-from gpubench.results.judging import expected_of
 from gpubench.results.loading import load
+from gpubench.results.merge.environment import planned_environment
 from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step
 from gpubench.stats.setting_search import SettingAnswer
 from gpubench.stats.settings import Margin
@@ -266,9 +266,9 @@ def binding_notes(search: Search, answer: SearchAnswer) -> list[str]:
     steps = [path for path in sorted(search.directory.glob("step-*")) if (path / PLAN_FILE).exists()]
     if answer.word != "named" or not steps:
         return []
-    by_binding = expected_of(Campaign.open(steps[-1])).by_binding
-    label = search.space.label
-    low, high = (by_binding.get(label(point), {}) for point in (answer.low, answer.high))
+    campaign, label = Campaign.open(steps[-1]), search.space.label
+    sides = planned_environment(campaign.plan, campaign.manifests()).sides
+    low, high = (sides[label(point)].by_binding for point in (answer.low, answer.high))
     return [
         f"{label(point)} alone has {name}={value}, set by the binding: that may be the cause, not the version"
         for point, own, other in ((answer.low, low, high), (answer.high, high, low))

@@ -43,7 +43,7 @@ def largest_regression(judged: JudgedCampaign, workload: str | None = None) -> R
     Raises:
         UsageError: there is none, or a search can't measure it by options alone.
     """
-    plan, where = judged.plan, judged.target or judged.plan.campaign
+    plan, where = judged.plan, judged.target
     slower = [
         (verdict.effect, verdict)
         for verdict in judged.verdicts
@@ -84,8 +84,7 @@ def options_for(judged: JudgedCampaign, question: RegressionQuestion, options: C
         if value not in (None, own, "local"):
             raise UsageError(f"--{name} {value}: the campaign has {own}", then="leave it out, or name two --variants")
     (place,) = plan.places
-    where = judged.target or plan.campaign
-    _log.info(f"the largest regression of {where}: {question.workload}, {100 * question.effect:+.1f} %")
+    _log.info(f"the largest regression of {judged.target}: {question.workload}, {100 * question.effect:+.1f} %")
     return dataclasses.replace(
         options,
         site=question.site,

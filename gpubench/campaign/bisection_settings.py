@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from gpubench.campaign.bisection_differences import Difference, Differences, Origin
 from gpubench.images.compatibility import stacks
 from gpubench.images.ucx_configuration import UcxVariable, accepts, configuration
-from gpubench.results.judging import expected_of
+from gpubench.results.merge.environment import planned_environment
 from gpubench.stats.bisection import Step
 from gpubench.stats.setting_search import FIRST, LAST, slow_end
 from gpubench.store.accounting import RunResult
@@ -54,8 +54,8 @@ class _Ends:
 
     def __init__(self, campaign: Campaign, step: Step) -> None:
         self._variants = campaign.plan.variants
-        by_binding = expected_of(campaign).by_binding
-        self._set_anyhow = {*campaign.plan.site.env, *(name for names in by_binding.values() for name in names)}
+        sides = planned_environment(campaign.plan, campaign.manifests()).sides
+        self._set_anyhow = {*campaign.plan.site.env, *(name for side in sides.values() for name in side.by_binding)}
         self._set_anyhow |= {setting.variable for stack in stacks() for setting in stack.sets}
         runs = [run for run in account_now(campaign).outcomes if run.status == "ok"]
         self._transports = {name for run in runs if run.record for name in run.record.transport}
@@ -72,7 +72,7 @@ class _Ends:
                 self._unasked.append(variant.label)
             self._listed.append(first)
             self._derived |= {name for name in first if second.get(name) != first[name]}
-            self._set.append({**by_binding.get(variant.label, {}), **_in_force(runs, variant.label), **variant.env})
+            self._set.append({**sides[variant.label].by_binding, **_in_force(runs, variant.label), **variant.env})
         if not all(self._listed):  # what one lists alone isn't new
             self._listed = [{} for _ in self._variants]
 

@@ -82,7 +82,7 @@ def show_next_steps(steps: Sequence[NextStep]) -> None:
 
 def show_report(campaign: Campaign, judged: JudgedCampaign) -> Page:
     """Write the campaign's page, and print where it is and what a reader must know."""
-    from gpubench.report.provenance import cautions
+    from gpubench.report.differences import cautions
     from gpubench.report.writing import write_campaign_page
 
     for line in cautions(judged.plan, judged.changes, judged.outcomes):

@@ -294,7 +294,7 @@ def diff(
     the differences matter: compare A B.
     """
     from gpubench.cli.display import show_section
-    from gpubench.report.differences import differences
+    from gpubench.report.diff import differences
 
     show_section(differences(first, second, campaign), "json" if as_json else "lines")
 

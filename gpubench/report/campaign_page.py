@@ -12,11 +12,13 @@ from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.text import counted
 from gpubench.node.spec.turns import INTERLEAVED, SEQUENTIAL
 from gpubench.node.spec.waiting import polls
-from gpubench.report import labels, provenance
+from gpubench.report import labels
 from gpubench.report.answer import answer
 from gpubench.report.compared import compared
+from gpubench.report.differences import cautions, variants_section
 from gpubench.report.next_steps import next_steps
 from gpubench.report.page import Page
+from gpubench.report.provenance import provenance_section
 from gpubench.report.runs import run_counts, runs_section
 from gpubench.report.samples import samples_section
 from gpubench.report.scaling import is_scaled, scaling_section
@@ -172,9 +174,9 @@ def campaign_page(inputs: JudgedCampaign) -> Page:
             _verdicts(inputs),
             samples,
             *_scaling(inputs, measured, [part.anchor for part in samples.parts]),
-            provenance.differences_section(inputs),
+            variants_section(inputs),
             runs_section(inputs),
-            provenance.provenance_section(inputs),
+            provenance_section(inputs),
             _facts(inputs),
             _notes(inputs),
         ],
@@ -193,7 +195,7 @@ def _verdicts(inputs: JudgedCampaign) -> Section:
         inputs.verdicts,
         inputs.settings,
         inputs.seconds,
-        notes=provenance.cautions(inputs.plan, inputs.changes, inputs.outcomes),
+        notes=cautions(inputs.plan, inputs.changes, inputs.outcomes),
         linked=True,
     )
     against = " or ".join(labels.baselines(inputs.verdicts) or [inputs.plan.baseline])
@@ -223,7 +225,7 @@ def _scaling(inputs: JudgedCampaign, measured: Sequence[Curve], anchors: list[st
 
 def _first_cautions(inputs: JudgedCampaign) -> list[TextSpan]:
     """What differs besides the plan, for the first screen; of many lines the first."""
-    lines = provenance.cautions(inputs.plan, inputs.changes, inputs.outcomes)
+    lines = cautions(inputs.plan, inputs.changes, inputs.outcomes)
     if len(lines) > _MOST_CAUTIONS:
         kept = lines[: _MOST_CAUTIONS - 1]
         lines = [*kept, f"{len(lines) - len(kept)} more notes like this are under “Notes and files”"]
@@ -237,7 +239,7 @@ def _facts(inputs: JudgedCampaign) -> Section:
 
 def _notes(inputs: JudgedCampaign) -> Section:
     warnings = [
-        *provenance.cautions(inputs.plan, inputs.changes, inputs.outcomes),
+        *cautions(inputs.plan, inputs.changes, inputs.outcomes),
         *inputs.plan.notes,
         *inputs.warnings,
         *run_warnings(inputs.outcomes),

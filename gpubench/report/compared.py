@@ -1,7 +1,6 @@
 """What each variant is, and on which machine: the line below an answer whose names are only labels."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from gpubench.campaign.plan_lines import variant_text
 from gpubench.model.text import counted
@@ -24,12 +23,12 @@ def _machine(inputs: JudgedCampaign) -> Iterator[str]:
     """The nodes of the campaign, and what the first of its runs says of the first of them."""
     ok = [outcome for outcome in inputs.outcomes if outcome.status == "ok" and outcome.record]
     hosts = sorted({host for outcome in ok if outcome.record for host in outcome.record.hosts})
-    nodes: list[Mapping[str, Any]] = ok[0].provenance.get("nodes") or [] if ok else []
-    if not hosts or not nodes:
+    evidence = inputs.evidence[ok[0].run.run] if ok else None
+    if not hosts or not evidence or not evidence.by_host:
         return
-    node = nodes[0]
-    cores, cpu = node.get("cores"), node.get("cpu_model")
-    gpu, kernel = node.get("gpu_model"), node.get("kernel")
-    facts = [f"{counted(cores, 'core')} of {cpu}" if cores and cpu else "", gpu, f"Linux {kernel}" if kernel else ""]
-    where = hosts[0] if len(hosts) == 1 else f"{counted(len(hosts), 'node')} like {node.get('host', hosts[0])}"
+    node = next(iter(evidence.by_host))
+    cores, cpu, gpu, kernel = (evidence.facts.on(node, name) for name in ("cores", "cpu_model", "gpu_model", "kernel"))
+    processors = f"{counted(int(cores), 'core')} of {cpu}" if cores.isdecimal() and cpu else ""
+    facts = [processors, gpu, f"Linux {kernel}" if kernel else ""]
+    where = hosts[0] if len(hosts) == 1 else f"{counted(len(hosts), 'node')} like {node}"
     yield f"on {where}: {', '.join(filter(None, facts))}"

@@ -12,7 +12,7 @@ from gpubench.model.text import counted
 from gpubench.report import labels
 from gpubench.report.answer import VerdictAnswer
 from gpubench.report.compared import compared
-from gpubench.report.provenance import cautions, with_evidence
+from gpubench.report.differences import cautions
 from gpubench.report.section_names import Content
 from gpubench.report.sections import Section
 from gpubench.report.verdicts import verdict_section
@@ -54,7 +54,7 @@ def campaign_answer(campaign: Campaign, question: Question) -> VerdictAnswer:
         from gpubench.report.campaign_page import campaign_page
         from gpubench.report.page import markdown
 
-        return markdown(campaign_page(with_evidence(campaign, judged)))
+        return markdown(campaign_page(judged))
 
     planned = question.baseline is None and question.candidate is None
     whole = document if planned else None

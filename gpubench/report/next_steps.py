@@ -44,7 +44,7 @@ def next_steps(inputs: JudgedCampaign) -> list[NextStep]:
 
 def _typed(inputs: JudgedCampaign, *command: str) -> str:
     """The command line of an action on the campaign, whose name or directory comes last."""
-    return command_line(["gpubench", *command, inputs.target or inputs.plan.campaign])
+    return command_line(["gpubench", *command, inputs.target])
 
 
 def _block_s(inputs: JudgedCampaign) -> float:

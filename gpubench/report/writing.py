@@ -12,7 +12,6 @@ from gpubench.report.contents import import_answer, import_cautions
 from gpubench.report.other_pages import import_page
 from gpubench.report.page import Page, html, markdown
 from gpubench.report.pictures import images
-from gpubench.report.provenance import with_evidence
 from gpubench.results.changes import Searching, find
 from gpubench.results.history import history
 from gpubench.results.importers.directory import ImportedResults
@@ -26,7 +25,7 @@ Search = Callable[[], AbstractContextManager[Searching]]
 
 def write_campaign_page(campaign: Campaign, judged: JudgedCampaign) -> Page:
     """``report.html`` and ``report.md`` into the campaign's directory; the page."""
-    page = campaign_page(with_evidence(campaign, judged))
+    page = campaign_page(judged)
     write_page(page, campaign.report, campaign.summary)
     return page
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from gpubench.model.plan import Plan
 from gpubench.results.merge.environment import Changes
+from gpubench.results.merge.evidence import Evidence
 from gpubench.results.results import Results
 from gpubench.stats.data import BlockId, ComparisonInput
 from gpubench.stats.settings import VerdictSettings
@@ -59,10 +60,10 @@ class JudgedCampaign:
         accounting: what became of every run.
         comparisons: the family that was judged; ``verdicts`` are in its order, and were made with ``settings``.
         changes: differences within blocks, planned or not, for each verdict.
+        evidence: what every run that has a directory proves, by run.
         manifests: by hash.
         warnings: lines for the reader, of merge and accounting.
         target: what a user types for the campaign.
-        provenance: what a page shows of ``provenance.json`` (keys may be missing), by the name of a run's directory.
     """
 
     results: Results
@@ -71,11 +72,11 @@ class JudgedCampaign:
     verdicts: Sequence[Verdict]
     settings: VerdictSettings
     changes: Changes
+    evidence: Mapping[str, Evidence]
     manifests: Mapping[str, Any]
     warnings: Sequence[str]
     generated_at: dt.datetime
-    target: str = ""
-    provenance: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    target: str
 
     @property
     def plan(self) -> Plan:
@@ -86,6 +87,11 @@ class JudgedCampaign:
     def outcomes(self) -> Sequence[RunResult]:
         """Of every run, in planned order."""
         return self.accounting.outcomes
+
+    def evidence_of(self, variant: str) -> list[Evidence]:
+        """That of all runs of a variant."""
+        runs = [outcome.run.run for outcome in self.outcomes if outcome.run.variant == variant]
+        return [self.evidence[run] for run in runs if run in self.evidence]
 
     @functools.cached_property
     def directories(self) -> dict[str, str]:

@@ -6,22 +6,21 @@ import datetime as dt
 import fnmatch
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from gpubench.errors import DataError
 from gpubench.files import write_atomically
-from gpubench.images.compatibility import set_by_binding
 from gpubench.model.base import nearest
 from gpubench.model.text import counted
 from gpubench.results.campaigns import campaign_results
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.results.merge.environment import (
-    Environments,
-    PlannedEnvironment,
     find_changes,
+    planned_environment,
     with_changes,
     with_oversubscription,
 )
+from gpubench.results.merge.evidence import evidence
 from gpubench.results.merge.table import merge_directory, parquet
 from gpubench.results.results import judge
 from gpubench.results.verdicts_file import verdicts_json
@@ -77,12 +76,14 @@ def _judge_campaign(campaign: Campaign, question: Question) -> JudgedCampaign:
         _log.warning(warning)
     results = campaign_results(campaign, accounting.outcomes, merged)
     settings = question.settings(plan)
-    environments = Environments(plan.protocol)
-    for run in accounting.outcomes:
-        if run.directory:
-            environments.add(run.run.run, run.provenance)
-    comparisons = with_oversubscription(results.family(question), environments.crowded)
-    changes = find_changes(comparisons, environments.seen, expected_of(campaign, question.allow))
+    seen = {
+        run.run.run: evidence(run.provenance, run.record, plan.protocol) for run in accounting.outcomes if run.directory
+    }
+    crowded = {run for run, of_run in seen.items() if of_run.oversubscribed}
+    comparisons = with_oversubscription(results.family(question), crowded)
+    manifests = campaign.manifests()
+    expected = planned_environment(plan, manifests, question.allow)
+    changes = find_changes(comparisons, {run: of_run.facts for run, of_run in seen.items()}, expected)
     verdicts = judge(with_changes(comparisons, changes), settings)
     for pattern in question.allow:
         if not fnmatch.filter(changes.values, pattern):
@@ -103,7 +104,8 @@ def _judge_campaign(campaign: Campaign, question: Question) -> JudgedCampaign:
         verdicts=verdicts,
         settings=settings,
         changes=changes,
-        manifests=campaign.manifests(),
+        evidence=seen,
+        manifests=manifests,
         warnings=warnings,
         generated_at=dt.datetime.now(dt.UTC),
         target=str(campaign.directory),
@@ -130,14 +132,3 @@ def added_later(campaign: Campaign) -> tuple[str, ...]:
         "looked at: the chance of a false alarm is above "
         "the planned 5 % (about 8 % with two looks, 11 % with three); a new campaign can confirm what it shows",
     )
-
-
-def expected_of(campaign: Campaign, allow: tuple[str, ...] = ()) -> PlannedEnvironment:
-    """What may differ between the variants of a campaign, and ``allow`` besides."""
-    plan, manifests = campaign.plan, campaign.manifests()
-    set_variables: dict[str, Mapping[str, str]] = {}
-    for variant in plan.variants:
-        if variant.image:
-            stack = manifests.get(variant.image.manifest, {}).get("stack", {})
-            set_variables[variant.label] = set_by_binding(stack.get("name", ""), variant.image.ucx_version)
-    return PlannedEnvironment(plan, manifests, set_variables, (*plan.site.defaults.allow_changed, *allow))

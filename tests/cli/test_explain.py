@@ -75,7 +75,6 @@ def test_between_variants_the_planned_is_told_apart_and_noise_stands_beside(gpub
     assert "image.ucx.version: 1.17.0 → 1.19.0" in planned
     said = " ".join(unplanned.split())
     assert "kernel: 6.1.0 → 6.2.0 (not asked for; in 6 of 6 blocks)" in said
-    assert "Changed from block to block, never within one: cpu_model." in said
     assert "load average, mean" in said
     assert re.search(r"Whether it matters \(1\.19\.0 vs 1\.17\.0\): tasks: [+-]\d+\.\d % \[.*\], inconclusive", said)
     assert max(map(len, done.stdout.splitlines())) <= 80

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,12 @@ from gpubench.results.merge.environment import (
     facts,
     find_changes,
     is_oversubscribed,
+    planned_environment,
     with_changes,
     with_oversubscription,
 )
-from gpubench.results.merge.explain import Explained, FieldDifference, noise, series, slowest
+from gpubench.results.merge.evidence import noise, series
+from gpubench.results.merge.explain import Explained, FieldDifference
 from gpubench.results.merge.family import cells, family
 from gpubench.stats.data import CellRun, ComparisonInput
 from gpubench.store.accounting import account
@@ -132,7 +135,12 @@ def pairs_of(blocks: int) -> ComparisonInput:
 
 def between(before: Provenance, after: Provenance, plan: Plan | None = None, **expected: Any) -> list[Change]:
     """What one block with these two runs shows."""
-    allowed = PlannedEnvironment(plan or make_plan(), expected.get("manifests", {}), expected.get("known", {}), ())
+    planned = planned_environment(plan or make_plan(), expected.get("manifests", {}))
+    sides = {
+        label: dataclasses.replace(side, by_binding=expected.get("known", {}).get(label, {}))
+        for label, side in planned.sides.items()
+    }
+    allowed = dataclasses.replace(planned, sides=sides)
     return list(found_in([pairs_of(1)], {"a0": before, "b0": after}, allowed).by_comparison[0])
 
 
@@ -173,7 +181,7 @@ def test_exactly_the_changed_fields_are_named_among_noise(
         for name, number in noise.items():
             before, after = noisy(name, before, number), noisy(name, after, number + 1)
         found |= {f"a{block}": before, f"b{block}": after}
-    expected = PlannedEnvironment(make_plan(), {}, {})
+    expected = planned_environment(make_plan(), {})
     changes = found_in([pairs_of(blocks)], found, expected)
     assert {change.field for change in changes.by_comparison[0]} == set(changes.values) == fields
     assert all(change.why == "" for change in changes.by_field())
@@ -188,7 +196,7 @@ def test_a_block_in_other_circumstances_is_no_change_with_the_variant(field: str
     for block in range(blocks):
         both = changed(field, whole(), f"value {block}")
         found |= {f"a{block}": both, f"b{block}": both}
-    assert found_in([pairs_of(blocks)], found, PlannedEnvironment(make_plan(), {}, {})) == Changes([()])
+    assert found_in([pairs_of(blocks)], found, planned_environment(make_plan(), {})) == Changes([()])
 
 
 @given(st.sampled_from(["UCX_TLS", "UCX_IB_SL", "PATH"]), st.sampled_from(["", "x", "tcp,sm"]))
@@ -388,7 +396,7 @@ def test_a_library_that_one_side_has_not_imported_is_no_change() -> None:
 def test_only_complete_pairs_that_count_are_compared() -> None:
     other = changed("kernel", whole())
     found = {"a0": whole(), "b0": whole(), "a1": whole(), "b1": other}
-    expected = PlannedEnvironment(make_plan(), {}, {})
+    expected = planned_environment(make_plan(), {})
     changes = found_in([pairs_of(2), pairs_of(1)], found, expected)
     assert [len(one) for one in changes.by_comparison] == [1, 0]
     assert changes.values == {"kernel": ["6.1.0", "6.1.0 or other"]}
@@ -397,7 +405,7 @@ def test_only_complete_pairs_that_count_are_compared() -> None:
 
 def test_allowed_fields_are_kept_but_do_not_block() -> None:
     found = {"a0": whole(), "b0": changed("network.eth0.mtu", changed("kernel", whole()), "9000")}
-    changes = found_in([pairs_of(1)], found, PlannedEnvironment(make_plan(), {}, {}, ("network.*", "ker")))
+    changes = found_in([pairs_of(1)], found, planned_environment(make_plan(), {}, ("network.*", "ker")))
     assert [(change.field, change.why) for change in changes.by_comparison[0]] == [
         ("kernel", ""),
         ("network.eth0.mtu", "allowed"),
@@ -415,7 +423,7 @@ def test_a_workload_that_failed_in_the_changed_run_is_untouched_by_it(tmp_path: 
     table = cells(campaign.plan, outcomes, merge(read_runs(campaign.runs_dir).runs))
     found = {row[2].run: changed("kernel", whole()) if number == 0 else whole() for number, row in enumerate(rows)}
     comparisons = family(campaign.plan, table)
-    changes = found_in(comparisons, found, PlannedEnvironment(campaign.plan, campaign.manifests(), {}))
+    changes = found_in(comparisons, found, planned_environment(campaign.plan, campaign.manifests()))
     assert {one.key["params_id"]: len(some) for one, some in zip(comparisons, changes.by_comparison, strict=True)} == {
         failed: 0,
         fine: 1,
@@ -428,7 +436,7 @@ def test_a_campaign_in_which_nothing_changed_has_no_change(tmp_path: Path) -> No
     outcomes = account(campaign).outcomes
     table = cells(campaign.plan, outcomes, merge(read_runs(campaign.runs_dir).runs))
     found = {one.run.run: provenance(one.run, campaign.plan) for one in outcomes}
-    expected = PlannedEnvironment(campaign.plan, campaign.manifests(), {})
+    expected = planned_environment(campaign.plan, campaign.manifests())
     assert found_in(family(campaign.plan, table), found, expected) == Changes([()] * 5)
 
 
@@ -442,17 +450,26 @@ def test_probes_that_hold_no_times_are_left_out(times: object) -> None:
     assert found["speed_ms"] in (500.0, 875.0)
 
 
-def test_the_slowest_worker_is_named_beside_the_median_of_its_probe() -> None:
+def test_the_slowest_worker_is_held_against_the_median_of_its_probe() -> None:
     probes = [{"name": "w0", "wall_s": [1.0, 2.0]}, {"name": "w1", "wall_s": [1.5, 5.0]}, {"wall_s": [1.0, 2.0]}]
-    assert slowest([{"speed": probes}]) == (2.5, "w1")
-    assert slowest([{"speed": [{"wall_s": [1.0]}, {"wall_s": [1.0]}, {"wall_s": [3.0]}]}]) == (3.0, "?")
-    assert slowest([{"speed": []}]) == (0.0, "")
+    assert noise({"speed": probes})["slowest"] == 2.5
+    assert noise({"speed": [{"wall_s": [1.0]}, {"wall_s": [1.0]}, {"wall_s": [3.0]}]})["slowest"] == 3.0
+    assert "slowest" not in noise({"speed": []})
+
+
+def test_what_proves_the_library_and_the_transport_is_kept_and_never_compared() -> None:
+    one, other = whole(), whole()
+    other["processes"][0]["ucx"] |= {"loaded": "1.0", "path": "/elsewhere"}
+    other["transport"] = {"observed": ["sm", "rc"], "lanes": [], "carriers": []}
+    assert facts(other).text("transport.observed") == "rc, sm"
+    assert facts(other).text("transport.carriers").startswith("not proved")
+    assert not list(facts(one).differing(facts(other)))
 
 
 def test_runs_whose_environments_agree_share_what_is_compared() -> None:
     one, other = whole(), whole()
     other["processes"][0]["pid"] = 1
-    other["processes"][0]["ucx"] |= {"loaded": "1.0", "path": "/elsewhere", "env_at_start": {}}
+    other["processes"][0]["ucx"] |= {"env_at_start": {}}
     other["nodes"][0]["load"] = []
     other["nodes"][0].setdefault("environment", {})["TMPDIR"] = "/elsewhere"
     assert facts(one) is facts(other)

@@ -9,7 +9,7 @@ from campaign_builder import QUICK, Writer, begin, make_plan, provenance
 
 from gpubench.model.plan import Plan, PlannedRun
 from gpubench.node.writer.run_dir import write_provenance
-from gpubench.results.merge.environment import PlannedEnvironment, facts, find_changes
+from gpubench.results.merge.environment import facts, find_changes, planned_environment
 from gpubench.results.merge.family import cells, family
 from gpubench.store.accounting import account
 from gpubench.store.rundirs import read_provenance
@@ -47,7 +47,7 @@ def test_records_of_921_nodes_are_merged_and_an_odd_one_among_them_is_named(tmp_
     merged = merge(read_runs(campaign.runs_dir).runs)
     assert (merged.errors, merged.frame["nodes"].unique().to_list()) == ((), [len(HOSTS)])
     found = {one.run.run: facts(read_provenance(one.directory)) for one in outcomes if one.directory}
-    expected = PlannedEnvironment(plan, campaign.manifests(), {})
+    expected = planned_environment(plan, campaign.manifests())
     changes = find_changes(family(plan, cells(plan, outcomes, merged)), found, expected)
     (change,) = [one for one in changes.by_field() if not one.why]
     assert change.field == "kernel"

@@ -15,7 +15,8 @@ from gpubench.report.campaign_page import campaign_page
 from gpubench.report.page import html, markdown
 from gpubench.results.campaigns import campaign_results
 from gpubench.results.judged_campaign import JudgedCampaign
-from gpubench.results.merge.environment import Changes, PlannedEnvironment, facts, find_changes
+from gpubench.results.merge.environment import Changes, find_changes, planned_environment
+from gpubench.results.merge.evidence import evidence
 from gpubench.results.merge.family import family
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import judge
@@ -42,13 +43,19 @@ def collect(campaign: Campaign) -> JudgedCampaign:
         comparisons=comparisons,
         verdicts=judge(comparisons, settings),
         settings=settings,
-        provenance={run.directory.name: run.provenance for run in accounting.outcomes if run.directory},
         changes=Changes(),
+        evidence={},
         manifests=campaign.manifests(),
         warnings=[*accounting.warnings, *map(str, merged.errors)],
         generated_at=NOW,
+        target="",
     )
-    return with_provenance(inputs, inputs.provenance)
+    return with_provenance(inputs, recorded(inputs))
+
+
+def recorded(inputs: JudgedCampaign) -> dict[str, dict[str, Any]]:
+    """The provenance of every run, by the name of its directory."""
+    return {run.directory.name: dict(run.provenance) for run in inputs.outcomes if run.directory}
 
 
 def page_html(inputs: JudgedCampaign) -> bytes:
@@ -70,14 +77,20 @@ def with_provenance(
     inputs: JudgedCampaign, provenance: Mapping[str, Mapping[str, Any]], **expected: Any
 ) -> JudgedCampaign:
     """The same campaign, had its runs recorded this; by the name of their directory."""
-    by_run = {
-        one.run.run: facts(provenance[one.directory.name])
+    seen = {
+        one.run.run: evidence(provenance.get(one.directory.name, {}), one.record, inputs.plan.protocol)
         for one in inputs.outcomes
-        if one.directory and one.directory.name in provenance
+        if one.directory
     }
-    allowed = PlannedEnvironment(inputs.plan, inputs.manifests, expected.get("known", {}), expected.get("allow", ()))
-    changes = find_changes(family(inputs.plan, inputs.results.runs), by_run, allowed)
-    return dataclasses.replace(inputs, provenance=provenance, changes=changes)
+    planned = planned_environment(inputs.plan, inputs.manifests, expected.get("allow", ()))
+    sides = {
+        label: dataclasses.replace(side, by_binding=expected.get("known", {}).get(label, {}))
+        for label, side in planned.sides.items()
+    }
+    facts = {run: of_run.facts for run, of_run in seen.items()}
+    allowed = dataclasses.replace(planned, sides=sides)
+    changes = find_changes(family(inputs.plan, inputs.results.runs), facts, allowed)
+    return dataclasses.replace(inputs, evidence=seen, changes=changes)
 
 
 def slower_message(label: str, workload: object) -> float:

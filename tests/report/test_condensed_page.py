@@ -28,6 +28,7 @@ def repeated(inputs: JudgedCampaign, times: int) -> JudgedCampaign:
     """The campaign with all of its blocks so many times over; only the first time holds what went wrong."""
     highest = 1 + max(one.block.block for one in inputs.outcomes)
     outcomes, cells = list(inputs.outcomes), list(inputs.results.runs)
+    evidence = dict(inputs.evidence)
     whole = {
         block
         for block in {one.block.block for one in inputs.outcomes}
@@ -37,6 +38,7 @@ def repeated(inputs: JudgedCampaign, times: int) -> JudgedCampaign:
     for number in range(1, times):
         shift = number * highest
         outcomes += [at_block(one, shift) for one in inputs.outcomes if one.block.block in whole]
+        evidence |= {f"{run}x{shift}": of_run for run, of_run in inputs.evidence.items()}
         cells += [
             dataclasses.replace(
                 one,
@@ -48,7 +50,7 @@ def repeated(inputs: JudgedCampaign, times: int) -> JudgedCampaign:
             if one.block in whole
         ]
     results = dataclasses.replace(inputs.results, runs=cells)
-    return dataclasses.replace(inputs, accounting=Accounting(tuple(outcomes)), results=results)
+    return dataclasses.replace(inputs, accounting=Accounting(tuple(outcomes)), results=results, evidence=evidence)
 
 
 @pytest.fixture(scope="module")

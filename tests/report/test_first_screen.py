@@ -13,10 +13,11 @@ import reports
 
 from gpubench.model.cell_names import cell_names
 from gpubench.model.quantities import format_seconds
-from gpubench.report import labels, provenance
+from gpubench.report import labels
 from gpubench.report.answer import answer
 from gpubench.report.campaign_page import about, campaign_page
 from gpubench.report.compared import compared
+from gpubench.report.facts import shortened
 from gpubench.report.next_steps import next_steps
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.data import CellRun
@@ -213,14 +214,14 @@ def test_the_only_scripts_sort_tables_and_open_sections(story: JudgedCampaign) -
 
 
 def test_hashes_and_paths_are_cut_and_what_all_variants_share_says_so(story: JudgedCampaign) -> None:
-    long = "/root/.cache/gpubench/venvs/0123456789abcdef/lib/python3.11/site-packages/libucx/lib/libucp.so.0"
-    fact = provenance.Fact("libucp", [long, "0123456789abcdef0123456789abcdef"])
-    assert fact.shown == [("…/libucx/lib/libucp.so.0", long), ("0123456789ab…", "0123456789abcdef0123456789abcdef")]
+    path = "/root/.cache/gpubench/venvs/0123456789abcdef/lib/python3.11/site-packages/libucx/lib/libucp.so.0"
+    content = "0123456789abcdef0123456789abcdef"
+    assert shortened([path, content]) == [("…/libucx/lib/libucp.so.0", path), ("0123456789ab…", content)]
     sides = [f"/home/venvs/{build}/lib/python3.11/site-packages/libucx/lib" for build in ("aa", "bb")]
-    shown = [short for short, _ in provenance.Fact("LD_LIBRARY_PATH", sides).shown]
+    shown = [short for short, _ in shortened(sides)]
     assert shown == [f"…/{build}/lib/python3.11/site-packages/libucx/lib" for build in ("aa", "bb")]
     page = reports.page_html(story).decode()
-    assert re.search(r'colspan="3"[^>]*><span class="quiet">all:</span> 2025.7.0, 2025.7.0<', page)
+    assert re.search(r'colspan="3"[^>]*><span class="quiet">all:</span> 2025.7.0<', page)
 
 
 def test_the_second_line_says_what_each_label_is_and_which_machine_this_was(story: JudgedCampaign) -> None:

@@ -9,7 +9,7 @@ import reports
 from campaign_builder import QUICK, Writer, begin, finish, make_plan, variant
 
 from gpubench.model.cell_names import cell_names
-from gpubench.report import condense, labels, pictures, provenance
+from gpubench.report import condense, differences, labels, pictures, provenance
 from gpubench.report.campaign_page import campaign_page
 from gpubench.report.charts.effects import forest
 from gpubench.report.charts.samples import samples
@@ -168,46 +168,46 @@ def test_labels_and_reasons_are_text_not_markup(tmp_path: Path) -> None:
     ],
 )
 def test_provenance_may_lack_anything(story: JudgedCampaign, found: dict[str, object] | None) -> None:
-    known = {} if found is None else dict.fromkeys(story.provenance, found)
+    known = {} if found is None else dict.fromkeys(reports.recorded(story), found)
     thin = reports.with_provenance(dataclasses.replace(story, manifests={}), known)
-    assert {fact.name: fact.values[0] for fact in provenance.by_variant(thin)}["libucp"] == "not recorded"
+    assert provenance.by_variant(thin)["libucp"] == ["not recorded"] * 3
     assert len(provenance.hosts(thin).rows) <= 1
-    assert provenance.run_noise(found or {})["transport"] == "not recorded"
-    assert [fact.name for fact in provenance.differing(thin)] == ["setting UCX_PROTO_ENABLE"]
+    assert {plain(row[3]) for row in provenance.runs(thin).rows} == {"not recorded"}
+    assert [*differences.differing(thin)] == ["settings.UCX_PROTO_ENABLE"]
 
 
 def test_what_a_binding_sets_by_itself_is_a_difference(story: JudgedCampaign) -> None:
-    changed = json.loads(json.dumps(story.provenance))
+    changed = reports.recorded(story)
     for one in changed.values():
         for process in one["processes"]:
             if process["ucx"]["loaded"] == "1.17.0":
                 process["ucx"]["env"]["UCX_PROTO_ENABLE"] = "n"
     bound = reports.with_provenance(story, changed, known={"1.17.0": {"UCX_PROTO_ENABLE": "n"}})
-    facts = {fact.name: fact.values for fact in provenance.differing(bound)}
+    facts = differences.differing(bound)
     assert facts["environment.UCX_PROTO_ENABLE"] == ["n", "unset", "n"]
-    assert facts["setting UCX_PROTO_ENABLE"] == ["unset", "unset", "n"]
+    assert facts["settings.UCX_PROTO_ENABLE"] == ["absent", "absent", "n"]
     assert "environment.UCX_TLS" not in facts
     said = (
         "besides what was asked for, one setting differs: the binding sets UCX_PROTO_ENABLE=n for 1.17.0 and "
         "UCX_PROTO_ENABLE=n for 1.19.0-proto1"
     )
-    assert provenance.unplanned(bound.plan, bound.changes) == [said]
+    assert differences.unplanned(bound.plan, bound.changes) == [said]
     page = reports.page_html(bound).decode()
     assert f'<p class="note">{said}</p>' in page.partition("</header>")[0]
     assert said.replace("_", "\\_") in reports.summary(bound)
 
 
 def test_what_a_variant_sets_is_no_note(story: JudgedCampaign) -> None:
-    facts = {fact.name: fact.values for fact in provenance.differing(story)}
+    facts = differences.differing(story)
     assert facts["environment.UCX_PROTO_ENABLE"] == ["unset", "unset", "n"]
-    assert provenance.unplanned(story.plan, story.changes) == []
+    assert differences.unplanned(story.plan, story.changes) == []
 
 
 def test_two_settings_of_transports_that_change_nothing_are_a_note(story: JudgedCampaign) -> None:
     last = story.plan.variants[-1]
     variants = [*story.plan.variants[:-1], last.model_copy(update={"env": {**last.env, "UCX_TLS": "tcp,shm"}})]
     other = reports.with_plan(story, story.plan.model_copy(update={"variants": variants}))
-    notes = provenance.cautions(other.plan, story.changes, story.outcomes)
+    notes = differences.cautions(other.plan, story.changes, story.outcomes)
     assert [note.split(" differ in ")[0] for note in notes] == [
         f"{one.baseline} and {last.label}" for one in story.plan.comparisons if one.candidate == last.label
     ]
@@ -218,18 +218,18 @@ def test_two_settings_of_transports_that_change_nothing_are_a_note(story: Judged
     of_last = [one for one in story.outcomes if one.run.variant == last.label and one.record]
     moved = {id(one): dataclasses.replace(one.record, transport=["posix"]) for one in of_last if one.record}
     outcomes = [dataclasses.replace(one, record=moved.get(id(one), one.record)) for one in story.outcomes]
-    assert provenance.cautions(other.plan, story.changes, outcomes) == []
+    assert differences.cautions(other.plan, story.changes, outcomes) == []
 
 
 def test_many_fields_of_one_kind_are_one_note_that_says_the_first(story: JudgedCampaign) -> None:
-    changed = json.loads(json.dumps(story.provenance))
+    changed = reports.recorded(story)
     for one in changed.values():
         if one["processes"][0]["ucx"]["loaded"] == "1.17.0":
             one["nodes"][0]["network"] = {f"ib{number}": {"mtu": "4092"} for number in range(20)}
         else:
             one["nodes"][0]["network"] = {}
     other = reports.with_provenance(story, changed)
-    (note,) = provenance.unplanned(other.plan, other.changes)
+    (note,) = differences.unplanned(other.plan, other.changes)
     assert note.startswith("unplanned difference: 20 fields of network, the first: network.ib0.mtu is 4092 in 1.17.0, ")
     assert note.endswith("(not asked for, so it blocks the comparison)")
 
@@ -240,36 +240,33 @@ def test_many_fields_of_one_kind_are_one_note_that_says_the_first(story: JudgedC
 def test_another_kernel_is_said_on_the_page_and_in_markdown(
     story: JudgedCampaign, allow: tuple[str, ...], said: str
 ) -> None:
-    changed = json.loads(json.dumps(story.provenance))
+    changed = reports.recorded(story)
     for one in changed.values():
         if one["processes"][0]["ucx"]["loaded"] == "1.17.0":
             one["nodes"][0]["kernel"] = "5.15.0"
     other = reports.with_provenance(story, changed, allow=allow)
     line = f"unplanned difference: kernel is 5.15.0 in 1.17.0, 6.1.0 in 1.19.0, 6.1.0 in 1.19.0-proto1 ({said})"
-    assert provenance.unplanned(other.plan, other.changes) == [line]
+    assert differences.unplanned(other.plan, other.changes) == [line]
     assert line in reports.page_html(other).decode()
     assert line in reports.summary(other)
-    assert {fact.name: fact.values for fact in provenance.differing(other)}["kernel"] == ["5.15.0", "6.1.0", "6.1.0"]
+    assert differences.differing(other)["kernel"] == ["5.15.0", "6.1.0", "6.1.0"]
 
 
-def test_processes_that_disagree_are_counted(story: JudgedCampaign) -> None:
-    first = next(name for name, one in story.provenance.items() if one["processes"][0]["ucx"]["loaded"] == "1.17.0")
-    changed = json.loads(json.dumps(story.provenance))
-    changed[first]["processes"][0]["ucx"]["loaded"] = "1.18.1"
-    facts = {fact.name: fact for fact in provenance.by_variant(dataclasses.replace(story, provenance=changed))}
-    loaded = facts["UCX loaded, as read in every process"]
-    assert loaded.values[0] == "1.17.0 in 31 of 32 processes, 1.18.1 in 1 of 32 processes"
-    assert loaded.differs
+def test_processes_that_disagree_are_both_named(story: JudgedCampaign) -> None:
+    changed = reports.recorded(story)
+    first = next(one for one in changed.values() if one["processes"][0]["ucx"]["loaded"] == "1.17.0")
+    first["processes"][0]["ucx"]["loaded"] = "1.18.1"
+    told = provenance.by_variant(reports.with_provenance(story, changed))
+    assert told["UCX loaded, as read in every process"][0] == "1.17.0 or 1.17.0, 1.18.1"
 
 
-def test_the_page_says_after_what_time_the_workers_were_there(story: JudgedCampaign) -> None:
-    known = {
-        name: {"registered_s": [3.0, 1.0, 2.0, 7.0 + number]} for number, name in enumerate(sorted(story.provenance))
-    }
-    facts = {fact.name: fact for fact in provenance.by_variant(reports.with_provenance(story, known))}
-    said = facts["first | half | all workers registered after, median"].values[0]
-    assert said.startswith("1.0 s | 2.0 s | ")
-    assert 7.0 <= float(said.rpartition("| ")[2].removesuffix(" s")) < 7.0 + len(known)
+def test_noise_is_shown_by_variant_as_diff_shows_it(story: JudgedCampaign) -> None:
+    changed = reports.recorded(story)
+    for one in changed.values():
+        slow = one["processes"][0]["ucx"]["loaded"] == "1.17.0"
+        one["speed"] = [{"name": "w0", "wall_s": [1.0]}, {"name": "w1", "wall_s": [2.5 if slow else 1.0]}]
+    told = provenance.by_variant(reports.with_provenance(story, changed))
+    assert told["slowest worker over median, median over runs"] == ["2.50", "1.00", "1.00"]
 
 
 def test_samples_are_drawn_up_to_a_number_and_means_of_every_block_above_it(story: JudgedCampaign) -> None:
@@ -374,21 +371,6 @@ def test_markdown_for_a_pull_request(campaigns: dict[str, tuple[Campaign, Judged
         "| message 10 MB | 1.19.0 vs 1.17.0 | 5.198 ms → 7.697 ms | +48.1 % \\[+44, +53] | 5 | ▲ regression |" in text
     )
     assert "- block 2, 1.19.0: lost: job n1-1 ended before this run started" in text
-
-
-def test_the_slowest_worker_is_named_against_the_median_of_its_own_run(story: JudgedCampaign) -> None:
-    speed = [
-        {"name": "w0", "wall_s": [1.0, 1.0]},
-        {"name": "w1", "wall_s": [1.1, 1.0]},
-        {"name": "w2", "wall_s": [1.2, 2.5]},
-    ]
-    (first, *_) = story.provenance
-    told = {name: {**one, "speed": speed} if name == first else one for name, one in story.provenance.items()}
-    facts = {fact.name: fact.values for fact in provenance.by_variant(dataclasses.replace(story, provenance=told))}
-    assert sorted(facts["slowest worker against the median of its run, most"]) == [
-        "2.50 (w2)",
-        *["not recorded"] * (len(story.plan.variants) - 1),
-    ]
 
 
 def test_verdicts_against_another_baseline_name_it_everywhere(story: JudgedCampaign) -> None:

@@ -13,8 +13,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Literal
 
+from gpubench.images.compatibility import set_by_binding
 from gpubench.images.manifests import differences
-from gpubench.model.plan import Plan, PlannedVariant
+from gpubench.model.plan import Plan
 from gpubench.node.spec import PROCESS_DEFAULTS
 from gpubench.node.spec.waiting import crowded_hosts
 from gpubench.stats.data import BlockId, ComparisonInput
@@ -24,7 +25,7 @@ MOST_HOSTS = 8
 """Hosts of one value that are named; more are counted."""
 ENVIRONMENT = "environment."
 _NETWORK = "network."
-_UCX = f"{ENVIRONMENT}UCX_"
+UCX_VARIABLES = f"{ENVIRONMENT}UCX_"
 
 _MACHINE = ("cpu_model", "cores", "memory", "kernel", "governor", "numa_nodes", "gpu_model", "gpu_driver", "gpu_limits")
 _OF_EACH_RUN = (
@@ -33,9 +34,12 @@ _OF_EACH_RUN = (
 )
 """Variables that have another value in every run, job or image, or on every node."""
 
-_LOADED = ("env_at_start", "loaded", "path")
+SHOWN = ("processes", "ucx.loaded", "ucx.path", "transport.observed", "transport.carriers", "transport.lanes")
+"""Fields that prove what a run used. They differ where versions of UCX do, so they aren't compared."""
+NOT_PROVED = "not proved: UCX didn't say (1.18 and newer can)"
 _SAID = ("python", "node_half", "cpus_near_gpu")
 _PROCESS = (*_SAID, "versions")
+_AT_START = ("env_at_start",)
 _NODE = ("host", "network", *_MACHINE)
 
 _PASSING = ("br-", "cali", "cni", "docker", "flannel", "lxc", "tap", "veth", "virbr", "vnet")
@@ -63,7 +67,7 @@ class Facts:
             return
         hosts = "hosts" in self.values and self.values["hosts"] == other.values.get("hosts")
         silent = self.silent | other.silent
-        for field in {field for field, _ in self.values.items() ^ other.values.items()}:
+        for field in {field for field, _ in self.values.items() ^ other.values.items()}.difference(SHOWN):
             if self.knows(field) and other.knows(field):
                 own, others = self._of(field), other._of(field)
                 if silent and field.startswith(ENVIRONMENT):
@@ -85,13 +89,17 @@ class Facts:
             f"{value} on {_named(where)}" if any(where) else value for value, where in sorted(by_value.items())
         )
 
+    def on(self, host: str, field: str) -> str:
+        """The value of one host; empty where it isn't recorded."""
+        return next((value for where, value in self.values.get(field, ()) if where == host), "")
+
     def _of(self, field: str) -> Values:
         missing = UNSET if field.startswith(ENVIRONMENT) else ABSENT
         return self.values.get(field) or frozenset({("", missing)})
 
     def knows(self, field: str) -> bool:
         """Whether this run's value of ``field`` was recorded."""
-        section = next((prefix for prefix in (_UCX, ENVIRONMENT, _NETWORK) if field.startswith(prefix)), field)
+        section = next((prefix for prefix in (UCX_VARIABLES, ENVIRONMENT, _NETWORK) if field.startswith(prefix)), field)
         return field in self.values or section in self.recorded
 
 
@@ -105,29 +113,15 @@ def word(value: str) -> str:
     return value or "empty"
 
 
-class Environments:
-    """Environments of runs.
-
-    ``seen`` and ``crowded`` are the facts of every run, and the runs in which more processes polled than there were
-    cores.
-    """
-
-    def __init__(self, protocol: str) -> None:
-        self.seen: dict[str, Facts] = {}
-        self.crowded: set[str] = set()
-        self._protocol = protocol
-
-    def add(self, run: str, provenance: Mapping[str, Any]) -> None:
-        """That of a run, by its ``provenance.json``."""
-        self.seen[run] = facts(provenance)
-        if is_oversubscribed(provenance, self._protocol):
-            self.crowded.add(run)
+def said(field: str, runs: Iterable[Facts]) -> str:
+    """Every value that the runs recorded."""
+    return " or ".join(sorted({run.text(field) for run in runs if run.knows(field)})) or "not recorded"
 
 
 def facts(provenance: Mapping[str, Any]) -> Facts:
-    """The comparable part of one ``provenance.json``; runs that agree in it share one object."""
+    """The part of one ``provenance.json`` that is compared or shown; runs that agree in it share one object."""
     processes = [
-        {name: process[name] for name in _PROCESS if name in process} | {"ucx": _less(process.get("ucx"), _LOADED)}
+        {name: process[name] for name in _PROCESS if name in process} | {"ucx": _less(process.get("ucx"), _AT_START)}
         for process in _mappings(provenance.get("processes"))
     ]
     nodes = [
@@ -135,7 +129,8 @@ def facts(provenance: Mapping[str, Any]) -> Facts:
         | {"environment": _less(node.get("environment"), _OF_EACH_RUN)}
         for node in _mappings(provenance.get("nodes"))
     ]
-    return _facts(marshal.dumps({"processes": processes, "nodes": nodes}, AS_EQUALS))
+    transport = _less(provenance.get("transport"), ())
+    return _facts(marshal.dumps({"processes": processes, "nodes": nodes, "transport": transport}, AS_EQUALS))
 
 
 AS_EQUALS = 2
@@ -148,7 +143,8 @@ def _facts(comparable: bytes) -> Facts:
     by_field: dict[str, set[tuple[str, str]]] = {}
     recorded: set[str] = set()
     nodes = list(_mappings(provenance.get("nodes")))
-    for host, field, value in (*_of_processes(provenance, recorded), *_of_nodes(nodes, recorded)):
+    of_run = (*_of_processes(provenance, recorded), *_of_nodes(nodes, recorded), *_of_transport(provenance))
+    for host, field, value in of_run:
         by_field.setdefault(field, set()).add((host, str(value)))
     hosts = sorted({str(node["host"]) for node in nodes if "host" in node})
     if hosts:
@@ -158,16 +154,28 @@ def _facts(comparable: bytes) -> Facts:
     return Facts(values, frozenset(recorded), frozenset(silent))
 
 
+def _of_transport(provenance: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    of_kind = ((name, words) for name, words in _items(provenance["transport"]) if isinstance(words, list) and words)
+    listed = {name: ", ".join(sorted(map(str, words))) for name, words in of_kind}
+    if "observed" in listed:  # all others were possible, and nothing proves more
+        listed.setdefault("carriers", NOT_PROVED)
+    yield from (("", f"transport.{name}", words) for name, words in listed.items())
+
+
 def _of_processes(provenance: Mapping[str, Any], recorded: set[str]) -> Iterator[tuple[str, str, Any]]:
-    for process in _mappings(provenance.get("processes")):
+    processes = list(_mappings(provenance.get("processes")))
+    if processes:
+        yield "", "processes", len(processes)
+    for process in processes:
         for field in _SAID:
             if field in process:
                 yield "", field, process[field]
         for name, version in _items(process.get("versions")):
             yield "", f"versions.{name}", version
         ucx = process.get("ucx")
+        yield from (("", f"ucx.{name}", value) for name, value in _items(ucx) if name != "env" and value)
         variables = ucx.get("env") if isinstance(ucx, Mapping) else None
-        recorded |= {_UCX} if isinstance(variables, Mapping) else set()
+        recorded |= {UCX_VARIABLES} if isinstance(variables, Mapping) else set()
         for name, value in _items(variables):
             yield "", f"{ENVIRONMENT}{name}", value
 
@@ -232,7 +240,7 @@ class Changes:
 
     Args:
         by_comparison: by field, each field once; planned changes are among them.
-        values: by changed field: what the runs of each variant said, in the order of the plan's variants.
+        values: by changed field: what the runs of each side said, in the order of the sides.
     """
 
     by_comparison: Sequence[tuple[Change, ...]] = ()
@@ -244,49 +252,56 @@ class Changes:
 
 
 @dataclasses.dataclass(frozen=True)
-class PlannedEnvironment:
-    """What may differ.
+class PlannedSide:
+    """What was planned for the processes of a variant.
 
-    Args:
-        by_binding: by variant, the variables that the binding sets on its own at that version of UCX.
-        allow: patterns of fields, as the shell would match them (``network.*``).
+    ``by_binding`` are variables that the binding sets on its own at that version of UCX; ``manifest`` is the image's.
     """
 
-    plan: Plan
-    manifests: Mapping[str, Any]
-    by_binding: Mapping[str, Mapping[str, str]]
+    variables: Mapping[str, str]
+    by_binding: Mapping[str, str]
+    manifest: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedEnvironment:
+    """What may differ between the sides, by their labels.
+
+    ``allow`` are patterns of fields, as the shell would match them (``network.*``).
+    """
+
+    sides: Mapping[str, PlannedSide]
     allow: Sequence[str] = ()
 
     def why(self, baseline: str, candidate: str, field: str, before: str, after: str) -> Why:
         """Why ``field`` may differ between the two variants; empty where it may not."""
-        sides = ((baseline, before), (candidate, after))
+        sides = ((self.sides[baseline], before), (self.sides[candidate], after))
         if field.startswith(ENVIRONMENT):
             name = field.removeprefix(ENVIRONMENT)
-            as_planned = [value == word(self._variables(label).get(name, UNSET)) for label, value in sides]
-            as_binding_sets = [value == self.by_binding.get(label, {}).get(name) for label, value in sides]
-            if all(as_planned):
+            planned = [value == word(side.variables.get(name, UNSET)) for side, value in sides]
+            by_binding = [value == side.by_binding.get(name) for side, value in sides]
+            if all(planned):
                 return "planned"
-            if all(
-                planned or set_by_binding for planned, set_by_binding in zip(as_planned, as_binding_sets, strict=True)
-            ):
+            if all(map(any, zip(planned, by_binding, strict=True))):
                 return "known"
-        elif field.startswith(_OF_MANIFESTS) and self._in_manifests(baseline, candidate, field):
-            return "planned"
+        elif field.startswith(_OF_MANIFESTS):
+            manifests = [side.manifest for side, _ in sides]
+            if all(manifests) and any(_is_about(path, field) for path, _, _ in differences(*manifests)):
+                return "planned"
         return "allowed" if any(fnmatch.fnmatchcase(field, pattern) for pattern in self.allow) else ""
 
-    def _variables(self, label: str) -> dict[str, str]:
-        variant = self._variant(label)
-        image = variant.image.env if variant.image else {}
-        return {**PROCESS_DEFAULTS, **image, **self.plan.site.env, **variant.env}
 
-    def _in_manifests(self, baseline: str, candidate: str, field: str) -> bool:
-        images = (self._variant(baseline).image, self._variant(candidate).image)
-        manifests = [self.manifests.get(image.manifest) if image else None for image in images]
-        before, other = (manifest if isinstance(manifest, Mapping) else {} for manifest in manifests)
-        return bool(before and other) and any(_is_about(path, field) for path, _, _ in differences(before, other))
-
-    def _variant(self, label: str) -> PlannedVariant:
-        return next(variant for variant in self.plan.variants if variant.label == label)
+def planned_environment(plan: Plan, manifests: Mapping[str, Any], allow: Sequence[str] = ()) -> PlannedEnvironment:
+    """What may differ between the variants of a plan, and ``allow`` besides; manifests are by hash."""
+    sides = {}
+    for variant in plan.variants:
+        image = variant.image
+        manifest = manifests.get(image.manifest, {}) if image else {}
+        stack = manifest.get("stack", {}).get("name", "")
+        variables = {**PROCESS_DEFAULTS, **(image.env if image else {}), **plan.site.env, **variant.env}
+        by_binding = set_by_binding(stack, image.ucx_version) if image else {}
+        sides[variant.label] = PlannedSide(variables, by_binding, manifest)
+    return PlannedEnvironment(sides, (*plan.site.defaults.allow_changed, *allow))
 
 
 def find_changes(
@@ -308,15 +323,11 @@ def find_changes(
                 pairs[pair] = list(changes_between(comparison.baseline, comparison.candidate, *sides, expected))
         by_comparison.append(tuple(worst(change for pair in complete for change in pairs[pair])))
     fields = sorted({change.field for changes in by_comparison for change in changes})
-    return Changes(by_comparison, {field: _values(field, comparisons, seen, expected.plan) for field in fields})
-
-
-def _values(field: str, comparisons: Iterable[ComparisonInput], seen: Mapping[str, Facts], plan: Plan) -> list[str]:
-    texts: dict[str, set[str]] = {planned_variant.label: set() for planned_variant in plan.variants}
+    runs: dict[str, list[Facts]] = {label: [] for label in expected.sides}
     for variant, run in {(run.variant, run.run) for comparison in comparisons for run in comparison.runs if run.times}:
-        if run in seen and seen[run].knows(field):
-            texts[variant].add(seen[run].text(field))
-    return [" or ".join(sorted(texts[planned_variant.label])) or "not recorded" for planned_variant in plan.variants]
+        runs[variant] += [seen[run]] if run in seen else []
+    values = {field: [said(field, of_variant) for of_variant in runs.values()] for field in fields}
+    return Changes(by_comparison, values)
 
 
 def worst(changes: Iterable[Change]) -> list[Change]:

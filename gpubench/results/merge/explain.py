@@ -1,21 +1,16 @@
 """What differs between two variants over their blocks, or between two runs.
 
-Facts, what may differ, and why, are those that the verdicts rest on (``facts``, ``environment``).
-
-How disturbed a run was, and how long it took to start: numbers from its provenance and its record. Pure.
+Facts, what may differ, and why, are those that the verdicts rest on (``environment``). Pure.
 """
 
 import dataclasses
-import math
-import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gpubench.images.manifests import differences
-from gpubench.node.spec import RunRecord
-from gpubench.results.merge.environment import Change, Facts, PlannedEnvironment, Why, changes_between, facts, worst
+from gpubench.results.merge.environment import Change, Facts, PlannedEnvironment, Why, changes_between, worst
+from gpubench.results.merge.evidence import NOISE, Evidence
 from gpubench.stats.paired_difference import PairedDifference, paired_difference
-from gpubench.store.accounting import RunResult
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,14 +40,12 @@ class FieldDifference:
 class Explained:
     """All differences, those in the most blocks with the fewest values first.
 
-    ``noise`` is that of both sides by its name in ``NOISE``. ``drifting`` are fields that changed between blocks but
-    within none: no difference of the variants.
+    ``noise`` is that of both sides by its name in ``NOISE``.
     """
 
     differences: Sequence[FieldDifference]
     noise: Mapping[str, PairedDifference]
     blocks: int
-    drifting: Sequence[str] = ()
 
     def planned(self) -> list[FieldDifference]:
         """Differences that were asked for."""
@@ -63,28 +56,36 @@ class Explained:
         return [difference for difference in self.differences if difference.why != "planned"]
 
 
+def planned_values(documents: Sequence[Any]) -> dict[str, list[str]]:
+    """Every path in which plain documents differ from the first, with the value of each in words, sorted by path."""
+    of_each = [{path: (first, value) for path, first, value in differences(documents[0], each)} for each in documents]
+    first = {path: value for changed in of_each for path, (value, _) in changed.items()}
+    return {
+        path: [plain(changed[path][1] if path in changed else first[path]) for changed in of_each]
+        for path in sorted(first)
+    }
+
+
 def explain(
-    pairs: Sequence[tuple[RunResult, RunResult]],
-    baseline: str,
-    candidate: str,
+    pairs: Sequence[tuple[Evidence, Evidence]],
+    sides: tuple[str, str],
     expected: PlannedEnvironment,
     documents: Sequence[Any],
 ) -> Explained:
     """Compare the two runs of every block.
 
     Args:
-        pairs: baseline's and candidate's run of each block; one pair for two runs by themselves.
-        baseline, candidate: variants of ``expected.plan``.
+        pairs: both sides' run of each block; one pair for two runs by themselves.
+        sides: labels in ``expected``.
         documents: what was planned for the two sides, as plain data (manifest, plan): what differs in it is planned.
     """
-    provenance = [(before.provenance, after.provenance) for before, after in pairs]
-    read = [(facts(before), facts(after)) for before, after in provenance]
-    changes = [list(changes_between(baseline, candidate, *sides, expected)) for sides in read]
+    read = [(before.facts, after.facts) for before, after in pairs]
+    changes = [list(changes_between(*sides, *both, expected)) for both in read]
     explained = [
         _over_blocks(change, read, changes) for change in worst(change for block in changes for change in block)
     ]
     explained += [
-        FieldDifference(path, plain(before), plain(after), "planned") for path, before, after in differences(*documents)
+        FieldDifference(path, before, after, "planned") for path, (before, after) in planned_values(documents).items()
     ]
     explained.sort(
         key=lambda difference: (
@@ -93,28 +94,18 @@ def explain(
             difference.field,
         )
     )
-    numbers = [
-        (noise(left, before.record), noise(right, after.record))
-        for (left, right), (before, after) in zip(provenance, pairs, strict=True)
-    ]
-    by_name = {
+    noise = {
         name: paired_difference(
-            [(before[name], after[name]) for before, after in numbers if name in before and name in after]
+            [
+                (before.noise[name], after.noise[name])
+                for before, after in pairs
+                if name in before.noise and name in after.noise
+            ]
         )
         for name in NOISE
     }
-    compared = {difference.field for difference in explained}
-    runs = [run for pair in read for run in pair]
-    drifting = [
-        field
-        for field in sorted({field for run in runs for field in run.values} - compared)
-        if len({run.text(field) for run in runs if run.knows(field)}) > 1
-    ]
     return Explained(
-        explained,
-        {name: difference for name, difference in by_name.items() if difference is not None},
-        len(pairs),
-        drifting,
+        explained, {name: difference for name, difference in noise.items() if difference is not None}, len(pairs)
     )
 
 
@@ -138,70 +129,3 @@ def plain(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(plain, value))
     return "absent" if value is None else str(value)
-
-
-NOISE = {
-    "load": "load average, mean",
-    "busy": "processors busy, mean %",
-    "steal": "stolen by other machines, mean %",
-    "speed_ms": "speed probe, median worker, ms",
-    "slowest": "slowest worker over median",
-    "first_worker": "first worker registered, s",
-    "half_workers": "half of them registered, s",
-    "all_workers": "all workers registered, s",
-}
-"""What each number is, in words."""
-_LOAD = {"load": "load1", "busy": "busy", "steal": "steal"}
-
-
-def noise(provenance: Mapping[str, Any], record: RunRecord | None = None) -> dict[str, float]:
-    """Numbers of one run by their names in ``NOISE``; what wasn't recorded is left out."""
-    nodes = list(entries([provenance], "nodes"))
-    numbers = {name: statistics.fmean(values) for name, key in _LOAD.items() if (values := series(nodes, key))}
-    rows = [row["wall_s"] for row in entries([provenance], "speed") if isinstance(row.get("wall_s"), list)]
-    probes = [float(wall_s) for row in rows for wall_s in row if _is_time(wall_s)]
-    if probes:
-        numbers["speed_ms"] = 1000 * statistics.median(probes)
-    worst = slowest([provenance])
-    if worst[1]:
-        numbers["slowest"] = worst[0]
-    phases = record.phases if record else {}
-    return numbers | {name: float(phases[name]) for name in NOISE if isinstance(phases.get(name), int | float)}
-
-
-def entries(records: Iterable[Mapping[str, Any]], key: str) -> Iterator[Mapping[str, Any]]:
-    """Every object in the lists at ``key``."""
-    for record in records:
-        listed = record.get(key)
-        if isinstance(listed, list):
-            yield from (
-                listed if set(map(type, listed)) == {dict} else (item for item in listed if isinstance(item, dict))
-            )
-
-
-def series(nodes: Iterable[Mapping[str, Any]], name: str) -> list[float]:
-    """What the nodes recorded of ``load1``, ``busy`` or ``steal`` while the run went on, joined."""
-    values = [entry.get(name) for entry in entries(nodes, "load")]
-    if set(map(type, values)) == {float}:  # a second of every run is one: by far the most
-        return cast("list[float]", values)
-    return [float(value) for value in values if isinstance(value, (float, int))]
-
-
-def slowest(records: Iterable[Mapping[str, Any]]) -> tuple[float, str]:
-    """The worker whose probe took longest beside the median worker of the same probe: how many times, and its name.
-
-    The name is empty where no probe was recorded.
-    """
-    worst: tuple[float, str] = (0.0, "")
-    for record in records:
-        rows = [row for row in entries([record], "speed") if isinstance(row.get("wall_s"), list)]
-        for times in zip(*(row["wall_s"] for row in rows), strict=False):
-            made = [(float(t), str(row.get("name", "?"))) for t, row in zip(times, rows, strict=True) if _is_time(t)]
-            median = statistics.median_low(t for t, _ in made) if made else 1.0
-            worst = max([worst, *((t / median, name) for t, name in made)])
-    return worst
-
-
-def _is_time(value: Any) -> bool:
-    """Whether it is seconds of a probe that was made: hand-made or damaged provenance may hold anything."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf

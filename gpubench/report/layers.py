@@ -1,118 +1,17 @@
-"""What differs between two variants, two runs or two campaigns.
-
-In which layer a difference arises: in UCX, in its binding, or in Dask. Pure.
+"""In which layer a difference arises: in UCX, in its binding, or in Dask. Pure.
 
 ``link`` moves bytes by UCX alone, or through the binding without Dask (``send_recv``); ``message`` moves them through
 the binding inside of the workers, everything else by Dask. A layer is the cause where it is slower and each layer below
 it is ``equivalent``; a layer that is undecided or was not measured is still a possible cause, and is named.
 """
 
-import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpubench.model.cell_names import cell_names, short_size
 from gpubench.report import labels
-from gpubench.report.sections import ColumnStyle, Heading, Section, SectionPart, TextTable
-from gpubench.results.merge.explain import NOISE, Explained, FieldDifference
-from gpubench.stats.paired_difference import PairedDifference
 from gpubench.stats.verdict import Verdict
-
-SCHEMA = "gpubench/explain/1"
-WIDTH = 80
-MOST_PLANNED = 25
-"""Planned differences that a terminal shows: two stacks may differ in a hundred packages."""
-WHY = {
-    "known": "set by the binding where no variant sets it",
-    "allowed": "allowed to change",
-    "": "not asked for",
-}
-
-
-def differences_section(
-    explained: Explained, kind: str, sides: Sequence[Mapping[str, Any]], names: Sequence[str], about: Sequence[str]
-) -> Section:
-    """At most 80 columns wide.
-
-    Args:
-        kind: ``variants``, ``runs`` or ``campaigns``.
-        sides: which the two are, for programs.
-    """
-    planned = explained.planned()
-    more = [f"and {len(planned) - MOST_PLANNED} more: --json"] if len(planned) > MOST_PLANNED else []
-    others = "Differences that the plan didn't ask for"
-    parts = [
-        SectionPart(lines=about),
-        SectionPart(
-            f"Planned differences{':' if planned else ': none.'}",
-            [*map(_difference_text, planned[:MOST_PLANNED]), *more],
-        ),
-        SectionPart(
-            f"{others}{':' if explained.others() else ': none.'}", [*map(_difference_text, explained.others())]
-        ),
-    ]
-    if explained.drifting:
-        parts.append(
-            SectionPart(lines=[f"Changed from block to block, never within one: {', '.join(explained.drifting)}."])
-        )
-    data = {
-        "schema": SCHEMA,
-        "kind": kind,
-        "sides": list(sides),
-        "blocks": explained.blocks,
-        "differences": [dataclasses.asdict(difference) for difference in explained.differences],
-        "noise": {
-            name: {"what": NOISE[name], **dataclasses.asdict(difference)}
-            for name, difference in explained.noise.items()
-        },
-        "changed_between_blocks_only": list(explained.drifting),
-    }
-    return Section([*parts, *_noise(explained.noise, names, explained.blocks)], data, width=WIDTH)
-
-
-def _difference_text(difference: FieldDifference) -> str:
-    notes = [] if difference.why == "planned" else [WHY[difference.why]]
-    if difference.blocks > 1:
-        notes.append(f"in {difference.differ} of {difference.blocks} blocks")
-    return f"{difference.field}: {difference.before} → {difference.after}" + (
-        f"  ({'; '.join(notes)})" if notes else ""
-    )
-
-
-def _noise(noise: Mapping[str, PairedDifference], sides: Sequence[str], blocks: int) -> Iterator[SectionPart]:
-    if not noise:
-        yield SectionPart("Noise: not recorded.")
-        return
-    single = blocks == 1
-    names = [side if len(side) <= 12 else f"{side[:11]}…" for side in sides]
-    ranked = sorted(noise.items(), key=lambda item: -abs(item[1].size or 0.0))
-    numbers = [*names, "differ by", *([] if single else ["paired t"])]
-    rows = [
-        [NOISE[name], *_numbers(difference, single=single)]
-        for name, difference in (noise.items() if single else ranked)
-    ]
-    yield SectionPart(
-        "Noise:" if single else f"Noise (medians over {blocks} blocks; t of the differences within blocks):",
-        table=TextTable(["", *(Heading(name, ColumnStyle.NUMBER) for name in numbers)], rows, numbers=True),
-    )
-    if not single:
-        line = (
-            "A number with a large t went with the variant: the times may have followed it. "
-            f"Of {len(rows)} numbers, one may have |t| of 2 to 3 by chance."
-        )
-        yield SectionPart(lines=[line])
-
-
-def _numbers(difference: PairedDifference, *, single: bool) -> list[str]:
-    t = "–" if difference.t is None else f"{difference.t:.1f}"
-    return [
-        f"{difference.before:.2f}",
-        f"{difference.after:.2f}",
-        f"{difference.difference:+.2f}",
-        *([] if single else [t]),
-    ]
-
 
 LAYERS = ("UCX", "the binding", "Dask or the tasks")
 """The lowest first."""
