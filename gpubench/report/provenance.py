@@ -31,7 +31,6 @@ _LOADS = {"load": "load, mean", "busy": "busy %, mean", "steal": "stolen %, mean
 def provenance_section(inputs: JudgedCampaign) -> Section:
     """What ran, and where."""
     nodes, every = hosts(inputs), runs(inputs)
-    few = [TextSpan(f"{len(every.rows)} runs, evenly spaced over all.", "quiet")] if condense.many_runs(inputs) else []
     return Section(
         [
             SectionPart(
@@ -43,7 +42,7 @@ def provenance_section(inputs: JudgedCampaign) -> Section:
                 text=[] if nodes.rows else ["No run recorded its nodes."],
                 table=nodes if nodes.rows else None,
             ),
-            SectionPart(fold="Every run: library, transport, and how busy the machine was", text=few, table=every),
+            SectionPart(fold="Every run: library, transport, and how busy the machine was", table=every),
         ],
         title="What ran",
         anchor="provenance",
@@ -120,12 +119,11 @@ def _loads(measured: Iterable[Mapping[str, float]]) -> list[str]:
 
 
 def runs(inputs: JudgedCampaign) -> TextTable:
-    """UCX, transport, load and steal of every finished run, or of as many as a page holds."""
-    recorded = [
-        (outcome, outcome.directory.name) for outcome in inputs.outcomes if outcome.directory and outcome.record
-    ]
-    rows: list[list[RichText]] = []
-    for outcome, name in recorded[:: -(-len(recorded) // condense.MOST_RUNS) or 1]:
+    """UCX, transport, load and steal of every finished run of the blocks that the page shows."""
+    blocks, rows = condense.shown_blocks(inputs), list[list[RichText]]()
+    for outcome in inputs.outcomes:
+        if not (outcome.directory and outcome.record and outcome.block.block in blocks):
+            continue
         of_run = inputs.evidence[outcome.run.run]
         rows.append(
             [
@@ -133,7 +131,7 @@ def runs(inputs: JudgedCampaign) -> TextTable:
                 outcome.run.variant,
                 *(said(field, [of_run.facts]) for field in ("ucx.loaded", "transport.observed")),
                 *_loads([of_run.noise]),
-                TextSpan("provenance", link=f"runs/{name}/{PROVENANCE_FILE}"),
+                TextSpan("provenance", link=f"runs/{outcome.directory.name}/{PROVENANCE_FILE}"),
             ]
         )
     columns: list[Heading | str] = [

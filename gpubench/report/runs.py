@@ -1,6 +1,5 @@
 """The outcome of every planned run, as a section."""
 
-import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -91,24 +90,18 @@ def run_counts(outcomes: Sequence[RunResult]) -> str:
 def jobs(inputs: JudgedCampaign) -> Iterator[tuple[str, list[list[RichText]]]]:
     """A heading for each job, and a row per block with a cell per variant, in the plan's order.
 
-    Of a campaign with too many runs, consecutive blocks in which everything went as planned share a row.
+    Of a campaign with too many runs, some blocks in which everything went as planned are left out.
     """
-    wrong = _workload_reasons(inputs)
+    wrong, shown = _workload_reasons(inputs), condense.shown_blocks(inputs)
     variants = [variant.label for variant in inputs.plan.variants]
     for of_job in _grouped(inputs.outcomes, lambda outcome: outcome.job.job):
         job = of_job[0].job
         blocks = _grouped(sorted(of_job, key=lambda outcome: outcome.block.block), lambda outcome: outcome.block.block)
-        rows: list[list[RichText]] = []
-        for is_plain, group in itertools.groupby(blocks, key=lambda block: _went_as_planned(block, variants, wrong)):
-            group_blocks = list(group)
-            if is_plain and len(group_blocks) > 1 and condense.many_runs(inputs):
-                count = [
-                    TextSpan(f"{labels.RUN_MARKS['ok']} ok", "status ok"),
-                    TextSpan(f"{len(group_blocks)} runs", "reason"),
-                ]
-                rows.append([condense.name([block[0].block.block for block in group_blocks]), *[count] * len(variants)])
-            else:
-                rows += [_row(block, variants, wrong) for block in group_blocks]
+        rows = [
+            _row(block, variants, wrong)
+            for block in blocks
+            if block[0].block.block in shown or not _went_as_planned(block, variants, wrong)
+        ]
         yield f"{job.job} · {counted(job.nodes, 'node')} x {counted(job.workers_per_node, 'worker')}", rows
 
 

@@ -34,9 +34,8 @@ _INTRODUCTION = (
 def samples_section(inputs: JudgedCampaign, names: Sequence[str]) -> Section:
     """A chart and run means of each workload at each size, in the order of the verdicts, which link to them."""
     text: list[RichText] = [TextSpan(_INTRODUCTION, "quiet")]
-    if notes := list(condense.notes(inputs)):
-        note = TextSpan(f"{' '.join(notes)} Every sample: ", "note")
-        text.append([note, TextSpan("results.parquet", link="results.parquet")])
+    if note := condense.note(inputs):
+        text.append([TextSpan(f"{note} Every sample: ", "note"), TextSpan("results.parquet", link="results.parquet")])
     groups: dict[str, list[tuple[Verdict, str]]] = {}
     for verdict, name in zip(inputs.verdicts, names, strict=True):
         groups.setdefault(anchor(verdict), []).append((verdict, name))
@@ -46,24 +45,21 @@ def samples_section(inputs: JudgedCampaign, names: Sequence[str]) -> Section:
 
 def _part(at: str, name: str, verdicts: Sequence[Verdict], inputs: JudgedCampaign) -> SectionPart:
     first, variants = verdicts[0], [variant.label for variant in inputs.plan.variants]
-    cells = [cell for cell in inputs.results.runs if cell.key == tuple(first.key.items())]
+    blocks, key = condense.shown_blocks(inputs), tuple(first.key.items())
+    cells = [cell for cell in inputs.results.runs if cell.key == key and (cell.block or 0) in blocks]
     params = json.loads(str(first.key["params"])).items()
     text: list[RichText] = [
         TextSpan(", ".join(f"{key} = {value}" for key, value in params if value not in ("", [])), "quiet")
     ]
-    pooled = condense.many_samples(inputs)
-    timed = [cell for cell in cells if cell.wall_s and (cell.status == "ok" or not pooled)]
+    timed = [cell for cell in cells if cell.wall_s]
     charts = []
     if timed:
         title = f"{name}: samples of every run in order of time"
-        draw = functools.partial(samples, timed, variants, title, pooled=pooled)
+        draw = functools.partial(samples, timed, variants, title)
         charts.append(Chart(at, f"samples {name}", draw))
     else:
-        text.append(f"No sample of this workload {'is of a run that counts' if pooled else 'was taken'}.")
-    if condense.many_runs(inputs):
-        rows = _pooled_means(cells, variants, first.baseline)
-    else:
-        rows = _means(cells, variants, first.baseline, inputs.directories)
+        text.append("No sample of this workload was taken.")
+    rows = _means(cells, variants, first.baseline, inputs.directories)
     table = TextTable(
         [Heading("block", ColumnStyle.NUMBER), *(Heading(TextSpan(label), ColumnStyle.NUMBER) for label in variants)],
         rows,
@@ -101,21 +97,6 @@ def _means(
     ]
 
 
-def _pooled_means(cells: Sequence[CellRun], variants: Sequence[str], baseline: str) -> list[list[RichText]]:
-    ordered = sorted(cells, key=lambda cell: cell.block or 0)
-    return [
-        [name, *(_pooled(runs[label], runs[baseline]) for label in variants)]
-        for name, runs in condense.stretches(ordered, variants)
-    ]
-
-
-def _pooled(cells: Sequence[CellRun], baseline: Sequence[CellRun]) -> RichText:
-    mean, other = condense.mean(cells), condense.mean(baseline)
-    if mean is None:
-        return "none ok"
-    return [labels.seconds(mean), *(_ratio(mean, other) if other and cells is not baseline else ())]
-
-
 def _mean(cell: CellRun | None, baseline: CellRun | None, directories: Mapping[str, str]) -> RichText:
     """A run's number and its ratio to the baseline's of the same block; a run that is not used shows its status."""
     if cell is None:
@@ -127,9 +108,7 @@ def _mean(cell: CellRun | None, baseline: CellRun | None, directories: Mapping[s
     if cell.status != "ok":
         return TextSpan(f"{labels.seconds(mean)} ({cell.status}, not used)", link=link)
     comparable = baseline is not None and baseline is not cell and baseline.status == "ok"
-    ratio = _ratio(mean, statistics.fmean(baseline.wall_s)) if baseline and comparable else ()
-    return [TextSpan(labels.seconds(mean), link=link), *ratio]
-
-
-def _ratio(mean: float, baseline: float) -> list[TextSpan]:
-    return [TextSpan(f" {labels.percent(mean / baseline - 1)}", "quiet")]
+    text = [TextSpan(labels.seconds(mean), link=link)]
+    if baseline and comparable:
+        text.append(TextSpan(f" {labels.percent(mean / statistics.fmean(baseline.wall_s) - 1)}", "quiet"))
+    return text

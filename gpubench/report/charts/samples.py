@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from gpubench.report import condense, labels
+from gpubench.report import labels
 from gpubench.report.charts.style import WIDTH, by_variant, data, dressed, layer, quantity
 from gpubench.report.sections import Spec
 from gpubench.stats.data import CellRun
@@ -15,21 +15,17 @@ _STRAGGLER = 4.0
 """Times the median of the means, above which a sample makes the axis logarithmic."""
 
 
-def samples(cells: Sequence[CellRun], variants: Sequence[str], title: str, *, pooled: bool = False) -> Spec:
+def samples(cells: Sequence[CellRun], variants: Sequence[str], title: str) -> Spec:
     """Every timed sample of one workload in order of time: run after run, block after block; a bar marks a run's mean.
 
     Args:
         cells: those of one workload and node count that have samples.
         variants: as for ``style.by_variant``.
         title: what the chart shows.
-        pooled: instead a bar for each variant in a stretch of blocks, and no samples.
     """
     ordered = sorted(cells, key=lambda cell: cell.started_at or 0.0)
-    bars = _stretches(ordered, variants) if pooled else [_bar(number, cell) for number, cell in enumerate(ordered)]
-    if pooled:
-        points = [{**bar, "x": bar["x"] + 0.5} for bar in bars]
-    else:
-        points = [point for bar, cell in zip(bars, ordered, strict=True) for point in _points(bar, cell)]
+    bars = [_bar(number, cell) for number, cell in enumerate(ordered)]
+    points = [point for bar, cell in zip(bars, ordered, strict=True) for point in _points(bar, cell)]
     middle = statistics.median(bar["s"] for bar in bars)
     # A straggler must stay in the picture without pressing everything else flat.
     is_far = max(point["s"] for point in points) > _STRAGGLER * middle
@@ -63,16 +59,6 @@ def _points(bar: dict[str, Any], cell: CellRun) -> list[dict[str, Any]]:
         {"x": bar["x"] + 0.12 + step * (number + 0.5), "s": labels.short(wall_s), **look}
         for number, wall_s in enumerate(cell.wall_s)
     ]
-
-
-def _stretches(ordered: Sequence[CellRun], variants: Sequence[str]) -> list[dict[str, Any]]:
-    means = [
-        {"block": name, "variant": variant, "s": labels.short(mean), "used": True}
-        for name, cells in condense.stretches(ordered, variants)
-        for variant in variants
-        if (mean := condense.mean(cells[variant])) is not None
-    ]
-    return [{"x": number, "end": number + 1, **mean} for number, mean in enumerate(means)]
 
 
 def _block_axis(bars: Sequence[dict[str, Any]]) -> tuple[list[int], Spec]:
