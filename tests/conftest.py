@@ -38,6 +38,10 @@ hypothesis.settings.load_profile("gpubench")
 # A library that is called directly says what the command line would show, whichever tests ran before in this process.
 show_log()
 
+# No test cuts the power, and what was written is read by other processes at once, on its disk or not: waiting for the
+# disk, a thousand times in a search, would only take time. Commands in processes of their own (tests/kills) do wait.
+os.fsync = lambda _descriptor: None
+
 # Under nohup a SIGHUP is ignored, and so it would be by every script of a test: what comes in ignored can't be trapped.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
