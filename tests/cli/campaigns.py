@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -149,12 +149,6 @@ def role_processes(campaign: Path, role: str) -> list[int]:
     """Process ids of the scheduler or the workers of the run that is under way, if it has started them."""
     names = (f"--role {role}", f"dask {role}")
     return [pid for pid, command in cluster_processes(campaign).items() if any(name in command for name in names)]
-
-
-def intervals(campaign: Path) -> Iterator[tuple[str, str]]:
-    """Start and end of every run."""
-    for record in records(campaign).values():
-        yield record["started_at"], record["ended_at"]
 
 
 SIGINT, SIGKILL = signal.SIGINT, signal.SIGKILL

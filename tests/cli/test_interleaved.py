@@ -127,6 +127,7 @@ def test_ctrl_c_leaves_nothing_and_resume_makes_a_whole_block_of_it(
 
 
 @pytest.mark.system
+@pytest.mark.long
 def test_a_killed_front_end_takes_stopped_clusters_with_it(tmp_path: Path) -> None:
     front = Front(tmp_path, *words(write_suite(tmp_path, reps=40, count=60), *INTERLEAVED, "--blocks", "1"))
     campaign = until(lambda: running(tmp_path), "a first sample").parents[1]

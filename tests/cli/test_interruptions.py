@@ -12,9 +12,7 @@ from tests.cli.campaigns import (
     SIGINT,
     SIGKILL,
     Front,
-    campaign_in,
     cluster_processes,
-    intervals,
     nothing_left,
     records,
     running,
@@ -93,15 +91,3 @@ def test_kill_minus_nine_of_the_front_end_ends_the_whole_job(tmp_path: Path, gpu
     assert status.returncode == 4
     assert "the front end is gone" in status.stdout
     assert gpubench("bench", "--campaign", campaign).returncode == 0
-
-
-def test_two_campaigns_in_two_directories_take_turns(tmp_path: Path) -> None:
-    homes = [tmp_path / name for name in "ab"]
-    for home in homes:
-        home.mkdir()
-    queue = {"XDG_STATE_HOME": str(tmp_path / "state")}
-    fronts = [Front(home, *words(write_suite(home, reps=2), "--blocks", "1"), env=queue) for home in homes]
-    assert [front.end() for front in fronts] == [0, 0], [front.output for front in fronts]
-    first, second = sorted(sorted(intervals(campaign_in(home))) for home in homes)
-    assert first[-1][1] <= second[0][0]
-    assert any("waiting for this machine" in front.output for front in fronts)

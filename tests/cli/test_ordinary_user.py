@@ -54,7 +54,7 @@ def base() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.mark.parametrize("umask", ["077", "002"])
+@pytest.mark.parametrize("umask", [pytest.param("077", marks=pytest.mark.long), "002"])
 def test_what_an_ordinary_user_runs_here_is_writable_for_nobody_else_and_trusts_no_name_in_tmp(
     umask: str, base: Path
 ) -> None:

@@ -76,6 +76,7 @@ def test_the_same_profile_gives_the_same_files_and_nobody_may_write_everywhere(
 
 
 @pytest.mark.system
+@pytest.mark.long
 def test_ansible_and_its_linters_have_no_word_against_it(ansible: Path, playbook: Path) -> None:
     here = playbook.parent
     for words in (
@@ -88,6 +89,7 @@ def test_ansible_and_its_linters_have_no_word_against_it(ansible: Path, playbook
 
 
 @pytest.mark.system
+@pytest.mark.long
 def test_a_real_run_makes_directory_and_conda_and_a_second_one_changes_nothing(
     ansible: Path, playbook: Path, tmp_path: Path
 ) -> None:

@@ -32,7 +32,6 @@ def run_spec(
     number: int = 0,
     *more: str,
     shell: dict[str, str] | None = None,
-    cwd: Path | None = None,
     changes: dict[str, Any] | None = None,
 ) -> tuple[int, dict[str, Any], str]:
     """Call the entrypoint as the job script does: exit code, record, standard error."""
@@ -44,7 +43,7 @@ def run_spec(
     done = subprocess.run(
         [variant.image.python, "-I", str(campaign / "node.pyz"), "run", "--spec", str(spec), *more],
         env=plain_environment({"GPUBENCH_JOB_TOKEN": "by-hand", **(shell or {})}),
-        cwd=cwd or campaign,
+        cwd=campaign,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -96,38 +95,9 @@ def test_a_login_shell_full_of_settings_changes_nothing_and_is_named(gpubench: R
     assert all(name in said for name in shell)
 
 
-@pytest.mark.integration
-def test_a_checkout_in_the_working_directory_is_not_imported_instead(gpubench: Run, tmp_path: Path) -> None:
-    campaign = planned(gpubench, tmp_path)
-    trap = tmp_path / "checkout"
-    (trap / "gpubench").mkdir(parents=True)
-    (trap / "gpubench" / "__init__.py").write_text("raise SystemExit('the checkout in the cwd was imported')\n")
-    code, record, errors = run_spec(campaign, cwd=trap)
-    assert (code, record["status"]) == (0, "ok"), (errors, record["reason"])
-
-
-@pytest.mark.system
-def test_a_node_half_that_was_edited_after_the_plan_fails_the_run(gpubench: Run, tmp_path: Path) -> None:
-    campaign = planned(gpubench, tmp_path)
-    code, record, _ = run_spec(campaign, changes={"node_half": "0" * 64})
-    assert (code, record["status"]) == (0, "failed")
-    assert "imported node half" in record["reason"]
-
-
 @pytest.mark.system
 def test_a_node_that_never_comes_is_a_lost_run_and_not_an_average_over_fewer(gpubench: Run, tmp_path: Path) -> None:
-    campaign = planned(gpubench, tmp_path, "--nodes", "2", "--set", "limits.start=15s")
+    campaign = planned(gpubench, tmp_path, "--nodes", "2", "--set", "limits.start=5s")
     code, record, _ = run_spec(campaign, 0, "--rank", "0")
     assert (code, record["status"]) == (0, "lost")
     assert "node rank [1]" in record["reason"]
-
-
-@pytest.mark.system
-def test_two_nodes_meet_only_through_the_rendezvous(gpubench: Run, tmp_path: Path) -> None:
-    campaign = planned(gpubench, tmp_path, "--nodes", "2")
-    done = gpubench("submit", campaign)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert {record["status"] for record in records(campaign).values()} == {"ok"}
-    provenance = json.loads(next(campaign.glob("runs/*/provenance.json")).read_text())
-    assert [node["rank"] for node in provenance["nodes"]] == [0, 1]
-    assert sum(process["role"] == "worker" for process in provenance["processes"]) == 2

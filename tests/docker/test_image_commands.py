@@ -126,6 +126,7 @@ def test_ctrl_c_leaves_no_container_behind(site: Site) -> None:
     nothing_left(lambda: containers(site))  # the engine removes them by itself, when they have ended
 
 
+@pytest.mark.long
 def test_a_killed_front_end_leaves_no_container_behind(site: Site) -> None:
     front = site.front(*site.bench("--variants", "a=1.22.0 b=1.22.0", "--blocks", "3", "--outputs", "killed"))
     until(lambda: bool(list((site.directory / "killed").glob("*/runs/*/samples.jsonl"))), "the first sample")
@@ -160,6 +161,7 @@ def test_what_containers_write_belongs_to_the_caller(site: Site, daemon: DockerD
     assert {path.stat().st_uid for path in written} == {somebody}
 
 
+@pytest.mark.long
 def test_an_image_imported_into_a_squashfs_file_runs_the_campaign_without_docker(site: Site) -> None:
     need(shutil.which("ch-run") is not None, "ch-run (Debian: charliecloud-runtime)")
     need(shutil.which("mksquashfs") is not None, "mksquashfs (Debian: squashfs-tools)")

@@ -11,7 +11,7 @@ from tests.conftest import ROOT
 from tests.docker.daemon import DockerDaemon, RegistryServer, debian_base
 from tests.docker.site import Site, processes
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.long, pytest.mark.timeout(900)]
 
 KINDS = """
 name = "kinds"

@@ -104,9 +104,9 @@ def on_own(gpus: int, near: list[list[int]]) -> list[tuple[str, str, list[int]]]
 @pytest.mark.parametrize(
     ("stack", "gpus", "protocol"),
     [
-        ("ucx-py-0.29", 8, "tcp"),  # the oldest
+        ("ucx-py-0.29", 2, "tcp"),  # the oldest
         ("ucxx-0.45.1", 2, "ucx"),
-        *(pytest.param(stack, 8, "tcp", marks=pytest.mark.long) for stack in STACKS if stack != "ucx-py-0.29"),
+        *(pytest.param(stack, 8, "tcp", marks=pytest.mark.long) for stack in STACKS),
         pytest.param("ucxx-0.45.1", 1, "tcp", marks=pytest.mark.long),
     ],
 )
@@ -173,7 +173,7 @@ def test_a_run_whose_gpu_worker_is_not_on_the_cpus_near_its_gpu_fails(start: Sta
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("stack", ["ucxx-0.45.1", "ucx-py-0.29"])
+@pytest.mark.parametrize("stack", ["ucxx-0.45.1", pytest.param("ucx-py-0.29", marks=pytest.mark.long)])
 def test_where_the_step_has_no_cpu_near_a_gpu_its_worker_may_use_all_of_the_step_and_the_run_warns(
     start: Start, stack: str
 ) -> None:
@@ -247,6 +247,7 @@ def test_gpu_workers_of_dask_cuda_22_12_load_the_images_ucx_over_tcp_too(
     assert loaded == {"scheduler": "none", "worker": "1.19.0", "client": "none"}
 
 
+@pytest.mark.long
 @pytest.mark.system
 def test_a_scheduler_without_gpu_beside_workers_whose_bar1_is_as_large_as_their_memory_is_no_contradiction(
     start: Start,

@@ -169,6 +169,7 @@ def test_a_variant_s_own_packages_and_its_own_stack_are_built_and_differ_in_noth
 
 
 @pytest.mark.system
+@pytest.mark.long
 def test_a_stack_with_another_dask_or_of_another_row_runs(tmp_path: Path) -> None:
     ensure(["1.19.0"], images_root(), lambda _line: None)  # kept between tests: the others need it as well
     shutil.copytree(images_root() / "venv", tmp_path / "venv", symlinks=True, copy_function=link_or_copy)

@@ -140,6 +140,7 @@ def test_an_image_that_cannot_be_pulled_is_told_while_it_waits_and_at_the_deadli
     assert list(cluster.pods()) == []
 
 
+@pytest.mark.long
 def test_a_pod_that_is_deleted_fails_its_job_and_the_runs_before_are_kept(cluster: Cluster) -> None:
     campaign = cluster.plan(*ONE_VERSION, reps=20)
     cluster.run("submit", campaign)

@@ -153,6 +153,7 @@ def test_a_cluster_with_keys_is_joined_from_a_pod_checked_grown_shrunk_and_stopp
     assert "rank 0: gpubench cluster stop" in (mine.directory / "jobs/j001-n2/cluster-rank0.log").read_text()
 
 
+@pytest.mark.long
 def test_a_killed_worker_and_a_pod_that_finds_no_node_are_told_and_a_deleted_pod_ends_the_cluster(
     mine: Standing,
 ) -> None:

@@ -62,6 +62,7 @@ def test_blocks_are_pods_on_other_nodes_than_the_run_s_and_gone_after_it(cluster
     assert blocks(cluster) == []
 
 
+@pytest.mark.long
 def test_blocks_are_gone_when_their_client_is_killed_and_when_the_campaign_is_cancelled(cluster: Cluster) -> None:
     campaign = planned(cluster, "100s")
     cluster.run("submit", campaign)

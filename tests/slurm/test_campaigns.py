@@ -57,21 +57,21 @@ def leave_no_process(slurm: SlurmCluster) -> None:
     nothing_left(lambda: left_on(slurm))
 
 
-def test_a_campaign_over_1_2_and_4_nodes_by_a_user_other_than_root(slurm: SlurmCluster, nobody: Login) -> None:
-    words = ("bench", "--site", "local-slurm", *nobody.shape(), "--protocol", "ucx", "--nodes", "1 2 4")
+def test_a_campaign_over_1_and_4_nodes_by_a_user_other_than_root(slurm: SlurmCluster, nobody: Login) -> None:
+    words = ("bench", "--site", "local-slurm", *nobody.shape(), "--protocol", "ucx", "--nodes", "1 4")
     said = nobody.run(*words, env={"A_TOKEN": PLANTED, "UCX_PLANTED": PLANTED})
-    assert "[6/6] block 3" in said
+    assert "[4/4] block 2" in said
     (campaign,) = (nobody.directory / "outputs").iterdir()
     assert campaign.owner() == OTHER_USER
     found = sorted(records(campaign).values(), key=lambda record: str(record["started_at"]))
     assert [(run["nodes"], run["status"], run["transport"]) for run in found] == [
-        (nodes, "ok", ["tcp"]) for nodes in (1, 1, 2, 2, 4, 4)
+        (nodes, "ok", ["tcp"]) for nodes in (1, 1, 4, 4)
     ]
     assert all(len(set(run["hosts"])) == run["nodes"] and set(run["hosts"]) <= set(NAMES) for run in found)
     # All hosts are one machine: a job that began before another had ended would have measured it too.
     assert all(before["ended_at"] <= after["started_at"] for before, after in itertools.pairwise(found))
-    assert nobody.run("status", campaign).endswith("6 ok of 6 runs\n")
-    assert nobody.run("compare", campaign, code=21).count("inconclusive") == 3
+    assert nobody.run("status", campaign).endswith("4 ok of 4 runs\n")
+    assert nobody.run("compare", campaign, code=21).count("inconclusive") == 2
     for job, number in job_ids(campaign).items():
         assert (campaign / "jobs" / job / f"end-{number}").read_text() == "0\n"
         assert str(campaign / "jobs" / job / f"slurm-{number}.log") in nobody.run("logs", campaign)

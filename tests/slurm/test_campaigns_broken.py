@@ -79,6 +79,7 @@ def test_a_job_ends_in_order_before_its_time_is_over(login: Login) -> None:
     assert said.count("lost: job j001-n1 ended (FAILED, exit code 130: it was asked to end") == 3
 
 
+@pytest.mark.long
 def test_a_job_that_slurm_ends_at_its_limit_is_said_so_and_its_runs_are_planned_again(
     slurm: SlurmCluster, login: Login
 ) -> None:

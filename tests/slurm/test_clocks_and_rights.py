@@ -24,7 +24,8 @@ pytestmark = pytest.mark.system
 AHEAD_S = 300
 
 
-@pytest.mark.parametrize("ahead", ["n1", pytest.param("n2", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("ahead", ["n1", "n2"])
 def test_nodes_whose_clocks_differ_by_five_minutes_change_neither_order_nor_deadlines(
     ahead: str, slurm: SlurmCluster, login: Login
 ) -> None:

@@ -17,7 +17,7 @@ from tests.slurm.campaigns import Login, job_ids
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.test_campaigns import leave_no_process
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]  # four runs on a machine that may be busy
+pytestmark = [pytest.mark.system, pytest.mark.long, pytest.mark.timeout(600)]  # four runs on a machine that may be busy
 NODES = 2
 OVERLAY = [
     "batch.queue=batch",  # the cluster's only large partition

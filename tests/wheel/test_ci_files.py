@@ -71,6 +71,7 @@ def judged(folder: Path) -> None:
 
 
 @pytest.mark.system
+@pytest.mark.long
 def test_the_github_workflow_runs_from_a_wheel(
     wheel_environment: Environment, runner: dict[str, str], tmp_path: Path
 ) -> None:
@@ -90,6 +91,7 @@ def test_the_github_workflow_runs_from_a_wheel(
 
 
 @pytest.mark.system
+@pytest.mark.long
 def test_the_gitlab_job_runs_from_a_wheel(
     wheel_environment: Environment, runner: dict[str, str], tmp_path: Path
 ) -> None:

@@ -252,7 +252,7 @@ def test_more_gpu_workers_than_this_machine_has_gpus_are_refused(environment: En
 @pytest.mark.system
 def test_a_run_on_one_of_two_gpus_has_one_worker(environment: Environment, stack: GpuStack, tmp_path: Path) -> None:
     variables = environment()
-    spec = WorkloadSpec("strided-sum", "dask", smallest("strided-sum"), reps=1, warmup=0, timeout_s=120.0)
+    names = ("merge", "transpose-sum", "strided-sum")
     runner = Runner(
         [stack.python],
         tmp_path,
@@ -260,14 +260,16 @@ def test_a_run_on_one_of_two_gpus_has_one_worker(environment: Environment, stack
         env=variables,
         device="gpu",
         workers_per_node=1,
-        workloads=[spec],
+        workloads=[WorkloadSpec(name, "dask", smallest(name), reps=1, warmup=0, timeout_s=120.0) for name in names],
         deadlines=Deadlines(start_s=120.0, stop_s=20.0, silence_s=30.0),
     )
     runner.run("--rank", "0", **variables)
     record = runner.record()
     assert (record.status, record.reason) == ("ok", "")
+    assert [(item.workload, item.status) for item in record.workloads] == [(name, "ok") for name in names]
 
 
+@pytest.mark.long
 @pytest.mark.system
 def test_every_workload_runs_on_gpu_workers_and_every_line_about_gpus_is_executed(
     environment: Environment, stack: GpuStack, python39: str, tmp_path: Path

@@ -71,7 +71,10 @@ def in_polars_for_gpus(tpch: pdsh.Tables, number: int) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("number", range(1, 23))
-@pytest.mark.parametrize("answered", [by_dask, by_pandas, in_polars, in_polars_for_gpus])
+@pytest.mark.parametrize(
+    "answered",
+    [by_dask, in_polars, *(pytest.param(way, marks=pytest.mark.long) for way in (by_pandas, in_polars_for_gpus))],
+)
 def test_a_query_answers_as_duckdb(
     tpch: pdsh.Tables, number: int, answered: Callable[[pdsh.Tables, int], pd.DataFrame]
 ) -> None:
