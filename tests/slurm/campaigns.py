@@ -102,10 +102,14 @@ def job_ids(campaign: Path) -> dict[str, str]:
 
 
 def copy_images(cache: Path) -> None:
-    """The user's venv images below ``cache``, built before if need be; on a Python that every user can start."""
-    ensure([UCX], images_root(), lambda line: print(line, file=sys.stderr))
+    """The user's venv image below ``cache``, built before if need be; on a Python that every user can start."""
+    root = images_root()
+    image, _ = ensure([UCX], root, lambda line: print(line, file=sys.stderr))[UCX]
     home = cache / "gpubench" / "venv"
-    shutil.copytree(images_root() / "venv", home, symlinks=True, copy_function=link_or_copy)
+    home.mkdir(parents=True)
+    for file in (image.python, image.env["LD_LIBRARY_PATH"]):
+        folder = Path(file).relative_to(root / "venv").parts[0]
+        shutil.copytree(root / "venv" / folder, home / folder, symlinks=True, copy_function=link_or_copy)
     for stack in home.glob("ucxx-*"):
         if not _reachable((stack / "files/bin/python").resolve()):
             _move_to(stack, _public_python())
