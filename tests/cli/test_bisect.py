@@ -56,7 +56,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize(("slow", "low", "high"), [("bcdefgh", "a", "b"), ("fgh", "e", "f"), ("h", "g", "h")])
+@pytest.mark.parametrize(("slow", "low", "high"), [("bcdefgh", "a", "b"), ("h", "g", "h")])
 def test_the_first_slow_point_is_named(runs: Any, bisect: Any, slow: str, low: str, high: str) -> None:
     written = runs(slow)
     done = bisect()
@@ -127,7 +127,7 @@ def test_without_an_effect_nothing_is_searched_and_the_exit_code_says_so(runs: A
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("blocks", [0, 2, 4, 7, 10])
+@pytest.mark.parametrize("blocks", [0, 7])
 def test_an_interrupted_search_goes_on_and_gives_the_same_answer(
     runs: Any, bisect: Any, gpubench: Run, tmp_path: Path, blocks: int
 ) -> None:

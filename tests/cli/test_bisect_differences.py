@@ -304,11 +304,10 @@ def test_without_an_answer_of_one_ucx_no_default_is_searched(
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("blocks", [4, 14])
 def test_an_interrupted_search_goes_on_and_gives_the_same_answer(
-    runs: Any, bisect: Any, gpubench: Run, tmp_path: Path, blocks: int
+    runs: Any, bisect: Any, gpubench: Run, tmp_path: Path
 ) -> None:
-    runs(with_cause, stop_after=blocks)
+    runs(with_cause, stop_after=14)
     stopped = bisect("--json")
     assert stopped.returncode == 130, stopped.stderr
     resumed = json.loads(gpubench("bisect", search_of(tmp_path), "--json").stdout)

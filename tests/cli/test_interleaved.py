@@ -145,6 +145,7 @@ def wait(client, params):
 
 
 @pytest.mark.system
+@pytest.mark.long
 def test_a_turn_may_be_longer_than_a_supervisor_may_be_silent(gpubench: Run, tmp_path: Path) -> None:
     (tmp_path / "waits.py").write_text(WAITS)
     suite = tmp_path / "waits.toml"

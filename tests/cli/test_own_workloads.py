@@ -110,7 +110,7 @@ def test_own_workloads_run_and_are_judged_and_one_without_a_check_says_so(gpuben
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("name", ["mywork.py:Join", "exchange.py:Exchange"])
+@pytest.mark.parametrize("name", ["mywork.py:Join", pytest.param("exchange.py:Exchange", marks=pytest.mark.long)])
 def test_the_manuals_workloads_run(gpubench: Run, tmp_path: Path, name: str) -> None:
     manual.write_files(tmp_path)
     words = ("--protocol", "tcp", "--reps", "1", "--workers", "2", "--ucx", "1.22.0", "--json")

@@ -174,6 +174,7 @@ def test_workers_packed_on_one_core_are_called_so_and_a_killed_job_is_told(mine:
 
 
 @pytest.mark.system
+@pytest.mark.long
 def test_a_cluster_whose_supervisors_were_killed_leaves_nothing_when_it_is_stopped(mine: Standing) -> None:
     mine("start", *START, "--protocol", "tcp")
     # First all of them are stopped: none shall see another's end, and say so, before its own.
@@ -185,6 +186,7 @@ def test_a_cluster_whose_supervisors_were_killed_leaves_nothing_when_it_is_stopp
 
 
 @pytest.mark.system
+@pytest.mark.long
 def test_a_front_end_that_is_killed_ends_its_job(mine: Standing) -> None:
     mine("start", *START, "--protocol", "tcp")
     (front_end,) = (pid for pid, line in mine.processes().items() if "clusters.background" in line)

@@ -33,6 +33,7 @@ def runnable_s(pid: int) -> dict[str, float]:
     return found
 
 
+@pytest.mark.long
 def test_with_event_a_cluster_that_has_nothing_to_do_leaves_its_cores_alone(mine: Standing) -> None:
     mine("start", *START, *EVENT)
     roles = [pid for pid, line in mine.processes().items() if line.startswith(("dask scheduler", "dask worker"))]

@@ -182,5 +182,6 @@ def test_over_ucx_only_who_has_the_secret_gets_in(ucx: Python) -> None:
 
 
 @pytest.mark.system
+@pytest.mark.long
 def test_over_ucx_an_open_cluster_runs_the_code_of_an_intruder(ucx: Python) -> None:
     without_it_an_intruder_runs_code(ucx)

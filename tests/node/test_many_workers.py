@@ -25,6 +25,7 @@ MANY = int(os.environ.get("MANY_WORKERS", "128"))
 RING = {"size": 1000, "round_trips": 2, "pairs": "ring"}
 
 
+@pytest.mark.long
 def test_every_worker_of_seven_is_described_probed_and_used(tmp_path: Path) -> None:
     workloads = [
         WorkloadSpec("message", "dask", RING, reps=1, warmup=0, timeout_s=300.0),

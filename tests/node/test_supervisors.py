@@ -322,7 +322,7 @@ def test_a_role_that_the_spec_has_not_placed_elsewhere_is_refused(tmp_path: Path
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_supervisor_to_which_nothing_happens_sleeps(run: Start, rank: int, tmp_path: Path) -> None:
     need(bool(shutil.which("strace")), "strace (requirements/system.sh)")
     runner = run(2)

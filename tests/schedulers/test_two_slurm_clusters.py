@@ -53,7 +53,9 @@ def submit_until(number: str, place: Path, cluster: str) -> Path:
     raise AssertionError(number)
 
 
-@pytest.mark.parametrize("by", ["script", "SLURM_CLUSTERS", "SBATCH_CLUSTERS"])
+@pytest.mark.parametrize(
+    "by", ["script", *(pytest.param(name, marks=pytest.mark.long) for name in ("SLURM_CLUSTERS", "SBATCH_CLUSTERS"))]
+)
 def test_a_job_on_another_cluster_is_asked_for_and_ended_there(
     by: str, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,7 +45,7 @@ def test_a_lost_host_is_the_reason_of_lost_runs_and_resume_replaces_them(slurm: 
     assert said.endswith("2 ok of 2 runs\n")
 
 
-def test_runs_are_lost_where_one_of_four_nodes_scratch_directories_is_full_and_are_repeated_when_there_is_room(
+def test_runs_are_lost_where_one_of_two_nodes_scratch_directories_is_full_and_are_repeated_when_there_is_room(
     slurm: SlurmCluster, login: Login
 ) -> None:
     def on(name: str, *words: str) -> None:
@@ -55,7 +55,7 @@ def test_runs_are_lost_where_one_of_four_nodes_scratch_directories_is_full_and_a
         on(name, "mkdir", "/tmp/small")
     on("n2", "mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", "/tmp/small")
     try:
-        campaign = login.plan("--nodes", "4", "--set", "paths.scratch=/tmp/small")
+        campaign = login.plan("--nodes", "2", "--set", "paths.scratch=/tmp/small")
         login.run("submit", campaign)
         said = login.run("status", "--watch", campaign, code=4)
     finally:
@@ -64,7 +64,7 @@ def test_runs_are_lost_where_one_of_four_nodes_scratch_directories_is_full_and_a
     assert re.fullmatch("lost: .*, and its node can't write /tmp/small/gpubench-.*: No space left on device", first)
     assert second == "skipped: the run before it ended with exit code 40: a node can't be used"
     leave_no_process(slurm)
-    assert login.run("submit", "--campaign", campaign).startswith("job j001-n4: ")
+    assert login.run("submit", "--campaign", campaign).startswith("job j001-n2: ")
     assert login.run("status", "--watch", campaign).endswith("2 ok of 2 runs\n")
 
 
@@ -123,6 +123,7 @@ def test_a_campaign_on_no_shared_file_system_is_refused_before_anything_is_submi
     assert not list(campaign.glob("jobs/*/submitted.json"))
 
 
+@pytest.mark.long
 def test_a_front_end_that_is_killed_before_it_hears_the_number_leaves_a_job_that_is_found(
     slurm: SlurmCluster, login: Login
 ) -> None:

@@ -53,6 +53,7 @@ def test_a_block_that_the_time_limit_does_not_hold_is_skipped_with_the_reason(sl
     assert {record["status"] for record in records(campaign).values()} == {"skipped"}
 
 
+@pytest.mark.long
 def test_a_container_whose_unpacking_was_cut_off_is_never_started_and_the_next_job_removes_it(
     slurm: SlurmCluster, user: Login
 ) -> None:
@@ -75,6 +76,7 @@ def test_a_container_whose_unpacking_was_cut_off_is_never_started_and_the_next_j
     assert unpacked(slurm) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_what_a_killed_job_left_on_its_nodes_is_listed_and_removed(
     slurm: SlurmCluster, user: Login, runtime: str

@@ -184,7 +184,7 @@ def test_a_job_that_is_warned_of_its_end_leaves_a_record_and_no_process(site: Si
     assert unpacked(slurm) == []
 
 
-@each("pbs", long=("ssh",))
+@each(long=("pbs", "ssh"))
 def test_a_job_script_that_is_killed_leaves_nothing_on_any_host(site: Site, slurm: SlurmCluster) -> None:
     campaign, number = site.started()
     if site.pbs:

@@ -84,6 +84,7 @@ def test_a_cluster_is_started_grown_shrunk_and_stopped_and_a_killed_job_is_seen(
     assert not list(directory.glob(".rendezvous-*"))
 
 
+@pytest.mark.long
 def test_a_killed_scheduler_is_told_and_its_cluster_still_stopped(slurm: SlurmCluster, login: Login) -> None:
     login.run("cluster", "start", *START, "--nodes", "2")
     directory = login.directory / "outputs" / "clusters" / "mine"
