@@ -114,8 +114,6 @@ class DockerDaemon(_Server):
                 "--iptables=false",
                 "--ip6tables=false",
                 "--bridge=none",
-                "--max-upload-attempts=1",  # else it tries again for a minute what a test wants to see fail
-                "--max-download-attempts=1",
             ],
             self._answers,
         )
