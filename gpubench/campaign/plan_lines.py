@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from gpubench.images.obtain import not_imported
+from gpubench.images.obtain import kind_of, not_imported
 from gpubench.images.specs import named
 from gpubench.model.cell_names import cell_names
 from gpubench.model.plan import Plan, PlannedVariant
@@ -15,6 +15,7 @@ from gpubench.model.text import counted
 from gpubench.model.variant import ImageSpec
 from gpubench.plan.budget import node_hours
 from gpubench.plan.detectable import POWER, assumed_power
+from gpubench.plan.image_checks import check_image
 from gpubench.plan.known_issues import issue_lines
 from gpubench.store.campaign import PLAN_FILE, Campaign
 
@@ -62,6 +63,9 @@ def cost_lines(campaign: Campaign) -> Iterator[str]:
         yield f"  {line}"
     for note in plan.notes:
         yield f"  {note}"
+    for check in check_image(plan.site, kind_of(plan.site)):
+        if not check.ok:
+            yield f"  caution: {check.what}"
     if plan.protocol == "ucx":  # whose listeners can't be bound to an address
         yield f"  scheduler, workers and clients listen on {plan.listeners}"
 

@@ -67,7 +67,7 @@ def warnings(probes: Sequence[Mapping[str, Figures]]) -> List[str]:
     """One for each slow worker."""
     when = "before and after the workloads" if len(probes) > 1 else "before the workloads"
     return [
-        "slow worker: {name} on {host} takes {factor:.1f} times as long as the median worker, {when}".format(
+        "slow worker: {name} on {host} takes at least {factor:.1f} times as long as the median worker, {when}".format(
             name=probes[0][worker]["name"], host=probes[0][worker]["host"], factor=factor, when=when
         )
         for worker, factor in sorted(slow(probes).items())

@@ -32,8 +32,8 @@ def judge_affinity(workers: Sequence[ProcessFacts], cpus: int | None = None) -> 
     A worker must be allowed at least as many CPUs as it has threads (``cpus`` says another number), and all workers
     inside a set of CPUs must find as many there as they have threads together: jsrun's default ``packed:1`` puts six
     on one core, where each alone has CPUs enough. The set is counted in cores (not hyper-threads) wherever the machine
-    has a core for every thread; otherwise it is over-subscribed, which is only reported. Two workers may not share a
-    GPU, nor be bound to other CPUs than a run's worker must be (``near_gpu``); one that isn't bound is only reported.
+    has a core for every thread; otherwise that is only reported. Two workers may not share a GPU, nor be bound to other
+    CPUs than a run's worker must be (``near_gpu``); one that isn't bound is only reported.
     """
     affinities = []
     for worker in workers:
@@ -59,7 +59,7 @@ def judge_affinity(workers: Sequence[ProcessFacts], cpus: int | None = None) -> 
                 or "-",
                 gpu=gpu or "-",
                 why=why,
-                note=f"over-subscribed: {threads} threads on {allowed_cpus} CPUs"
+                note=f"more threads than CPUs: {threads} threads on {allowed_cpus} CPUs"
                 if threads > allowed_cpus and not why
                 else unbound,
             )

@@ -143,7 +143,7 @@ def _notes(request: Request, scope: Scope) -> list[str]:
     busy = max(nodes * workers for nodes, workers in (shape.place for shape in shapes)) * request.site.layout.threads
     if request.site.layout.one_machine and busy > request.machine_cores > 0:
         notes.append(
-            f"over-subscribed: {busy} worker threads, a scheduler and a client on {request.machine_cores} cores"
+            f"more threads than cores: {busy} worker threads, a scheduler and a client on {request.machine_cores} cores"
         )
     polling = max((_polling(request, *shape.place) for shape in shapes), default=0)
     if request.machine_cores and (line := crowded(polling, request.machine_cores, "")):

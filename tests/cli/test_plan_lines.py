@@ -93,3 +93,9 @@ def test_a_budget_is_filled_with_blocks_and_a_first_pass_is_foretold(gpubench: R
     done = gpubench("plan", "--suite", "passed.toml", "--variants", "a=1.22.0 b=1.22.0", "--budget", "20m")
     assert "bench begins with a first pass" in done.stdout
     assert "bench begins with a first pass" not in gpubench(*asked).stdout
+
+
+def test_a_plan_says_what_is_wrong_with_the_profile_s_images(gpubench: Run) -> None:
+    site = ("runtime=apptainer", "interface=ib0", "scheduler=slurm", "launcher=srun", "env.UCX_TLS=all")
+    done = gpubench("plan", "--suite", "quick", "--protocol", "ucx", *(f"--set={setting}" for setting in site))
+    assert "\n  caution: interface ib0 is InfiniBand or RoCE, and image.fabric is empty" in done.stdout, done.stderr

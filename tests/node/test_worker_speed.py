@@ -45,7 +45,7 @@ def test_a_slow_core_is_slow_in_processor_time_too() -> None:
         one["cpu_s"] = one["wall_s"]
     assert speed.slow([throttled]) == pytest.approx({"tcp://2": 1.7})
     assert speed.warnings([throttled]) == [
-        "slow worker: w2 on a takes 1.7 times as long as the median worker, before the workloads"
+        "slow worker: w2 on a takes at least 1.7 times as long as the median worker, before the workloads"
     ]
 
 

@@ -1,4 +1,4 @@
-"""Where workers may run: bound rightly, too tightly, packed, over-subscribed, two on one GPU."""
+"""Where workers may run: bound rightly, too tightly, packed, with more threads than CPUs, two on one GPU."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_hyper_threads_count_where_there_are_more_threads_than_cores() -> None:
 
 def test_more_threads_than_the_node_has_are_only_said() -> None:
     found = judge_affinity([worker(number, range(32), threads=20) for number in range(2)])
-    assert [(one.why, one.note) for one in found] == [("", "over-subscribed: 40 threads on 32 CPUs")] * 2
+    assert [(one.why, one.note) for one in found] == [("", "more threads than CPUs: 40 threads on 32 CPUs")] * 2
 
 
 def test_what_is_expected_can_be_said() -> None:

@@ -196,14 +196,14 @@ def test_workers_share_half_of_the_machine_also_when_several_nodes_are_one_machi
 
 def test_over_subscription_is_said() -> None:
     def said(**changes: object) -> list[str]:
-        return [note for note in plan(**changes).notes if "over-subscribed" in note]
+        return [note for note in plan(**changes).notes if "more threads than cores" in note]
 
     assert said(machine_cores=4, nodes=[1, 2]) == []
     assert said(machine_cores=3, nodes=[1, 2]) == [
-        "over-subscribed: 4 worker threads, a scheduler and a client on 3 cores"
+        "more threads than cores: 4 worker threads, a scheduler and a client on 3 cores"
     ]
     assert said(machine_cores=3, workers=[4]) == [
-        "over-subscribed: 4 worker threads, a scheduler and a client on 3 cores"
+        "more threads than cores: 4 worker threads, a scheduler and a client on 3 cores"
     ]
 
 

@@ -266,7 +266,7 @@ def test_noise_is_shown_by_variant_as_diff_shows_it(story: JudgedCampaign) -> No
         slow = one["processes"][0]["ucx"]["loaded"] == "1.17.0"
         one["speed"] = [{"name": "w0", "wall_s": [1.0]}, {"name": "w1", "wall_s": [2.5 if slow else 1.0]}]
     told = provenance.by_variant(reports.with_provenance(story, changed))
-    assert told["slowest worker over median, median over runs"] == ["2.50", "1.00", "1.00"]
+    assert told["slowest worker over median, worst probe, median over runs"] == ["2.50", "1.00", "1.00"]
 
 
 def test_every_sample_is_drawn_up_to_a_number_and_every_second_block_above_it(story: JudgedCampaign) -> None:

@@ -14,7 +14,7 @@ NOISE = {
     "busy": "processors busy, mean %",
     "steal": "stolen by other machines, mean %",
     "speed_ms": "speed probe, median worker, ms",
-    "slowest": "slowest worker over median",
+    "slowest": "slowest worker over median, worst probe",
     "first_worker": "first worker registered, s",
     "half_workers": "half of them registered, s",
     "all_workers": "all workers registered, s",
