@@ -18,11 +18,11 @@ from gpubench.node.spec.plain import content_id, parse_json
 from gpubench.node.spec.records import HASHED_FILES, LOGS_FILE, RUN_FILE
 from gpubench.plan.block_design import run_id
 from gpubench.results.importers.directory import NOTE, is_imported, open_imported
+from gpubench.results.merge.samples import REPEAT
 from gpubench.store.campaign import PLAN_FILE, Campaign
 from gpubench.store.rundirs import RunDirectory, read_record, run_directories
 
 RESTORE = "restore it from a copy of the campaign"
-REPEAT = "restore the run from a copy, or remove it: gpubench bench --campaign then replaces its block"
 MOVE = "move it elsewhere"
 _PLANNED = attrgetter("params_id", "name", "backend", "params", "reps", "warmup")
 _RECORDED = attrgetter("params_id", "workload", "backend", "params", "reps", "warmup")

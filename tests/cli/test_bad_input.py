@@ -438,13 +438,3 @@ def test_closed_streams_are_no_bug_and_no_file_takes_their_place(tmp_path: Path,
     assert (done.returncode, "bug" in done.stderr) == (0, False)
     assert (campaign / "results.parquet").read_bytes().startswith(b"PAR1")
     assert json.loads((campaign / "verdicts.json").read_bytes())["cells"]
-
-
-@pytest.mark.parametrize("lacking", ["caution", "documents", "format", "kept", "name", "refused"])
-def test_an_import_that_somebody_edited_is_damaged(gpubench: Run, tmp_path: Path, lacking: str) -> None:
-    copy = Path(shutil.copytree(CAMPAIGN.with_name("import"), tmp_path / "imported"))
-    note = json.loads((copy / "import.json").read_text())
-    del note[lacking]
-    (copy / "import.json").write_text(json.dumps(note))
-    done = gpubench("report", copy)
-    assert (done.returncode, f"import.json lacks {lacking}: somebody edited it" in one_line(done)) == (3, True)

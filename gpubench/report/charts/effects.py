@@ -5,13 +5,14 @@ from typing import Any
 
 from gpubench.report import labels
 from gpubench.report.charts.style import WIDTH, category, data, dressed, layer
-from gpubench.report.effect_range import effect_range
 from gpubench.report.sections import Spec
 from gpubench.stats.verdict import Verdict
 
 _SHAPES = ("triangle-up", "triangle-down", "circle", "diamond", "cross")
 """Of the verdicts, as their marks in ``labels.MARKS``."""
 _WIDTH, _ROW = WIDTH - 220, 25
+_BEYOND = 4.0
+"""Times the largest effect: the part of an interval that lies farther away is cut, and is in the table."""
 _SIGNED = "(datum.value > 0 ? '+' : '') + format(datum.value, '~r')"
 
 
@@ -22,7 +23,7 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
     that is ten times noisier. What lies beyond the picture has an arrow at its edge.
     """
     band = 100 * margin
-    least, most = bounds = [round(100 * end, 3) for end in effect_range(verdicts, margin)]
+    least, most = bounds = [round(100 * end, 3) for end in _range(verdicts, margin)]
     rows = _rows(verdicts, names)
     pairs = list(dict.fromkeys(row["pair"] for row in rows))
     scale = {"type": "symlog", "constant": band, "domain": bounds, "clamp": True, "nice": False, "padding": 8}
@@ -83,3 +84,15 @@ def _ticks(bounds: Sequence[float], band: float) -> list[float]:
     sizes = [band, *(size for size in beyond if size > 1.6 * band)]
     ticks = [0, *sizes, *(-size for size in [*sizes, 60, 90])]
     return [tick for tick in ticks if bounds[0] <= tick <= bounds[1]]
+
+
+def _range(verdicts: Sequence[Verdict], margin: float) -> tuple[float, float]:
+    """Space for effects, their intervals and the margin, as ratios minus one; one very wide interval hides no others.
+
+    An effect without an interval doesn't extend the space if others have intervals.
+    """
+    shown = [(verdict.effect, *verdict.shown) for verdict in verdicts if verdict.effect is not None]
+    rows = [row for row in shown if row[1] is not None] or shown
+    bound = _BEYOND * max([margin, *(abs(row[0]) for row in rows)])
+    ends = [end for row in rows for end in row if end is not None]
+    return max(min([-1.5 * margin, *ends]), -bound), min(max([1.5 * margin, *ends]), bound)

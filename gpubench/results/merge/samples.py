@@ -31,6 +31,7 @@ LINE: dict[str, pl.DataType] = {
     "started_at": pl.String(),
 }
 """Fields of a line of ``samples.jsonl`` and their types; some are missing in lines of runs that couldn't read them."""
+REPEAT = "restore the run from a copy, or remove it: gpubench bench --campaign then replaces its block"
 RUN = "run_number"
 """The run of a line, as its place among the runs that were read."""
 
@@ -51,11 +52,11 @@ class FinishedRun:
                 data = b""
         if (hashlib.sha256(data).hexdigest() if data else "") == self.record.files.get(SAMPLES_FILE, ""):
             return data
-        source = "/".join(self.file.parts[-3:])
-        raise DataError(
-            f"{source} isn't what the run wrote: its record has another hash; none of it is used",
-            then="restore it from a copy, or remove the run: gpubench bench --campaign then replaces its block",
-        )
+        raise self.unused("isn't what the run wrote: its record has another hash")
+
+    def unused(self, why: str) -> DataError:
+        """An error that says why none of its samples is used."""
+        return DataError(f"{'/'.join(self.file.parts[-3:])} {why}; no sample of the run is used", then=REPEAT)
 
 
 def read_samples(runs: Sequence[FinishedRun]) -> tuple[pl.DataFrame, list[DataError]]:
@@ -71,7 +72,12 @@ def read_samples(runs: Sequence[FinishedRun]) -> tuple[pl.DataFrame, list[DataEr
         except DataError as error:
             errors.append(error)
             continue
-        if lines:
+        if not lines:
+            continue
+        try:
             frame = pl.read_ndjson(io.BytesIO(lines), schema=LINE)
+        except pl.exceptions.PolarsError:  # a user's workload may give anything as its bytes
+            errors.append(run.unused("holds values that can't be samples"))
+        else:
             frames.append(frame.with_columns(pl.lit(number, pl.Int32()).alias(RUN)))
     return pl.concat(frames), errors
