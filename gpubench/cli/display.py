@@ -85,7 +85,7 @@ def show_report(campaign: Campaign, judged: JudgedCampaign) -> Page:
     from gpubench.report.differences import cautions
     from gpubench.report.writing import write_campaign_page
 
-    for line in cautions(judged.plan, judged.changes, judged.outcomes):
+    for line in cautions(judged):
         say(f"note: {line}")
     page = write_campaign_page(campaign, judged)
     say(f"report: {campaign.report}")

@@ -195,7 +195,7 @@ def _verdicts(inputs: JudgedCampaign) -> Section:
         inputs.verdicts,
         inputs.settings,
         inputs.seconds,
-        notes=cautions(inputs.plan, inputs.changes, inputs.outcomes),
+        notes=cautions(inputs),
         linked=True,
     )
     against = " or ".join(labels.baselines(inputs.verdicts) or [inputs.plan.baseline])
@@ -225,7 +225,7 @@ def _scaling(inputs: JudgedCampaign, measured: Sequence[Curve], anchors: list[st
 
 def _first_cautions(inputs: JudgedCampaign) -> list[TextSpan]:
     """What differs besides the plan, for the first screen; of many lines the first."""
-    lines = cautions(inputs.plan, inputs.changes, inputs.outcomes)
+    lines = cautions(inputs)
     if len(lines) > _MOST_CAUTIONS:
         kept = lines[: _MOST_CAUTIONS - 1]
         lines = [*kept, f"{len(lines) - len(kept)} more notes like this are under “Notes and files”"]
@@ -239,7 +239,7 @@ def _facts(inputs: JudgedCampaign) -> Section:
 
 def _notes(inputs: JudgedCampaign) -> Section:
     warnings = [
-        *cautions(inputs.plan, inputs.changes, inputs.outcomes),
+        *cautions(inputs),
         *inputs.plan.notes,
         *inputs.warnings,
         *run_warnings(inputs.outcomes),

@@ -46,7 +46,7 @@ def campaign_answer(campaign: Campaign, question: Question) -> VerdictAnswer:
         if verdict.baseline == base and question.candidate in (None, verdict.candidate)
     ]
     shown, both = [verdict for verdict, _ in rows], [sides for _, sides in rows]
-    notes = cautions(plan, judged.changes, judged.outcomes)
+    notes = cautions(judged)
     arrangement = plan.site.layout.arrangement
     section = verdict_section(plan.campaign, shown, judged.settings, both, arrangement=arrangement, notes=notes)
 

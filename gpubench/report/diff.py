@@ -221,7 +221,7 @@ def _side(campaign: Campaign, name: str) -> Side:
     if not matching:
         variants = [variant.label for variant in campaign.plan.variants]
         raise UsageError(
-            f"{campaign.directory} has no run '{name}', and no variant of that name{nearest(name, variants)}",
+            f"{campaign.directory} has no run '{name}', and no variant '{name}'{nearest(name, variants)}",
             then="its runs are in runs/; or name a run's directory",
         )
     if len(matching) > 1:

@@ -54,9 +54,9 @@ def variants_section(inputs: JudgedCampaign) -> Section:
     )
 
 
-def cautions(plan: Plan, changes: Changes, outcomes: Iterable[RunResult]) -> list[str]:
+def cautions(inputs: JudgedCampaign) -> list[str]:
     """Notes beside the verdicts: unplanned differences, and settings of transports that changed none."""
-    return [*unplanned(plan, changes), *_same_transports(plan, outcomes)]
+    return [*unplanned(inputs.plan, inputs.changes), *_same_transports(inputs.plan, inputs.outcomes)]
 
 
 def _same_transports(plan: Plan, outcomes: Iterable[RunResult]) -> Iterator[str]:

@@ -77,7 +77,6 @@ class TextTable:
         style: ``sortable``, ``cards`` (on a narrow screen each row is a card), ``matrix``, ``facts``.
         numbers: whether a terminal aligns every column but the first to the right.
         bare: whether a terminal shows no headings.
-        joined: whether a terminal parts cells by `` | `` instead of aligning them.
     """
 
     columns: Sequence[Heading | str]
@@ -86,7 +85,6 @@ class TextTable:
     style: str = ""
     numbers: bool = False
     bare: bool = False
-    joined: bool = False
     medium: str = Medium.EVERYWHERE
     anchor: str = ""
 
@@ -244,11 +242,7 @@ def _part_lines(part: SectionPart, width: int | None) -> Iterator[str]:
 def table_lines(table: TextTable) -> Iterator[str]:
     """For a terminal."""
     columns, cells = table.on_medium(Medium.TERMINAL)
-    rows = [[plain(word) for word in row] for row in ([] if table.bare else [[column.heading for column in columns]])]
-    rows += [[plain(word) for word in row] for row in cells]
-    if table.joined:
-        yield from (" | ".join(row) for row in rows)
-        return
+    rows = [[plain(word) for word in row] for row in ([column.heading for column in columns], *cells)][table.bare :]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         padded = [

@@ -20,8 +20,6 @@ from gpubench.report.sections import (
     SectionPart,
     TextSpan,
     TextTable,
-    plain,
-    text_lines,
 )
 from gpubench.results.judged_campaign import Seconds
 from gpubench.results.merge.moved import cannot_change
@@ -42,6 +40,7 @@ _STYLES = {
 }
 
 
+_NUMBERS = ("seconds", "effect [interval]", "blocks")
 _MARGIN = re.compile(r"within ±[^ ]+ %")
 _SHORT_NAME = 24
 """Letters of a workload's name that the page keeps in one line."""
@@ -62,24 +61,42 @@ def wide_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = ()) -> 
     from rich.table import Table
     from rich.text import Text
 
-    verdicts, seconds = _slower_first(verdicts, seconds)
-    columns, rows = verdict_table(verdicts, seconds).on_medium(Medium.TERMINAL)
+    columns, rows = _printed(verdicts, seconds)
     table = Table(box=None, header_style="dim", pad_edge=False)
     for column in columns:
-        number = column.style == ColumnStyle.NUMBER
+        number = column in _NUMBERS
         # How many more blocks may stand on a second line.
-        least = len("inconclusive;") if column.heading == "verdict" else None
+        least = len("inconclusive;") if column == "verdict" else None
         justify, overflow = ("right", "ellipsis") if number else ("left", "fold")
-        table.add_column(plain(column.heading), justify=justify, overflow=overflow, no_wrap=number, min_width=least)  # type: ignore[arg-type]
-    for verdict, row in zip(verdicts, rows, strict=True):
-        *cells, last = map(plain, row)
-        table.add_row(*map(Text, cells), Text(last, style=_STYLES.get(verdict.verdict, "")))
-    return Group(table, *(Text(f"  {line}", style="dim") for line in _notes(verdicts)))
+        table.add_column(column, justify=justify, overflow=overflow, no_wrap=number, min_width=least)  # type: ignore[arg-type]
+    for *cells, last in rows:
+        table.add_row(*map(Text, cells), Text(last, style=_STYLES[last.partition(";")[0]]))
+    return Group(table, *(Text(f"  {line}", style="dim") for line in _notes(_slower_first(verdicts)[0])))
 
 
 def verdict_lines(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = ()) -> list[str]:
     """The same without colour or alignment, one line per verdict, cells parted by `` | ``."""
-    return list(text_lines(Section(verdict_parts(verdicts, seconds))))
+    _, rows = _printed(verdicts, seconds)
+    return [*map(" | ".join, rows), *(f"  {note}" for note in _notes(_slower_first(verdicts)[0]))]
+
+
+def _printed(verdicts: Sequence[Verdict], seconds: Sequence[Seconds]) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows for a terminal."""
+    verdicts, seconds = _slower_first(verdicts, seconds)
+    names, sides = _names(verdicts), any(seconds)
+    rows = [
+        [
+            name,
+            labels.pair(verdict),
+            *([" → ".join(map(labels.seconds, pair)) if pair else ""] if sides else []),
+            f"{labels.effect(verdict)} {labels.interval(verdict)}".rstrip(),
+            counted(verdict.blocks, "block"),
+            "; ".join(filter(None, (verdict.verdict, verdict.leaning, labels.more(verdict)))),
+        ]
+        for name, verdict, pair in zip(names, verdicts, seconds or [None] * len(verdicts), strict=True)
+    ]
+    beside = ["seconds"] if sides else []
+    return ["workload", "candidate vs baseline", *beside, "effect [interval]", "blocks", "verdict"], rows
 
 
 def verdict_section(
@@ -158,21 +175,19 @@ def verdict_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = (), 
     against = labels.baselines(verdicts)
     whose = against[0] if len(against) == 1 else "baseline"
     sides, names = any(seconds), _names(verdicts)
-    columns = [
+    columns: list[Heading | str] = [
         Heading("workload", ColumnStyle.SHORT if max(map(len, names), default=0) <= _SHORT_NAME else ""),
-        Heading("candidate vs baseline", medium=Medium.PRINTED),
+        Heading("candidate vs baseline", medium=Medium.MARKDOWN),
         Heading(["Variant ", TextSpan(f"vs {whose}", "quiet")], f"{ColumnStyle.SHORT} alone", Medium.PAGE, "Variant"),
-        Heading("seconds", ColumnStyle.NUMBER, Medium.PRINTED if sides else ""),
+        Heading("seconds", ColumnStyle.NUMBER, Medium.MARKDOWN if sides else ""),
         Heading("Baseline", ColumnStyle.NUMBER, Medium.PAGE if sides else ""),
         Heading("Candidate", ColumnStyle.NUMBER, Medium.PAGE if sides else ""),
-        Heading("effect [interval]", ColumnStyle.NUMBER, Medium.PRINTED),
+        Heading("effect [interval]", ColumnStyle.NUMBER, Medium.MARKDOWN),
         Heading("Change", ColumnStyle.NUMBER, Medium.PAGE),
         Heading("Interval, %", ColumnStyle.NUMBER, Medium.PAGE),
-        Heading("blocks", ColumnStyle.NUMBER, Medium.TERMINAL),
-        Heading("blocks", ColumnStyle.NUMBER, Medium.PAGE + Medium.MARKDOWN),
-        Heading("verdict", medium=Medium.TERMINAL),
-        Heading("verdict", medium=Medium.PAGE + Medium.MARKDOWN),
-        Heading("what else to know", ColumnStyle.WHY, Medium.PAGE + Medium.MARKDOWN, "To know"),
+        Heading("blocks", ColumnStyle.NUMBER),
+        "verdict",
+        Heading("what else to know", ColumnStyle.WHY, label="To know"),
     ]
     rows = []
     for name, verdict, pair in zip(names, verdicts, seconds or [None] * len(verdicts), strict=True):
@@ -189,17 +204,14 @@ def verdict_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = (), 
             f"{effect} {interval}".rstrip(),
             TextSpan(effect, link=link, sort="" if verdict.effect is None else verdict.effect),
             TextSpan(interval, sort="" if verdict.shown[0] is None else verdict.shown[0]),
-            counted(verdict.blocks, "block"),
             str(verdict.blocks),
-            "; ".join(word for word in (verdict.verdict, verdict.leaning, labels.more(verdict)) if word),
             verdict_mark(verdict.verdict),
             _to_know(verdict),
         ]
         rows.append(row)
     return TextTable(
-        columns, rows, f"Verdicts of all {len(rows)} comparisons", "sortable cards", bare=True, joined=True,
-        anchor="verdict-table",
-    )  # fmt: skip
+        columns, rows, f"Verdicts of all {len(rows)} comparisons", "sortable cards", anchor="verdict-table"
+    )
 
 
 def _to_know(verdict: Verdict) -> list[str | TextSpan]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from gpubench.errors import DataError, UsageError
 from gpubench.model.base import nearest
 from gpubench.model.quantities import format_bytes
+from gpubench.render.environment import command_line
 from gpubench.results.curves import workload_of
 from gpubench.results.imports import pooled, sortable
 from gpubench.results.results import Results
@@ -13,7 +14,6 @@ from gpubench.stats.data import CellRun, ComparisonInput, Key
 from gpubench.stats.question import Question
 
 _QUESTION = ("workload", "backend", "params")
-_MOST = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,7 +160,7 @@ class _Sides:
             )
 
     def notes(self) -> Iterator[str]:
-        """Facts that aren't recorded, cells that aren't compared, and what else differs."""
+        """Facts that aren't recorded, cells that aren't compared, and how to see what else differs."""
         refused = sum(bool(first.refusal(second)) for first, second in self.matched)
         if refused:
             yield (
@@ -178,27 +178,9 @@ class _Sides:
             if before != after:
                 yield f"protocol: {before or 'not recorded'} against {after or 'not recorded'}"
         yield from (results.caution for results in self.both if results.caution)
-        if differs := self._differs():
-            more = f" and {len(differs) - _MOST} more" if len(differs) > _MOST else ""
-            yield f"also differs between the sides: {', '.join(differs[:_MOST])}{more}"
-
-    def _differs(self) -> list[str]:
-        """RunCircumstances that both recorded, as of the first run of either."""
-        before, after = (
-            next((run for run in results.runs if run.variant == variant and run.times), None)
-            for results, variant in zip(self.both, self.variants, strict=True)
-        )
-        first, second = self.both
-        if before is None or after is None or first.plan is None or second.plan is None:
-            return []
-        sites = first.plan.site, second.plan.site
-        names = ("name", "scheduler", "launcher", "runtime")
-        fields = [
-            f"{name} {getattr(sites[0], name)} → {getattr(sites[1], name)}"
-            for name in names
-            if getattr(sites[0], name) != getattr(sites[1], name)
-        ]
-        return fields + first.circumstances(before).changed(second.circumstances(after))
+        if all(results.plan for results in self.both):
+            diff = command_line(["gpubench", "diff", *(str(results.place) for results in self.both)])
+            yield f"what else differs between the sides: {diff}"
 
 
 def _key(cell: SideCell) -> Key:

@@ -18,6 +18,7 @@ from gpubench.report.sections import Chart, Spec, plain
 from gpubench.report.verdicts import verdict_table
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.verdict import Verdict
+from gpubench.store.accounting import Accounting
 from gpubench.store.campaign import Campaign
 
 SYMBOL = b'<path transform="translate('
@@ -207,7 +208,7 @@ def test_two_settings_of_transports_that_change_nothing_are_a_note(story: Judged
     last = story.plan.variants[-1]
     variants = [*story.plan.variants[:-1], last.model_copy(update={"env": {**last.env, "UCX_TLS": "tcp,shm"}})]
     other = reports.with_plan(story, story.plan.model_copy(update={"variants": variants}))
-    notes = differences.cautions(other.plan, story.changes, story.outcomes)
+    notes = differences.cautions(other)
     assert [note.split(" differ in ")[0] for note in notes] == [
         f"{one.baseline} and {last.label}" for one in story.plan.comparisons if one.candidate == last.label
     ]
@@ -218,7 +219,7 @@ def test_two_settings_of_transports_that_change_nothing_are_a_note(story: Judged
     of_last = [one for one in story.outcomes if one.run.variant == last.label and one.record]
     moved = {id(one): dataclasses.replace(one.record, transport=["posix"]) for one in of_last if one.record}
     outcomes = [dataclasses.replace(one, record=moved.get(id(one), one.record)) for one in story.outcomes]
-    assert differences.cautions(other.plan, story.changes, outcomes) == []
+    assert differences.cautions(dataclasses.replace(other, accounting=Accounting(tuple(outcomes)))) == []
 
 
 def test_many_fields_of_one_kind_are_one_note_that_says_the_first(story: JudgedCampaign) -> None:
