@@ -153,3 +153,14 @@ def test_costs_are_columns_where_they_were_read_and_null_elsewhere(copy: Path) -
     assert merged.errors == ()
     read = merged.frame.select("cpu_s", "energy_j", "throttle").unique().sort("cpu_s").rows()
     assert read == [(None, None, None), (0.5, 3.0, 4)]
+
+
+def test_a_file_with_values_that_no_column_holds_is_named_and_not_used(
+    runs: tuple[FinishedRun, ...], copy: Path
+) -> None:
+    run = read_runs(copy).runs[0]
+    run.file.write_text(run.file.read_text().replace('"rep":0', '"rep":1e30', 1))
+    write_record(run.file.parent, run.record)
+    merged = merge_directory(copy)
+    assert ["holds values that can't be samples" in str(error) for error in merged.errors] == [True]
+    assert merged.frame.equals(merge(runs[1:]).frame)
