@@ -18,6 +18,7 @@ from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.bisection import SearchSettings
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import RunResult, missing_runs, over_budget
+from gpubench.store.rundirs import record_seconds
 
 _OPEN = "More blocks would not decide what is inconclusive: the reason stands beside each verdict."
 _MOST_BLOCKS = 100
@@ -129,13 +130,28 @@ def _search(inputs: JudgedCampaign) -> Iterator[NextStep]:
     if question.steps_of_versions > 1:
         steps = math.ceil(math.log(question.steps_of_versions, 3))
         runs = 2 * settings.least + 4 * settings.least * steps + 4 * settings.least_in_last
-        why = f"from which version on {workload} is slower: about {runs} runs of it alone"
+        why = f"from which version on {workload} is slower: {_price_alone(inputs, workload, runs)}"
         yield NextStep(f"{_typed(inputs, 'bisect')} --over versions", why)
     if question.ends[0] != question.ends[1]:
         runs = (2 + 3) * settings.least + 4 * settings.least_in_last
-        why = f"whether a setting makes {workload} slower: {runs} runs of it alone, or more"
+        price = f"{_price_alone(inputs, workload, runs)}, or more"
+        why = f"whether a setting makes {workload} slower: {price}"
         yield NextStep(f"{_typed(inputs, 'bisect')} --over settings", why)
         first, last = (ImageSpec.parse(parse_variant(end).ucx) for end in question.ends)
         if (first.stack, first.packages) != (last.stack, last.packages):
-            why = f"whether a package makes {workload} slower: {runs} runs of it alone, or more"
+            why = f"whether a package makes {workload} slower: {price}"
             yield NextStep(f"{_typed(inputs, 'bisect')} --over packages", why)
+
+
+def _price_alone(inputs: JudgedCampaign, workload: str, runs: int) -> str:
+    """What so many runs of one workload take, by the campaign's own runs without the repetitions of the others."""
+    others: dict[str, float] = {}
+    for cell in inputs.results.runs:
+        if dict(cell.key)["workload"] != workload:
+            others[cell.run] = others.get(cell.run, 0.0) + sum(cell.wall_s)
+    seconds = [
+        record_seconds(outcome.record) - others.get(outcome.run.run, 0.0)
+        for outcome in inputs.outcomes
+        if outcome.status == "ok" and outcome.record
+    ]
+    return f"about {runs} runs of it alone, {format_seconds(runs * statistics.median(seconds))}"
