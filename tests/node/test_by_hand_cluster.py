@@ -267,7 +267,7 @@ def test_scheduler_and_workers_are_asked_once_at_the_start_and_twice_per_workloa
 
 
 def test_a_worker_that_is_held_back_is_named(client: Any, cluster: Cluster) -> None:
-    with held_back(cluster.processes[2].pid, share=0.01, period_s=1.0):
+    with held_back(cluster.processes[2].pid, share=0.02, period_s=0.5):
         probes = [client.run(speed.probe), client.run(speed.probe)]
     (warning,) = speed.warnings(probes)
     assert warning.startswith("slow worker: w1 on ")

@@ -63,14 +63,6 @@ def submit(directory: Path, **env: str) -> local.Job:
         return local.submit(directory, {**os.environ, **env}, hold)
 
 
-def test_a_job_runs_in_its_directory_with_the_given_environment_and_its_output_is_kept(tmp_path: Path) -> None:
-    directory = job_dir(tmp_path, 'echo "$PWD $GREETING $GPUBENCH_STOP_AT_EOF"; echo wrong >&2; exit 7\n')
-    job = submit(directory, GREETING="hello")
-    assert job.close() == 7
-    assert job.ended()
-    assert (directory / "job.log").read_text() == f"{directory} hello 1\nwrong\n"
-
-
 def test_a_second_start_appends_to_the_log(tmp_path: Path) -> None:
     directory = job_dir(tmp_path, "echo once\n")
     for _ in range(2):

@@ -105,14 +105,6 @@ def test_the_end_of_the_walltime_is_told_as_such(pbs_here: PbsCluster, tmp_path:
     assert "walltime" in (directory / "pbs.out").read_text()
 
 
-def test_a_signal_is_told_as_a_shell_tells_it(pbs_here: PbsCluster, tmp_path: Path) -> None:
-    directory = job(tmp_path, "kill -9 $$\n")
-    pbs.submit(directory, os.environ)
-    ended(directory)
-    assert pbs_here.job("1")["Exit_status"] == 265
-    assert pbs.state(directory).exit_code == 137
-
-
 def test_a_campaign_with_a_long_or_odd_name_can_be_submitted(pbs_here: PbsCluster, tmp_path: Path) -> None:
     for at, campaign in enumerate(("a@b", "c" * 250), 1):
         directory = job(tmp_path, "exit 0\n", campaign=campaign)
@@ -183,12 +175,11 @@ STATES = {
 
 
 @pytest.mark.parametrize(("letter", "expected"), STATES.items())
-@pytest.mark.parametrize("unescaped", [True, False], ids=["old-json", "new-json"])
 def test_every_state_of_pbs_has_its_phase(
-    letter: str, expected: tuple[str, str, int | None], unescaped: bool, pbs_here: PbsCluster, tmp_path: Path
+    letter: str, expected: tuple[str, str, int | None], pbs_here: PbsCluster, tmp_path: Path
 ) -> None:
     """The letters are those of qstat(1B); most can't be brought about here."""
-    pbs_here.set(unescaped=unescaped)
+    pbs_here.set(unescaped=letter in "QRF")  # the JSON of old servers, whose escapes are wrong
     directory = job(tmp_path, "true\n")
     finished = {"Exit_status": 265, "substate": 93} if letter in "FX" else {}
     planted(pbs_here, directory, job_state=letter, comment='Job run, "and" more', **finished)
