@@ -10,6 +10,7 @@ from gpubench.campaign.observer import Observe, Observer, unobserved
 from gpubench.campaign.preflight import require_sound_images
 from gpubench.errors import InterruptedByUserError, MissingToolError, UsageError
 from gpubench.model.plan import PlannedJob
+from gpubench.model.site import Site
 from gpubench.polling import poll_until
 from gpubench.schedulers import BATCH, Allocation, QueuedScheduler
 from gpubench.schedulers import submitted as jobs_known
@@ -48,13 +49,18 @@ def run_here(campaign: Campaign, observe: Observe = unobserved) -> None:
             _run_script(campaign, job, held, interrupted, observer)
 
 
-def _allocation(campaign: Campaign) -> tuple[QueuedScheduler, Allocation]:
-    site = campaign.plan.site
+def queue_of(site: Site) -> QueuedScheduler:
+    """The scheduler whose allocations a shell can hold; raises UsageError where jobs of a site need none."""
     scheduler = BATCH.get(site.scheduler)
     if scheduler is None:
         raise UsageError(
             f"site {site.name} runs its jobs on this machine, without an allocation", then="leave --here out"
         )
+    return scheduler
+
+
+def _allocation(campaign: Campaign) -> tuple[QueuedScheduler, Allocation]:
+    scheduler = queue_of(campaign.plan.site)
     held = scheduler.current_allocation(os.environ)
     if held is None:
         raise UsageError(

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from gpubench.campaign.allocation import run_here
+from gpubench.campaign.allocation import queue_of, run_here
 from gpubench.campaign.budget import Budget
 from gpubench.campaign.completeness import continue_command, missing_text, require_complete
 from gpubench.campaign.first_pass import with_repetitions
@@ -31,18 +31,24 @@ from gpubench.store.states import account_now, job_states, require_no_doubt
 _log = logging.getLogger(__name__)
 
 
-def plan(options: CampaignOptions, *, out: Path | None = None, fill_budget: bool = False) -> Campaign:
+def plan(
+    options: CampaignOptions, *, out: Path | None = None, fill_budget: bool = False, here: bool = False
+) -> Campaign:
     """A new campaign on disk: its images found or built, its plan and scripts written; nothing is run of it.
 
     Args:
         out: as for ``plan_campaign``.
         fill_budget: where the campaign has a budget and its suite allows it, a first pass of the baseline is run, to
             choose the repetitions and blocks that fill the budget.
+        here: it is to run on the nodes that this shell holds.
 
     Raises:
+        UsageError: with ``here``, of a site whose jobs need no allocation.
         GpubenchError: as ``parse_request``, ``prepare_request`` and ``plan_campaign``.
     """
     request = parse_request(options)
+    if here:
+        queue_of(request.site)
     first_pass = fill_budget and makes_first_pass(request)
     # An image that can't be had ends it here, before a run is spent.
     request, images = prepare_request(request, options, out=out, by_history=not first_pass)

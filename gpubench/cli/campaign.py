@@ -192,7 +192,7 @@ def submit(
         planned = chosen_campaign(campaign, None if campaign else options.outputs)
         lifecycle.submit(planned, here=here, observe=progress_for)
     else:
-        new = lifecycle.plan(options)
+        new = lifecycle.plan(options, here=here)
         say_lines(plan_lines(new))
         budget = lifecycle.budget_limit(options, new)
         lifecycle.submit(new, budget, new=True, here=here, observe=progress_for)

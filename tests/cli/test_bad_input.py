@@ -90,6 +90,7 @@ WRONG: list[tuple[str, int, str]] = [
         "$NOT_SET isn't set here; set it, or give the path",
     ),
     ("submit c --nodes 2", 2, "c is planned already"),
+    ("submit --here --nodes 1", 2, "site local runs its jobs on this machine, without an allocation; leave --here out"),
     ("submit --campaign c --nodes 2", 2, "c is planned already"),
     ("submit --campaign c --here", 2, "--campaign excludes CAMPAIGN and --here; leave CAMPAIGN and --here out"),
     ("submit c --campaign c", 2, "--campaign excludes CAMPAIGN and --here; leave CAMPAIGN and --here out"),
