@@ -100,25 +100,29 @@ def on_own(gpus: int, near: list[list[int]]) -> list[tuple[str, str, list[int]]]
     return [(name, str(index), near[index]) for index, name in enumerate(names)]
 
 
+SMOKE = {("ucx-py-0.29", 2, "tcp"), ("ucxx-0.45.1", 2, "ucx")}
+"""Before every push: the oldest stack, and one over UCX."""
+MATRIX = [
+    pytest.param(*row, marks=() if row in SMOKE else pytest.mark.long)
+    for row in itertools.product(STACKS, (1, 2, 4, 8), ("tcp", "ucx"))
+    if row[2] == "tcp" or row[0] in IMAGES
+]
+
+
 @pytest.mark.system
-@pytest.mark.parametrize(
-    ("stack", "gpus", "protocol"),
-    [
-        ("ucx-py-0.29", 2, "tcp"),  # the oldest
-        ("ucxx-0.45.1", 2, "ucx"),
-        *(pytest.param(stack, 8, "tcp", marks=pytest.mark.long) for stack in STACKS),
-        pytest.param("ucxx-0.45.1", 1, "tcp", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize(("stack", "gpus", "protocol"), MATRIX)
 def test_every_gpu_worker_has_its_own_gpu_and_the_cpus_near_it(
     start: Start, stack: str, gpus: int, protocol: str
 ) -> None:
-    record, processes = start(stack, gpus, protocol, rmm_pool=str(POOL))
+    node = "four-domains" if gpus == 4 else "two-sockets"
+    near = [[0], [1], [0, 1], [1]] if gpus == 4 else [[cpu] for cpu in TWO_SOCKETS[gpus]]
+    record, processes = start(stack, gpus, protocol, node=node, rmm_pool=str(POOL))
     assert (record.status, record.reason) == ("ok", "")
-    assert places(processes) == on_own(gpus, [[cpu] for cpu in TWO_SOCKETS[gpus]])
+    assert places(processes) == on_own(gpus, near)
     pools = [one["memory_pool"] for one in of_workers(processes)]
     assert [(pool["pool_bytes"], pool["arrays"]) for pool in pools] == [(POOL, "rmm")] * gpus
-    assert {one["ucx"]["loaded"] for one in processes} == {"1.19.0" if protocol == "ucx" else "none"}
+    loaded = IMAGES[stack].partition(",")[0] if protocol == "ucx" else "none"
+    assert {one["ucx"]["loaded"] for one in processes} == {loaded}
     assert not [line for line in record.warnings if "GPU" in line]
     # What the binding has set in the parent of a worker before, the worker was not given.
     given = {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"} if protocol == "ucx" else {}
@@ -392,22 +396,3 @@ def test_a_run_on_gpus_that_somebody_uses_has_a_warning(start: Start) -> None:
     assert [line for line in record.warnings if "used" in line] == [
         f"before this run somebody else used GPU 0: 12.0 GB, 40 % busy on {record.hosts[0]}"
     ]
-
-
-MATRIX = [
-    (stack, gpus, protocol)
-    for stack, gpus, protocol in itertools.product(STACKS, (1, 2, 4, 8), ("tcp", "ucx"))
-    if protocol == "tcp" or stack in IMAGES
-]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("stack", "gpus", "protocol"), MATRIX)
-def test_so_it_is_with_every_stack_number_of_gpus_and_protocol(
-    start: Start, stack: str, gpus: int, protocol: str
-) -> None:
-    node = "four-domains" if gpus == 4 else "two-sockets"
-    near = [[0], [1], [0, 1], [1]] if gpus == 4 else [[cpu] for cpu in TWO_SOCKETS[gpus]]
-    record, processes = start(stack, gpus, protocol, node=node)
-    assert (record.status, record.reason) == ("ok", "")
-    assert places(processes) == on_own(gpus, near)
