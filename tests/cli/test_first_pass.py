@@ -47,7 +47,7 @@ def test_bench_fills_its_budget_by_a_first_pass_and_says_so(tmp_path: Path) -> N
     (workload,) = plan["workloads"]
     (first,) = (tmp_path / "outputs" / "first-passes").glob("local-passed-*")
     assert plan["first_pass"] == first.name
-    assert workload["reps"] > 20  # of twenty tasks, which take at least half of each run
+    assert workload["reps"] > 3  # those of the suite; how many more depends on how busy the machine is
     assert plan["margin"] == 0.07
     assert 0.7 * 1200 < plan["time"]["total_s"] <= 1200
     assert plan["time"]["source"] == "what the first pass took"
