@@ -33,7 +33,9 @@ MaybeKept = Annotated[
     Path | None,
     _of_results("DIR", "A campaign or an import; default: the newest campaign with results in outputs/."),
 ]
-File = Annotated[Path | None, typer.Argument(metavar="FILE", help="File to write; csv and parquet need one.", show_default=False)]
+File = Annotated[
+    Path | None, typer.Argument(metavar="FILE", help="File to write; csv and parquet need one.", show_default=False)
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Form = Literal["lines", "json", "markdown"]
 

@@ -19,6 +19,7 @@ from gpubench.model.variant import Variant, parse_variant
 from tests.cli.campaigns import write_suite
 from tests.cli.searches import Runs
 from tests.conftest import Run, own_queue, run_gpubench
+from tests.report.browser import chromium
 
 SLOW = 1.4
 
@@ -195,6 +196,23 @@ def test_the_end_of_a_search_and_report_write_the_same_page(
     assert first[1].startswith(f"**{sentence.replace('[', chr(92) + '[')}**")
     assert [path.name for path in (tmp_path / "charts").iterdir()] == ["search-tasks.svg"]
     assert gpubench("report", search, "--markdown").stdout == first[1]
+
+
+@pytest.mark.system
+def test_a_browser_shows_the_page_of_a_search_offline_and_on_a_telephone(
+    runs: Any, bisect: Any, tmp_path: Path
+) -> None:
+    runs("fgh", crash="d")
+    bisect()
+    address = (directory(tmp_path) / "report.html").as_uri()
+    with chromium() as page:
+        page.requests.clear()
+        page.open(address, width=1400, height=900)
+        assert (page.console, page.errors, page.requests) == ([], [], [address])
+        for part in ("h1", "svg"):
+            assert page.evaluate(f"document.querySelector('{part}').getBoundingClientRect().top") < 900
+        page.open(address, width=375, height=800, mobile=True)
+        assert page.evaluate("document.documentElement.scrollWidth") == 375
 
 
 @pytest.mark.integration
