@@ -25,7 +25,6 @@ import dask
 import numpy as np
 import pandas as pd
 
-from gpubench.node.spec.records import DATA_FOLDER
 from gpubench.node.workloads import dask_compat, device
 from gpubench.node.workloads.base import Answer, Measurement, UnavailableError, WorkloadContext
 
@@ -147,7 +146,7 @@ def place_of(directory: str, shared: str) -> Path:
     if directory:
         return Path(directory).expanduser()
     run = Path(shared)
-    return run.parent.parent / DATA_FOLDER if shared and run.parent.name == "runs" else run if shared else _own_folder()
+    return run.parent.parent / "data" if shared and run.parent.name == "runs" else run if shared else _own_folder()
 
 
 def fault(params: Mapping[str, Any]) -> str:

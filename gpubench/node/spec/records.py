@@ -9,8 +9,6 @@ RUN_RECORD = "gpubench/run/1"
 PROVENANCE = "gpubench/provenance/1"
 
 RUN_FILE = "run.json"
-DATA_FOLDER = "data"
-"""Beside ``runs``: files that workloads read, made anew where they are missing."""
 SAMPLES_FILE = "samples.jsonl"
 LINKS_FILE = "links.jsonl"
 PROVENANCE_FILE = "provenance.json"
