@@ -64,7 +64,9 @@ def test_a_config_that_does_not_import_is_skipped_with_its_words_and_the_others_
     assert living(runner) == {}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.long)], ids=str)
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.long)], ids=lambda number: number.name
+)
 def test_parsl_s_processes_die_with_the_run_also_when_its_supervisor_is_killed(
     make: Callable[..., Runner], number: signal.Signals
 ) -> None:
