@@ -89,7 +89,6 @@ def test_ansible_and_its_linters_have_no_word_against_it(ansible: Path, playbook
 
 
 @pytest.mark.system
-@pytest.mark.long
 def test_a_real_run_makes_directory_and_conda_and_a_second_one_changes_nothing(
     ansible: Path, playbook: Path, tmp_path: Path
 ) -> None:
