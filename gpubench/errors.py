@@ -10,13 +10,14 @@ one line (a line for each mistake in a file); a traceback that reaches the user 
 | 2 | usage: an option, a name or a value that does not exist |
 | 3 | bad data: a file that can't be read, torn records, samples that don't allow a verdict |
 | 4 | campaign incomplete: a run was skipped (other than for a known issue, as planned) or lost, or every run failed |
-| 5 | a tool, a daemon or a package index is missing or doesn't answer (files are still written) |
+| 5 | a tool, a daemon or a package index is missing or doesn't answer, a build failed, or a disk is full |
 | 6 | plan refused: it can't fit the budget, the site or the images |
 | 7 | scheduler or registry error |
 | 20 | a regression, or a candidate that breaks |
 | 21 | no regression, but something inconclusive or without data |
 | 40 | node half: no run record could be written, or the node isn't clean or can't write |
 | 130 | interrupted; what was finished is kept |
+| 141 | the reader of the output has gone |
 """
 
 from collections.abc import Sequence

@@ -10,7 +10,8 @@ import scipy
 from benchmarks.calibration.campaigns import Campaigns, generate
 from benchmarks.calibration.noise import Noise, Shape
 from gpubench.stats.decision import REGRESSION, decide
-from gpubench.stats.settings import Margin, VerdictSettings
+from gpubench.stats.margin import Margin
+from gpubench.stats.settings import VerdictSettings
 
 # Equivalence is judged before difference, so a real margin would hide alarms of the test.
 NO_MARGIN = 1e-9

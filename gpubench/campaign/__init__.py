@@ -1,1 +1,1 @@
-"""A campaign as a library: plan, place, run or submit, account, continue, cancel; the command line calls it."""
+"""A campaign as a library: plan, place, run or submit, continue, cancel; measure, bisect."""

@@ -42,8 +42,8 @@ from gpubench.render.environment import command_line
 from gpubench.results.loading import load
 from gpubench.results.merge.environment import planned_environment
 from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step
+from gpubench.stats.margin import Margin
 from gpubench.stats.setting_search import SettingAnswer
-from gpubench.stats.settings import Margin
 from gpubench.store.campaign import PLAN_FILE, SEARCH_FILE, Campaign
 
 _log = logging.getLogger(__name__)

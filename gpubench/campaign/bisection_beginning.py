@@ -23,7 +23,7 @@ from gpubench.resources.profiles import load_site, outputs_of
 from gpubench.results.judging import judge_campaign
 from gpubench.results.targets import chosen_campaign
 from gpubench.stats.bisection import SearchSettings
-from gpubench.stats.settings import Margin
+from gpubench.stats.margin import Margin
 from gpubench.store.campaign import SEARCH_FILE, create_campaign
 
 NOT_CHOSEN = ("ucx", "variants", "blocks")

@@ -28,7 +28,7 @@ from gpubench.plan.budget import (
     LEAST_BLOCKS,
     LEAST_REPS,
     LEAST_SCATTER,
-    MOST_BLOCKS,
+    MOST_TO_FILL,
     FirstPass,
     PilotWorkload,
     fill_budget,
@@ -79,7 +79,7 @@ def with_repetitions(request: Request, options: CampaignOptions, images: Images)
     )
     left_s, fixed_blocks = max(budget_s - seconds, 0.0), parsed("blocks", options.blocks)
     blocks, reps = fill_budget(
-        first, budget_s=FILLED * left_s, blocks=fixed_blocks or MOST_BLOCKS, variants=len(request.variants)
+        first, budget_s=FILLED * left_s, blocks=fixed_blocks or MOST_TO_FILL, variants=len(request.variants)
     )
     request = dataclasses.replace(
         request,

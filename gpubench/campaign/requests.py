@@ -14,11 +14,12 @@ from gpubench.model.own_workload import packed_together
 from gpubench.model.suite import Suite
 from gpubench.model.variant import Variant, parse_variants, with_packages
 from gpubench.node.spec import WorkloadSpec
-from gpubench.plan.budget import MOST_BLOCKS
+from gpubench.plan.budget import MOST_TO_FILL
 from gpubench.plan.request import Request
 from gpubench.resources.own_workloads import own_workloads
 from gpubench.resources.profiles import known_issues, load_site, load_suite
-from gpubench.stats.settings import Margin, VerdictSettings
+from gpubench.stats.margin import Margin
+from gpubench.stats.settings import VerdictSettings
 
 SEEDS = 2**31
 DECIDED = {field.name for field in dataclasses.fields(CampaignOptions)} & {
@@ -49,7 +50,7 @@ def parse_request(
     if not values["allow_unknown_env"]:
         check_variables(site, variants)
     decided = {
-        "blocks": MOST_BLOCKS if "budget" in values else site.defaults.blocks,
+        "blocks": MOST_TO_FILL if "budget" in values else site.defaults.blocks,
         "nodes": site.defaults.nodes,
         "workers": [site.layout.workers],
         "seed": random.SystemRandom().randrange(SEEDS),

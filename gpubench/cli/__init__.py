@@ -1,4 +1,4 @@
-"""The command line: reads files and clocks, calls the pure parts, writes files, prints."""
+"""The command line: reads options, calls libraries, prints."""
 
 from gpubench.cli.app import main
 

@@ -1,4 +1,4 @@
-"""The one place where errors become one line and an exit code."""
+"""Errors of the tool become one line and an exit code; those of the node half do in ``node/main``."""
 
 import errno
 import io

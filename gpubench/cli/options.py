@@ -1,6 +1,6 @@
 """An option is declared once, as a field of a dataclass: typer's parameters come from it.
 
-Options that several groups of commands share are here, too; those of one group are in its dataclass."""
+Options that campaigns share with other groups are in ``campaign/options``."""
 
 import dataclasses
 import inspect

@@ -1,4 +1,4 @@
-"""Which options each role of ``gpubench run`` takes, with a run spec and without one."""
+"""Which options each role of ``gpubench run`` takes, with a run spec and without one; Dask's words without one."""
 
 import argparse
 from typing import Dict, List, Sequence, Tuple

@@ -13,7 +13,7 @@ import traceback
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-from gpubench.node import build, checks, gpu_checks, probe, speed, ucx_log
+from gpubench.node import build, gpu_proofs, probe, proofs, speed, ucx_log
 from gpubench.node.limit import Limit
 from gpubench.node.roles import RESULT_FILE, address_in
 from gpubench.node.spec import RunSpec, WorkloadRecord
@@ -39,7 +39,7 @@ class ClientOutcome:
     transport: List[str] = dataclasses.field(default_factory=list)
     lanes: List[str] = dataclasses.field(default_factory=list)
     carriers: List[str] = dataclasses.field(default_factory=list)
-    talked: Dict[str, List[str]] = dataclasses.field(default_factory=lambda: {key: [] for key in checks.OTHER_PEERS})
+    talked: Dict[str, List[str]] = dataclasses.field(default_factory=lambda: {key: [] for key in proofs.OTHER_PEERS})
     """Addresses of workers that sent data to another one or got some, by key of ``need_transport``."""
     processes: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
     workloads: List[WorkloadRecord] = dataclasses.field(default_factory=list)
@@ -81,7 +81,7 @@ def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path, turns:
         if turns:
             turns.begin(END)
         _at_end(context, spec, outcome)
-    except checks.CheckError as error:
+    except proofs.CheckError as error:
         outcome.error = outcome.error or str(error)
     for planned in spec.workloads[len(outcome.workloads) :]:
         outcome.workloads.append(workload_record(planned, "failed", outcome.error))
@@ -103,17 +103,17 @@ def _ready(client: Any, spec: RunSpec, outcome: ClientOutcome, *, started: float
     )
     connected = cluster["connected"]
     if connected < spec.workers:
-        raise checks.CheckError(f"{connected} of {spec.workers} workers connected within {spec.deadlines.start_s:g} s")
+        raise proofs.CheckError(f"{connected} of {spec.workers} workers connected within {spec.deadlines.start_s:g} s")
     if connected > spec.workers:  # Dask would use them, and measure a larger cluster
-        raise checks.CheckError(f"{connected} workers connected, {spec.workers} planned")
+        raise proofs.CheckError(f"{connected} workers connected, {spec.workers} planned")
     outcome.registered_at = _by_our_clock(client, spec, cluster["registered_at"])
     answers = client.run(probe.worker_at_start, build_manifest=where, kind=spec.device)
     workers = [dict(answer, address=worker) for worker, answer in sorted(answers.items())]
     outcome.processes = [cluster["process"], *workers, mine]
-    checks.check_protocol(spec, [process["address"] for process in (cluster["process"], *workers)])
-    checks.check_processes(spec, outcome.processes)
-    checks.check_packages(mine, build.packages_in_manifest(where))
-    outcome.warnings += gpu_checks.check_at_start(spec, workers)
+    proofs.check_protocol(spec, [process["address"] for process in (cluster["process"], *workers)])
+    proofs.check_processes(spec, outcome.processes)
+    proofs.check_packages(mine, build.packages_in_manifest(where))
+    outcome.warnings += gpu_proofs.check_at_start(spec, workers)
     outcome.warnings += crowded_hosts(spec.protocol, outcome.processes)
     return WorkloadContext(
         client=client,
@@ -161,7 +161,7 @@ def _measure_all(
                     stack.enter_context(turns.all_of(place))
                 limit = stack.enter_context(Limit(planned.timeout_s))
                 stack.enter_context(watched(context.client, limit.end))
-                checks.check_same_workers(context.workers, context.client.run_on_scheduler(probe.worker_addresses))
+                proofs.check_same_workers(context.workers, context.client.run_on_scheduler(probe.worker_addresses))
                 if not place:
                     probes.append(context.client.run(speed.probe))
                 rounds = [turn.reps for turn in spec.turns if turn.workload == place]
@@ -171,19 +171,19 @@ def _measure_all(
                 try:
                     result = measure_into(run_dir, context, planned, record, **options)
                     senders = [row["sender"] for row in result.links]
-                    checks.check_same_workers(context.workers, result.answered)
-                    checks.check_moved(spec, planned.name, result.seen_bytes, result.least_moved_bytes, senders)
-                    checks.note_talk(outcome.talked, result.pairs, outcome.workers)
+                    proofs.check_same_workers(context.workers, result.answered)
+                    proofs.check_moved(spec, planned.name, result.seen_bytes, result.least_moved_bytes, senders)
+                    proofs.note_talk(outcome.talked, result.pairs, outcome.workers)
                 except UnavailableError as error:  # the workload measured nothing; the others can run
                     record.status, record.reason = "skipped", str(error)
                 if spec.device == "gpu":
                     memory = context.client.run(probe.gpu_memory)
                     check_nothing_spilled(outcome.workers, memory)
-                    gpu_checks.check_pools_kept(planned.name, outcome.workers, memory)
+                    gpu_proofs.check_pools_kept(planned.name, outcome.workers, memory)
                 if place == len(spec.workloads) - 1:
                     probes.append(context.client.run(speed.probe))
-                    checks.check_same_workers(context.workers, probes[-1])
-        except checks.CheckError as error:  # the cluster is wrong: no sample of it counts
+                    proofs.check_same_workers(context.workers, probes[-1])
+        except proofs.CheckError as error:  # the cluster is wrong: no sample of it counts
             record.status, record.reason = "failed", str(error)
             outcome.error = outcome.error or str(error)
             hurt = planned.name
@@ -201,8 +201,8 @@ def _at_end(context: WorkloadContext, spec: RunSpec, outcome: ClientOutcome) -> 
     outcome.carriers = sorted({name for log in logs.values() for name in log["carriers"]})
     logs["scheduler"] = context.client.run_on_scheduler(probe.ucx_said, kind=spec.device)
     logs["client"] = probe.ucx_said(spec.device)
-    outcome.warnings += checks.unused_variables(spec, [log["unused"] for log in logs.values()])
+    outcome.warnings += proofs.unused_variables(spec, [log["unused"] for log in logs.values()])
     lanes = {process: log["lanes"] for process, log in logs.items()}
     outcome.lanes = sorted({lane for by_peer in lanes.values() for lane in ucx_log.every(by_peer)})
-    outcome.transport = checks.check_transport(spec, lanes)
-    checks.check_needed(spec, outcome.talked, {worker["address"]: worker for worker in outcome.workers}, lanes)
+    outcome.transport = proofs.check_transport(spec, lanes)
+    proofs.check_needed(spec, outcome.talked, {worker["address"]: worker for worker in outcome.workers}, lanes)

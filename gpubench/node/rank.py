@@ -1,4 +1,4 @@
-"""The rank of this node in the job. Every launcher has a variable of its own for it."""
+"""The rank of this node in the job. A launcher that sets another variable needs a line here."""
 
 from typing import Mapping, Optional
 

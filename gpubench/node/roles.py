@@ -1,4 +1,7 @@
-"""Scheduler and workers: Dask's own command-line entry points, started in a process that dies with its supervisor."""
+"""Scheduler and workers: Dask's own command-line entry points, started in a process that dies with its supervisor.
+
+The supervisor starts these processes in ``node``; GPUs of workers are chosen in ``gpu``.
+"""
 
 import contextlib
 import os

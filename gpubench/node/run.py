@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
 
-from gpubench.node import admission, checks, scratch, ucx_log
+from gpubench.node import admission, proofs, scratch, ucx_log
 from gpubench.node.build import WrongImageError, check_build
 from gpubench.node.node import NotCleanError, RunNode
 from gpubench.node.process import hash_of_archive
@@ -82,7 +82,7 @@ def provenance(
         "manifest": spec.manifest,
         "node_half": record.node_half,
         "processes": processes,
-        "binding_env": checks.binding_environment(processes[0]) if processes else {},
+        "binding_env": proofs.binding_environment(processes[0]) if processes else {},
         "transport": {
             "lanes": result["lanes"] if result else [],
             "observed": ucx_log.transports(result["lanes"]) if result else [],

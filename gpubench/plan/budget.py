@@ -82,7 +82,7 @@ def blocks_that_fit(
     return least
 
 
-MOST_BLOCKS = 40
+MOST_TO_FILL = 40
 """A budget is filled with at most this many blocks; the remaining time goes to repetitions."""
 LEAST_REPS = 4
 """Least repetitions of a workload in a run: fewer say nothing about their scatter."""

@@ -12,7 +12,7 @@ from gpubench.model.quantities import format_bytes, format_seconds
 from gpubench.model.text import counted
 from gpubench.node.spec.waiting import crowded, polls
 from gpubench.plan.block_design import ClusterShape, campaign_orders, interleaved, new_job, plan_block
-from gpubench.plan.budget import MOST_BLOCKS
+from gpubench.plan.budget import MOST_TO_FILL
 from gpubench.plan.detectable import predict_for_plan
 from gpubench.plan.job_limits import job_limit
 from gpubench.plan.known_issues import apply_issues
@@ -129,7 +129,7 @@ def _notes(request: Request, scope: Scope) -> list[str]:
     shapes, blocks = scope.clusters.shapes, scope.blocks
     notes = [*request.repetitions]
     if blocks < request.blocks:
-        instead = "" if request.blocks == MOST_BLOCKS else f" instead of {request.blocks}"
+        instead = "" if request.blocks == MOST_TO_FILL else f" instead of {request.blocks}"
         planned_s = blocks * scope.time.block_s * len(shapes)
         too_long = request.budget_s is not None and planned_s > request.budget_s
         why = "the most whole balanced sets within the budget"

@@ -1,4 +1,4 @@
-"""The one place that quotes words for a shell."""
+"""Jinja's environment for templates, and how words are quoted for a shell in every script."""
 
 from __future__ import annotations
 

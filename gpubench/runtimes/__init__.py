@@ -1,4 +1,4 @@
-"""How the node half's command runs inside the image: one module each, named in the one dict."""
+"""How the node half's command runs inside the image: a line in the dict each, and a module if not by a plain Python."""
 
 from gpubench.runtimes.apptainer import Apptainer
 from gpubench.runtimes.base import Expanded, ImagePlace, Runtime

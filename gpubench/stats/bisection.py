@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 
 from gpubench.stats import special
-from gpubench.stats.settings import DEFAULT_MARGIN, Margin
+from gpubench.stats.margin import DEFAULT_MARGIN, Margin
 
 NAMED_LEVEL = 0.95
 """Of the interval of the last step."""

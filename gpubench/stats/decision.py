@@ -9,9 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpubench.stats import special
+from gpubench.stats.margin import Margin
 from gpubench.stats.paired_blocks import CellBlocks, Pairs, count, masked_mean, masked_sd
 from gpubench.stats.runs import Bools, Floats, Ints
-from gpubench.stats.settings import Margin, VerdictSettings
+from gpubench.stats.settings import VerdictSettings
 
 NO_VARIATION = 1e-12
 FEW_BLOCKS = 5

@@ -15,8 +15,8 @@ import numpy as np
 from gpubench.errors import DataError
 from gpubench.stats import special
 from gpubench.stats.data import ComparisonInput
+from gpubench.stats.margin import Margin
 from gpubench.stats.paired_blocks import arrange, read_cell
-from gpubench.stats.settings import Margin
 
 MOST_BLOCKS = 200
 _CHANCES = (np.arange(512) + 0.5) / 512

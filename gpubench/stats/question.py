@@ -5,7 +5,8 @@ import dataclasses
 from gpubench.errors import UsageError
 from gpubench.model.base import nearest
 from gpubench.model.plan import Comparison, Plan
-from gpubench.stats.settings import DEFAULT_MARGIN, Margin, VerdictSettings
+from gpubench.stats.margin import DEFAULT_MARGIN, Margin
+from gpubench.stats.settings import VerdictSettings
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from gpubench.node import speed
-from gpubench.node.checks import CheckError
 from gpubench.node.client import ClientOutcome, _at_end, _measure_all, _ready
+from gpubench.node.proofs import CheckError
 from gpubench.node.spec import Deadlines, WorkloadSpec
 from gpubench.node.workload import describe_error
 from gpubench.node.workloads import counters

@@ -8,7 +8,7 @@ import pytest
 
 from gpubench.plan.budget import (
     LEAST_REPS,
-    MOST_BLOCKS,
+    MOST_TO_FILL,
     SPARE_S,
     FirstPass,
     PilotWorkload,
@@ -103,11 +103,11 @@ def test_fewer_blocks_rather_than_runs_that_mostly_start_and_end() -> None:
 
 def test_as_many_blocks_as_leave_half_of_each_run_to_its_repetitions() -> None:
     made = first(3.5, a=PilotWorkload(1.0, 0.1, 2), b=PilotWorkload(0.5, 0.1, 2))
-    held, reps = fill_budget(made, budget_s=286, blocks=MOST_BLOCKS, variants=2)
+    held, reps = fill_budget(made, budget_s=286, blocks=MOST_TO_FILL, variants=2)
     assert (held, made.run_s(dict.fromkeys(reps, 0))) == (10, 6.5)
     assert made.run_s(reps) > 2 * 6.5 > 286 / 24
-    long = fill_budget(made, budget_s=4 * 3600, blocks=MOST_BLOCKS, variants=3)
-    assert long[0] == MOST_BLOCKS // 3 * 3
+    long = fill_budget(made, budget_s=4 * 3600, blocks=MOST_TO_FILL, variants=3)
+    assert long[0] == MOST_TO_FILL // 3 * 3
     assert min(long[1].values()) > 50
 
 

@@ -7,7 +7,8 @@ import math
 
 import pytest
 
-from gpubench.stats.settings import Margin, VerdictSettings
+from gpubench.stats.margin import Margin
+from gpubench.stats.settings import VerdictSettings
 
 
 def test_the_region_is_symmetric_in_logs():

@@ -1,6 +1,6 @@
 """The columns of the table of samples: what a line of ``samples.jsonl``, a results file and an import hold.
 
-Writer, readers, Parquet schema and manual follow this list.
+Writer, readers, Parquet schema and manual follow this list; ``compare`` also reads ``stats/table``.
 """
 
 import dataclasses

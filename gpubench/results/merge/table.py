@@ -26,7 +26,6 @@ COLUMNS: dict[str, pl.DataType] = {
 }
 """Columns and types of ``results.parquet``. Every sample of a finished run is kept."""
 
-_OF_RUN = [column.name for column in columns.COLUMNS if column.of == columns.RUN]
 _MOMENT = "%Y-%m-%dT%H:%M:%S%.f%:z"
 
 
@@ -81,23 +80,19 @@ def merge_runs(runs: Sequence[FinishedRun]) -> Merged:
 
 def _workloads(runs: Sequence[FinishedRun]) -> pl.DataFrame:
     """The workloads of every run's record: what all their samples share, and their place in the table."""
-    rows: list[tuple[Any, ...]] = []
+    rows: list[dict[str, Any]] = []
     for number, run in enumerate(runs):
         record = run.record
-        values = {**vars(record), "transport": ",".join(record.transport)}
-        about = [values[name] for name in _OF_RUN]
-        of_run = sorted(
-            (item.workload, item.backend, canonical(item.params).decode(), record.status, item.status, item.params_id)
+        shared = {RUN: number, **vars(record), "transport": ",".join(record.transport), "run_status": record.status}
+        of_run = [
+            shared | vars(item) | {"params": canonical(item.params).decode(), "workload_status": item.status}
             for item in record.workloads
-        )
-        rows += [(number, place, *about, *workload) for place, workload in enumerate(of_run)]
-    kinds = {
-        RUN: pl.Int32(),
-        "place": pl.Int32(),
-        **{name: kind for name, kind in COLUMNS.items() if name not in SAMPLE_COLUMNS},
-        "params_id": pl.String(),
-    }
-    return pl.DataFrame(rows, schema=kinds, orient="row")
+        ]
+        of_run.sort(key=lambda row: (row["workload"], row["backend"], row["params"], row["workload_status"]))
+        rows += [row | {"place": place} for place, row in enumerate(of_run)]
+    kinds = {name: kind for name, kind in COLUMNS.items() if name not in SAMPLE_COLUMNS}
+    schema = {RUN: pl.Int32(), "place": pl.Int32(), "params_id": pl.String(), **kinds}
+    return pl.DataFrame([[row[name] for name in schema] for row in rows], schema=schema, orient="row")
 
 
 def parquet(table: pl.DataFrame) -> bytes:

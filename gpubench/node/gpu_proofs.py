@@ -2,7 +2,7 @@
 
 from typing import Any, List, Mapping, Sequence
 
-from gpubench.node.checks import CheckError, Facts
+from gpubench.node.proofs import CheckError, Facts
 from gpubench.node.spec import RunSpec, near_gpu
 from gpubench.node.ucx import CUDA_MODULE
 

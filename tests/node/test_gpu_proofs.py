@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from gpubench.node.checks import CheckError
-from gpubench.node.gpu_checks import (
+from gpubench.node.gpu_proofs import (
     check_affinity,
     check_at_start,
     check_cuda_module,
     check_pools,
     check_pools_kept,
 )
+from gpubench.node.proofs import CheckError
 from tests.node.specs_by_hand import run_spec
 
 

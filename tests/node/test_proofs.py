@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpubench.node.build import packages, packages_id, packages_in_manifest
-from gpubench.node.checks import (
+from gpubench.node.proofs import (
     CheckError,
     binding_environment,
     check_moved,

@@ -1,4 +1,7 @@
-"""Checks that the cluster is the planned one: a measurement of the wrong library would be misleading."""
+"""What a run proves of itself: the cluster is the planned one, or the run fails.
+
+Library, variables, build, packages, transports and traffic, as read inside the processes (``probe``, ``ucx``).
+"""
 
 import re
 from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
