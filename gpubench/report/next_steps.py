@@ -18,7 +18,6 @@ from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.bisection import SearchSettings
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import RunResult, missing_runs, over_budget
-from gpubench.store.rundirs import record_seconds
 
 _OPEN = "More blocks would not decide what is inconclusive: the reason stands beside each verdict."
 _MOST_BLOCKS = 100
@@ -144,14 +143,14 @@ def _search(inputs: JudgedCampaign) -> Iterator[NextStep]:
 
 
 def _price_alone(inputs: JudgedCampaign, workload: str, runs: int) -> str:
-    """What so many runs of one workload take, by the campaign's own runs without the repetitions of the others."""
+    """What so many runs of one workload take, by the campaign's blocks without the repetitions of the others."""
+    marked = {item.params_id: item.warmup for item in inputs.plan.workloads}
     others: dict[str, float] = {}
     for cell in inputs.results.runs:
-        if dict(cell.key)["workload"] != workload:
-            others[cell.run] = others.get(cell.run, 0.0) + sum(cell.wall_s)
-    seconds = [
-        record_seconds(outcome.record) - others.get(outcome.run.run, 0.0)
-        for outcome in inputs.outcomes
-        if outcome.status == "ok" and outcome.record
-    ]
-    return f"about {runs} runs of it alone, {format_seconds(runs * statistics.median(seconds))}"
+        key = dict(cell.key)
+        if key["workload"] != workload and cell.wall_s:
+            repeated = len(cell.wall_s) + marked.get(key["params_id"], 0)
+            others[cell.run] = others.get(cell.run, 0.0) + repeated * statistics.fmean(cell.wall_s)
+    of_others_s = statistics.median(others.values()) if others else 0.0
+    run_s = max(_block_s(inputs) / len(inputs.plan.variants) - of_others_s, 0.0)
+    return f"about {runs} runs of it alone, {format_seconds(runs * run_s)}"

@@ -97,9 +97,9 @@ def test_a_regression_between_releases_has_the_searches_as_its_last_steps(
     results = dataclasses.replace(story.results, plan=plan)
     *_, versions, settings = next_steps(dataclasses.replace(story, results=results, verdicts=[slower]))
     assert versions.command == "gpubench bisect out/c --over versions"
-    assert versions.why == "from which version on merge is slower: about 38 runs of it alone, 3m41s"
+    assert versions.why == "from which version on merge is slower: about 38 runs of it alone, 3m28s"
     assert settings.command == "gpubench bisect out/c --over settings"
-    assert settings.why == "whether a setting makes merge slower: about 35 runs of it alone, 3m24s, or more"
+    assert settings.why == "whether a setting makes merge slower: about 35 runs of it alone, 3m11s, or more"
     assert not [step for step in next_steps(story) if "bisect" in step.command]  # message stands there in two sizes
 
 
