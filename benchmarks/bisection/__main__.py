@@ -48,10 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def outcome(answer: SearchAnswer, truth: Truth) -> str:
-    """``right`` or ``wrong`` where a change is named, else the search's own word."""
+    """``right`` where changes are named and all of them are, ``wrong`` where one isn't, else the search's own word."""
     if answer.word != "named":
         return answer.word
-    return "right" if truth.is_right(answer.low, answer.high) else "wrong"
+    return "right" if all(truth.is_right(change.low, change.high) for change in answer.shown) else "wrong"
 
 
 if __name__ == "__main__":

@@ -31,11 +31,15 @@ NOISY = Scatter(run=0.035, block=0.03, stragglers=0.05)
 
 @dataclasses.dataclass(frozen=True)
 class Truth:
-    """The logs of every point's figure, which points crash, and whether naming a change between two points is right."""
+    """The logs of every point's figure, which points crash, and whether naming a change between two points is right.
+
+    ``unbuilt``: points that can't be built: a step of no others has no runs.
+    """
 
     logs: Floats
     crash: frozenset[int]
     is_right: Callable[[int, int], bool]
+    unbuilt: frozenset[int] = frozenset()
 
 
 def one_change(points: int, effect: float, rng: np.random.Generator) -> Truth:
@@ -69,12 +73,19 @@ def crashes(points: int, effect: float, rng: np.random.Generator) -> Truth:
     return dataclasses.replace(truth, crash=frozenset(int(at) for at in crash))
 
 
+def unbuilt(points: int, effect: float, rng: np.random.Generator) -> Truth:
+    """One change, and a fifth of the points can't be built."""
+    truth = crashes(points, effect, rng)
+    return dataclasses.replace(truth, crash=frozenset(), unbuilt=truth.crash)
+
+
 SHAPES = {
     "one change": one_change,
     "two changes": two_changes,
     "no change": no_change,
     "slope": slope,
     "crashing points": crashes,
+    "unbuilt points": unbuilt,
 }
 
 
@@ -83,22 +94,26 @@ def search(
 ) -> tuple[SearchAnswer, int]:
     """The answer, and how many runs were measured."""
     steps: list[Step] = []
-    runs = blocks = 0
+    runs, blocks, last = 0, 0, len(truth.logs) - 1
     while True:
-        move = next_move(len(truth.logs), steps, settings)
+        move = next_move(last + 1, steps, settings)
         if isinstance(move, SearchAnswer):
             return move, runs
         if isinstance(move, Begin):
-            steps.append(Step(move.kind, move.points, (), move.blocks))
+            has_runs = move.kind != "search" or any(0 < at < last and at not in truth.unbuilt for at in move.points)
+            steps.append(Step(move.kind, move.points, (), move.blocks if has_runs else 0))
+            if not has_runs:
+                continue
         step = steps[-1]
         measured = []
+        started = [at for at in step.points if at not in truth.unbuilt]
         for _ in range(move.blocks):
             shared = rng.normal(0, scatter.block) + scatter.drift * blocks
             measured.append(
-                {at: truth.logs[at] + shared + _run(scatter, rng) for at in step.points if at not in truth.crash}
+                {at: truth.logs[at] + shared + _run(scatter, rng) for at in started if at not in truth.crash}
             )
             blocks += 1
-            runs += len(step.points)
+            runs += len(started)
         planned = max(step.planned, len(step.blocks) + move.blocks)
         steps[-1] = Step(step.kind, step.points, (*step.blocks, *measured), planned)
 
@@ -155,7 +170,8 @@ def plain_bisection(truth: Truth, scatter: Scatter, runs: int, rng: np.random.Ge
     middle, low, high = (measured(0) + measured(last)) / 2, 0, last
     while high - low > 1:
         at = (low + high) // 2
-        low, high = (low, at) if at in truth.crash or measured(at) > middle else (at, high)
+        is_bad = at in truth.crash | truth.unbuilt or measured(at) > middle
+        low, high = (low, at) if is_bad else (at, high)
     return low, high
 
 

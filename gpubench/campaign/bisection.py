@@ -209,6 +209,8 @@ def run_search(
 ) -> tuple[Search, list[Step], SearchAnswer | SettingAnswer]:
     """Measure until the search has an answer; the search with all that was found out for it, its steps, the answer.
 
+    Where the budget is used and a change is named already, that is the answer.
+
     Raises:
         UsageError: another process is at work on it.
         IncompleteError: a step's runs can't be completed, or the budget is used.
@@ -225,6 +227,8 @@ def run_search(
             if not isinstance(move, Begin | Extend):
                 return search, steps, move
             if search.budget_s is not None and passed + longest > search.budget_s:
+                if so_far := search.space.answer_so_far(steps, search.settings):
+                    return search, steps, so_far
                 raise IncompleteError(
                     f"no answer yet after {format_seconds(passed)}: the next measurement may not end in --budget",
                     then=f"to go on: {command_line(['gpubench', 'bisect', str(search.directory)])}",
@@ -249,10 +253,12 @@ def run_search(
 
 
 def answered(search: Search) -> tuple[Search, list[Step], SearchAnswer | SettingAnswer]:
-    """A search that has ended, its steps and its answer; raises IncompleteError where it has none yet."""
+    """A search, its steps and its answer, or that so far; raises IncompleteError where it has none yet."""
     space, steps = search.space, search.steps()
     is_asked = isinstance(space, DifferenceSpace) and space.lacks_differences(steps, search.settings)
     move = space.next_move(steps, search.settings)
+    if isinstance(move, Begin | Extend):
+        move = space.answer_so_far(steps, search.settings) or move
     if is_asked or isinstance(move, Begin | Extend):
         raise IncompleteError(
             f"{search.directory} has no answer yet",
@@ -262,18 +268,20 @@ def answered(search: Search) -> tuple[Search, list[Step], SearchAnswer | Setting
 
 
 def binding_notes(search: Search, answer: SearchAnswer) -> list[str]:
-    """What the binding sets at one of the neighbours alone: it may be the cause as well as the code of the version."""
-    steps = [path for path in sorted(search.directory.glob("step-*")) if (path / PLAN_FILE).exists()]
-    if answer.word != "named" or not steps:
-        return []
-    campaign, label = Campaign.open(steps[-1]), search.space.label
-    sides = planned_environment(campaign.plan, campaign.manifests()).sides
-    low, high = (sides[label(point)].by_binding for point in (answer.low, answer.high))
+    """What the binding sets at one of two neighbours alone: it may be the cause as well as the code of the version."""
+    paths = [path for path in sorted(search.directory.glob("step-*")) if (path / PLAN_FILE).exists()]
+    by_binding: dict[str, Mapping[str, str]] = {}
+    for campaign in map(Campaign.open, paths if answer.shown else []):
+        sides = planned_environment(campaign.plan, campaign.manifests()).sides
+        by_binding |= {label: side.by_binding for label, side in sides.items()}
+    label = search.space.label
+    pairs = [(label(change.low), label(change.high)) for change in answer.shown]
     return [
-        f"{label(point)} alone has {name}={value}, set by the binding: that may be the cause, not the version"
-        for point, own, other in ((answer.low, low, high), (answer.high, high, low))
-        for name, value in own.items()
-        if other.get(name) != value
+        f"{alone} alone has {name}={value}, set by the binding: that may be the cause, not the version"
+        for low, high in pairs
+        for alone, other in ((low, high), (high, low))
+        for name, value in by_binding[alone].items()
+        if by_binding[other].get(name) != value
     ]
 
 

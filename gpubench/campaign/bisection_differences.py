@@ -127,6 +127,9 @@ class DifferenceSpace:
         """What to do after these steps."""
         return next_setting_move([difference.applicable for difference in self.searched], steps, settings)
 
+    def answer_so_far(self, _steps: Sequence[Step], _settings: SearchSettings) -> None:
+        """None: a search among settings names none before its end."""
+
     def lacks_differences(self, steps: Sequence[Step], settings: SearchSettings) -> bool:
         """Whether both ends were measured and differ, and nobody has found out in what."""
         if self.differences is not None or not steps or len(steps[0].blocks) < steps[0].planned:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from gpubench.errors import UsageError
 from gpubench.images.wheels import releases, resolve, version_key
 from gpubench.model.variant import ImageSpec, parse_variant, parse_variants
-from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step, next_move
+from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step, answer_so_far, next_move
 from gpubench.store.campaign import Campaign
 
 
@@ -42,6 +42,10 @@ class PointList:
     def next_move(self, steps: Sequence[Step], settings: SearchSettings) -> Begin | Extend | SearchAnswer:
         """What to do after these steps."""
         return next_move(len(self.points), steps, settings)
+
+    def answer_so_far(self, steps: Sequence[Step], settings: SearchSettings) -> SearchAnswer | None:
+        """The answer of a search that stops after these steps, where a change is named already."""
+        return answer_so_far(len(self.points), steps, settings)
 
     def uncounted(self, _campaign: Campaign, _of_ends: Campaign) -> frozenset[str]:
         """Runs of a step without a meaning: none."""

@@ -10,6 +10,7 @@ from gpubench.campaign.bisection import Search, binding_notes
 from gpubench.campaign.bisection_differences import DifferenceSpace
 from gpubench.campaign.bisection_points import PointList
 from gpubench.model.text import counted
+from gpubench.render.environment import command_line
 from gpubench.report import labels
 from gpubench.report.bisection_differences import DifferenceResult
 from gpubench.report.bisection_page import bench_command, cost_of, run_count
@@ -26,7 +27,17 @@ from gpubench.report.sections import (
     TextSpan,
     TextTable,
 )
-from gpubench.stats.bisection import NAMED_LEVEL, Estimate, PointClass, SearchAnswer, Step, difference
+from gpubench.stats.bisection import (
+    NAMED_LEVEL,
+    Begin,
+    Change,
+    Estimate,
+    Extend,
+    PointClass,
+    SearchAnswer,
+    Step,
+    difference,
+)
 from gpubench.stats.setting_search import SettingAnswer
 
 SCHEMA = "gpubench/bisection/1"
@@ -77,19 +88,47 @@ class SearchResult:
 
     def sentences(self) -> list[str]:
         """The answer, what it rests on, and what it doesn't say."""
-        said, answer = [sentence(self)], self.answer
-        if answer.skipped:
-            names = labels.listed(f"{self.labels[point]} ({self.class_of(point)})" for point in answer.skipped)
-            said.append(f"Between them, without a class: {names}.")
-            said.append(f"The change is at one of them, or at {self.labels[answer.high]}.")
-        said += [
-            f"Not searched: {self.labels[low]} to {self.labels[high]}, which differ too." for low, high in answer.others
+        answer = self.answer
+        if answer.word != "named":
+            return [sentence(self), *self._not_searched()]
+        main = next(change for change in answer.changes if change.low == answer.low)
+        said = [sentence(self), *self._skipped(main)]
+        for change in answer.changes:
+            if change.is_shown and change is not main:
+                said += [f"It also {self.became(change)}.", *self._skipped(change)]
+            elif not change.is_shown:
+                pair = f"{self.labels[change.low]} and {self.labels[change.high]}"
+                said.append(f"{pair} looked different too; fresh blocks don't show it: {with_interval(change.effect)}.")
+        return [*said, *self._not_searched(), PROMISE]
+
+    def became(self, change: Change) -> str:
+        """``became slower between a and b: +12.3 % [+9, +15] in 5 blocks of their own``."""
+        word = "slower" if change.effect.mean > 0 else "faster"
+        blocks = counted(change.effect.blocks, "block")
+        where = f"between {self.labels[change.low]} and {self.labels[change.high]}"
+        return f"became {word} {where}: {with_interval(change.effect)} in {blocks} of their own"
+
+    def _skipped(self, change: Change) -> list[str]:
+        if not change.skipped:
+            return []
+        names = labels.listed(f"{self.labels[point]} ({self.class_of(point)})" for point in change.skipped)
+        return [
+            f"Between them, without a class: {names}.",
+            f"The change is at one of them, or at {self.labels[change.high]}.",
         ]
-        return [*said, PROMISE] if answer.word == "named" else said
+
+    def _not_searched(self) -> list[str]:
+        said = [
+            f"Not searched: {self.labels[low]} to {self.labels[high]}, which differ too."
+            for low, high in self.answer.others
+        ]
+        if isinstance(self.space.next_move(self.steps, self.search.settings), Begin | Extend):
+            said.append(f"To go on: {command_line(['gpubench', 'bisect', str(self.search.directory)])}")
+        return said
 
     def notes(self) -> list[str]:
         """What the neighbours say of themselves, and what the binding sets at one of them alone."""
-        named = self._neighbours() if self.answer.word == "named" else ()
+        named = [point for change in self.answer.shown for point in (change.low, change.high)]
         subjects = [f"{self.space.label(at)}: {self.space.subject(at)}" for at in named if self.space.subject(at)]
         return [*subjects, *binding_notes(self.search, self.answer)]
 
@@ -102,12 +141,11 @@ class SearchResult:
         if any(row["effect"] for row in rows):
             margin = self.search.settings.margin
             title = f"{self.search.workload}: points of the search, against {self.labels[0]}"
-            change = self._change(rows)
-            draw = functools.partial(along_list, rows, change, 100 * float(margin), self.labels[0], title)
+            draw = functools.partial(along_list, rows, self._changes(rows), 100 * float(margin), self.labels[0], title)
             caption: list[str | TextSpan] = [
                 f"Dot and line: time against {self.labels[0]} over all blocks, and its 95 % interval. Grey band: "
                 f"±{margin.percent}, the margin. ",
-                "Red stripe: the change, measured in blocks of its own. " if self.answer.word == "named" else "",
+                "Red stripe: a change, measured in blocks of its own. " if self.answer.shown else "",
             ]
             words = {row["class"] for row in rows}
             caption += [
@@ -132,9 +170,11 @@ class SearchResult:
         return cost_of(self.steps, self.search.settings.margin.percent)
 
     def command(self) -> str:
-        """That measures both neighbours again; empty where there are none."""
-        found = self.answer.word in ("named", "not confirmed")
-        return bench_command(self.search, [*map(self.space.variant, self._neighbours())]) if found else ""
+        """That measures the neighbours of the changes again; empty where there are none."""
+        answer = self.answer
+        pairs = answer.shown or (answer.changes if answer.word == "not confirmed" else ())
+        points = sorted({point for change in pairs for point in (change.low, change.high)})
+        return bench_command(self.search, [*map(self.space.variant, points)]) if points else ""
 
     def plain(self) -> dict[str, Any]:
         """As JSON: effects are ratios minus one."""
@@ -147,7 +187,16 @@ class SearchResult:
             "low": self.labels[answer.low],
             "high": self.labels[answer.high],
             "effect": figures(answer.effect),
-            "skipped": [self.labels[point] for point in answer.skipped],
+            "changes": [
+                {
+                    "low": self.labels[change.low],
+                    "high": self.labels[change.high],
+                    "effect": figures(change.effect),
+                    "skipped": [self.labels[point] for point in change.skipped],
+                    "shown": change.is_shown,
+                }
+                for change in answer.changes
+            ],
             "not_searched": [[self.labels[low], self.labels[high]] for low, high in answer.others],
             "notes": [*self.notes(), *unbuilt],
             "margin": float(self.search.settings.margin),
@@ -159,9 +208,6 @@ class SearchResult:
             "runs": run_count(self.steps),
             "command": self.command() or None,
         }
-
-    def _neighbours(self) -> tuple[int, int]:
-        return self.answer.low, self.answer.high
 
     def _row(self, point: int) -> list[RichText]:
         estimate = self.against_first(point) if point else None
@@ -182,12 +228,17 @@ class SearchResult:
             rows.append({**row, **dict(zip(("effect", "low", "high"), percents, strict=True))})
         return rows
 
-    def _change(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-        """Between which rows the named change lies."""
-        if self.answer.word != "named":
-            return None
-        low, high = ([row["label"] for row in rows].index(self.labels[point]) for point in self._neighbours())
-        return {"low": low, "high": high, "text": with_interval(self.answer.effect)}
+    def _changes(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Between which rows the changes lie that fresh blocks showed."""
+        row_of = {row["label"]: at for at, row in enumerate(rows)}
+        return [
+            {
+                "low": row_of[self.labels[change.low]],
+                "high": row_of[self.labels[change.high]],
+                "text": with_interval(change.effect),
+            }
+            for change in self.answer.shown
+        ]
 
 
 def result_of(
@@ -213,17 +264,17 @@ def _mark(word: str) -> TextSpan:
 
 
 def sentence(result: SearchResult) -> str:
-    """``merge became +12.3 % [+9, +15] slower between a and b.``, or why no change is named."""
+    """``merge became slower between a and b: …``, or why no change is named."""
     answer, last = result.answer, result.labels[-1]
     low, high = result.labels[answer.low], result.labels[answer.high]
     workload = result.search.workload
+    if answer.word == "named":
+        (main,) = (change for change in answer.changes if change.low == answer.low)
+        return f"{workload} {result.became(main)}."
     between = f"{workload}, {low} to {high}"
     effect = with_interval(answer.effect)
     blocks = counted(answer.effect.blocks, "block")
     ends = {0: result.labels[0], len(result.labels) - 1: last}
-    if answer.word == "named":
-        word = "slower" if answer.effect.mean > 0 else "faster"
-        return f"{workload} became {word} between {low} and {high}: {effect} in {blocks} of their own."
     return {
         "not confirmed": f"{between}: not confirmed: {effect} in {blocks} of their own; no change is named.",
         "gradual": f"{between}: the figure rises gradually, at no single point by more than the margin.",

@@ -3,11 +3,12 @@
 A step measures one or two new points *and both ends* in the same blocks. A point is like the fast end or like the slow
 end by one contrast per block, 2·point − fast − slow in logs, so that drift between steps can't move the answer.
 
-What bounds the error is the last step alone. The search only proposes two neighbours. They are measured in fresh
+What bounds the error are the last steps alone. The search only proposes two neighbours. They are measured in fresh
 blocks, whose number is fixed before the first of them, and the change is named only if the two-sided 95 % interval of
 their difference (Student's t over blocks) lies beyond the margin. Two neighbours that differ by the margin or less are
-so named in at most 2.5 % of searches, whichever way the search came to them: a wrong class on the way costs a search,
-never a wrong name. A figure that rises in steps of less than the margin is named nowhere for the same reason.
+so named in at most 2.5 % of last steps, whichever way the search came to them: a wrong class on the way costs a search,
+never a wrong name. A figure that rises in steps of less than the margin is named nowhere for the same reason. Where the
+classes change twice, the second place is searched after the first: two last steps at most, so 5 % of searches.
 """
 
 import dataclasses
@@ -30,6 +31,8 @@ SAME_LEVEL = 0.90
 """Of the interval that has to lie inside the margin where both ends are called equal (two one-sided tests at 5 %)."""
 POWER = 0.95
 """That the last step is planned for, with the effect and the noise of the steps before it."""
+MOST_CONFIRMED = 2
+"""Last steps of a search: each names a wrong change in at most 2.5 % of searches."""
 
 
 class PointClass(StrEnum):
@@ -108,19 +111,37 @@ class Extend:
 
 
 @dataclasses.dataclass(frozen=True)
+class Change:
+    """Two points that were measured in a last step.
+
+    Args:
+        low, high: positions; neighbours, or with only skipped points between them.
+        effect: high − low in the fresh blocks.
+        skipped: points between them that failed or stayed undecided.
+        is_shown: the interval of ``effect`` lies beyond the margin.
+    """
+
+    low: int
+    high: int
+    effect: Estimate
+    skipped: tuple[int, ...]
+    is_shown: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class SearchAnswer:
     """What the search found.
 
     Args:
-        word: ``named``: the change lies between ``low`` and ``high``, neighbours or with only skipped points between
-            them; ``not confirmed``: fresh blocks didn't show it; ``gradual``: nor did they, and several points lie
-            between the ends: the figure rises somewhere from ``low`` to ``high``; ``no effect``: the ends don't differ
-            by more than the margin; ``gone``: they did, and don't any more; ``undecided``: the blocks don't show
-            whether they differ; ``failed``: an end has no figure in any block of a step.
-        low, high: positions; those of the ends without a change.
-        effect: of the change in the fresh blocks of ``named`` and ``not confirmed``, else of the ends.
+        word: ``named``: a change of the ends' direction was shown; ``not confirmed``: fresh blocks showed none;
+            ``gradual``: nor did they, and several points lie between the ends: the figure rises somewhere from ``low``
+            to ``high``; ``no effect``: the ends don't differ by more than the margin; ``gone``: they did, and don't any
+            more; ``undecided``: the blocks don't show whether they differ; ``failed``: an end has no figure in any
+            block of a step.
+        low, high: positions; of the first change that is named, or that was not confirmed; else those of the ends.
+        effect: of that change in its fresh blocks, else of the ends.
         classes: of every point that was measured.
-        skipped: points between ``low`` and ``high`` that failed or stayed undecided.
+        changes: of every last step, in the order of the list.
         others: neighbours in the list of classes that differ too, and were not searched.
     """
 
@@ -129,8 +150,13 @@ class SearchAnswer:
     high: int
     effect: Estimate
     classes: Mapping[int, PointClass]
-    skipped: tuple[int, ...] = ()
+    changes: tuple[Change, ...] = ()
     others: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def shown(self) -> list[Change]:
+        """The changes that fresh blocks showed."""
+        return [change for change in self.changes if change.is_shown]
 
 
 def next_move(count: int, steps: Sequence[Step], settings: SearchSettings) -> Begin | Extend | SearchAnswer:
@@ -146,8 +172,18 @@ def next_move(count: int, steps: Sequence[Step], settings: SearchSettings) -> Be
     step = steps[-1]
     if len(step.blocks) < step.planned:
         return Extend(step.planned - len(step.blocks))
-    after = {"ends": _after_ends, "search": _after_search, "last": _after_last}[step.kind]
-    return after(count, steps, settings)
+    if step.kind == "ends" and (look := look_at_ends(count, step, settings)):
+        return look
+    search = _Search(count, steps, settings)
+    if step.kind == "ends":
+        return search.next_step()
+    return search.look() if step.kind == "search" else search.conclude()
+
+
+def answer_so_far(count: int, steps: Sequence[Step], settings: SearchSettings) -> SearchAnswer | None:
+    """The answer of a search that stops here, where a change is named already; None: none is."""
+    has_last = any(step.kind == "last" for step in steps)
+    return _Search(count, steps, settings).named_so_far() if has_last else None
 
 
 def classify(count: int, step: Step, sign: int, settings: SearchSettings) -> dict[int, PointClass]:
@@ -237,90 +273,117 @@ def _class(last: int, step: Step, point: int, sign: int, settings: SearchSetting
     return PointClass.FAST if contrast.high < 0 else PointClass.UNDECIDED
 
 
-def _after_ends(count: int, steps: Sequence[Step], settings: SearchSettings) -> Begin | Extend | SearchAnswer:
-    return look_at_ends(count, steps[-1], settings) or _next_step(count, steps, settings)
+class _Search:
+    """What the steps so far say; the first of them, that of the ends, is complete."""
 
+    def __init__(self, count: int, steps: Sequence[Step], settings: SearchSettings) -> None:
+        self._last, self._steps, self._settings = count - 1, steps, settings
+        self._searches = [step for step in steps if step.kind == "search"]
+        self._confirmations = [step for step in steps if step.kind == "last" and len(step.blocks) >= step.planned]
+        self._sign = 1 if np.mean(_ends_of(count, steps[0])) >= 0 else -1
+        self._classes = {
+            point: word
+            for step in self._searches
+            for point, word in classify(count, step, self._sign, settings).items()
+        }
+        self._decided = {0: PointClass.FAST, self._last: PointClass.SLOW}
+        without = (PointClass.UNDECIDED, PointClass.FAILED)
+        self._decided |= {point: word for point, word in self._classes.items() if word not in without}
+        # The first step is the one that had to show an effect: with it, the effect would look larger than it is.
+        ends = [value for step in self._searches for value in _ends_of(count, step)] or _ends_of(count, steps[0])
+        self._heights = {PointClass.FAST: 0.0, PointClass.SLOW: float(np.mean(ends))}
 
-def _after_search(count: int, steps: Sequence[Step], settings: SearchSettings) -> Begin | Extend | SearchAnswer:
-    step = steps[-1]
-    classes = classify(count, step, _sign(count, steps), settings)
-    if step.planned and {0, count - 1} & {*failing_points(step)}:
-        effect = _ends(count, steps[0], NAMED_LEVEL)
-        return SearchAnswer("failed", 0, count - 1, effect, _classes(count, steps, settings))
-    if are_equal(step, 0, count - 1, settings):
-        return SearchAnswer("gone", 0, count - 1, _ends(count, step, SAME_LEVEL), _classes(count, steps, settings))
-    more = more_blocks(step, settings) if PointClass.UNDECIDED in classes.values() else None
-    return more or _next_step(count, steps, settings)
+    def look(self) -> Begin | Extend | SearchAnswer:
+        """After a step of the search."""
+        step, count = self._steps[-1], self._last + 1
+        if step.planned and {0, self._last} & {*failing_points(step)}:
+            return self._without_change("failed", _ends(count, self._steps[0], NAMED_LEVEL))
+        if are_equal(step, 0, self._last, self._settings):
+            return self._without_change("gone", _ends(count, step, SAME_LEVEL))
+        is_open = any(self._classes[point] is PointClass.UNDECIDED for point in step.points if point in self._classes)
+        return (more_blocks(step, self._settings) if is_open else None) or self.next_step()
 
+    def next_step(self) -> Begin:
+        """One or two new points inside the place that is searched, or its last step."""
+        low, high = self._places()[len(self._confirmations)]
+        inside = [point for point in range(low + 1, high) if point not in self._classes]
+        if not inside:
+            variance = pooled_variance(_ends_of(self._last + 1, step) for step in self._steps)
+            blocks = blocks_to_show(self._rise((low, high)), variance, self._settings)
+            return Begin("last", tuple(sorted({0, low, high, self._last})), blocks)
+        new = inside if len(inside) <= 2 else [inside[len(inside) // 3], inside[2 * len(inside) // 3]]
+        return Begin("search", (0, *new, self._last), self._settings.least)
 
-def _next_step(count: int, steps: Sequence[Step], settings: SearchSettings) -> Begin:
-    """Of the first change among the points with a class: one or two new points inside it, or the last step."""
-    classes = _classes(count, steps, settings)
-    low, high = _changes(count, classes)[0]
-    inside = [point for point in range(low + 1, high) if point not in classes]
-    if not inside:
-        points = tuple(sorted({0, low, high, count - 1}))
-        return Begin("last", points, _blocks_of_last(count, steps, (low, high), settings))
-    new = inside if len(inside) <= 2 else [inside[len(inside) // 3], inside[2 * len(inside) // 3]]
-    return Begin("search", (0, *new, count - 1), settings.least)
+    def conclude(self) -> Begin | SearchAnswer:
+        """After a last step: the second place, or the answer."""
+        is_complete = len(self._confirmations) == min(MOST_CONFIRMED, len(self._pairs()))
+        return self._answer() if is_complete else self.next_step()
 
+    def named_so_far(self) -> SearchAnswer | None:
+        """The answer where a change is named."""
+        answer = self._answer() if self._confirmations else None
+        return answer if answer is not None and answer.word == "named" else None
 
-def _after_last(count: int, steps: Sequence[Step], settings: SearchSettings) -> SearchAnswer:
-    step, classes = steps[-1], _classes(count, steps, settings)
-    (low, high), *others = _changes(count, classes)
-    sign, margin = _sign(count, steps), settings.margin.log
-    effect = difference(step.blocks, low, high, NAMED_LEVEL) or Estimate(0.0, -math.inf, math.inf, 0)
-    shown = effect.low > margin if sign > 0 else effect.high < -margin
-    if not shown and sum(word is PointClass.BETWEEN for word in classes.values()) > 1:
-        return SearchAnswer("gradual", low, max([high, *(last for _, last in others)]), effect, classes)
-    skipped = tuple(range(low + 1, high))
-    return SearchAnswer("named" if shown else "not confirmed", low, high, effect, classes, skipped, tuple(others))
+    def _without_change(self, word: Literal["failed", "gone"], effect: Estimate) -> SearchAnswer:
+        return self.named_so_far() or SearchAnswer(word, 0, self._last, effect, self._classes)
 
+    def _answer(self) -> SearchAnswer:
+        """By the last steps so far, of which there is one at least."""
+        places, margin = self._places()[: len(self._confirmations)], self._settings.margin.log
+        changes = []
+        for (low, high), step in zip(places, self._confirmations, strict=True):
+            effect = difference(step.blocks, low, high, NAMED_LEVEL) or Estimate(0.0, -math.inf, math.inf, 0)
+            is_shown = effect.low > margin or effect.high < -margin
+            changes.append(Change(low, high, effect, tuple(range(low + 1, high)), is_shown))
+        changes.sort(key=lambda change: change.low)
+        others = tuple(pair for pair in self._pairs() if pair not in places)
+        named = [change for change in changes if change.is_shown and self._sign * change.effect.mean > 0]
+        if not named and sum(word is PointClass.BETWEEN for word in self._classes.values()) > 1:
+            low, high = changes[0].low, max(high for _, high in self._pairs())
+            effect = _ends(self._last + 1, self._steps[0], NAMED_LEVEL)
+            return SearchAnswer("gradual", low, high, effect, self._classes, tuple(changes))
+        first, *_ = named or changes
+        word: Literal["named", "not confirmed"] = "named" if named else "not confirmed"
+        return SearchAnswer(word, first.low, first.high, first.effect, self._classes, tuple(changes), others)
 
-def _classes(count: int, steps: Sequence[Step], settings: SearchSettings) -> dict[int, PointClass]:
-    sign = _sign(count, steps)
-    return {
-        point: word
-        for step in steps
-        if step.kind == "search"
-        for point, word in classify(count, step, sign, settings).items()
-    }
+    def _pairs(self) -> list[tuple[int, int]]:
+        """Neighbours among the points with a class that differ, from the first; never empty."""
+        return [
+            (low, high)
+            for low, high in itertools.pairwise(sorted(self._decided))
+            if self._decided[low] != self._decided[high] or self._are_apart(low, high)
+        ]
 
+    def _are_apart(self, low: int, high: int) -> bool:
+        """Whether two points that are both between the ends, or both beyond them, differ nevertheless."""
+        if self._decided[low] in self._heights:
+            return False
+        below, above = sorted((self._above(low), self._above(high)), key=lambda estimate: estimate.mean)
+        return below.high < above.low
 
-def _changes(count: int, classes: Mapping[int, PointClass]) -> list[tuple[int, int]]:
-    """Neighbours among the ends and the points with a class that differ, from the first; never empty."""
-    decided = {point: word for point, word in classes.items() if word not in (PointClass.UNDECIDED, PointClass.FAILED)}
-    decided |= {0: PointClass.FAST, count - 1: PointClass.SLOW}
-    order = sorted(decided)
-    return [
-        (low, high)
-        for low, high in itertools.pairwise(order)
-        if decided[low] != decided[high] or decided[low] in (PointClass.BETWEEN, PointClass.BEYOND)
-    ]
+    def _places(self) -> list[tuple[int, int]]:
+        """Which of them are searched, in this order: the first one, then that of the largest difference.
 
+        No last step enters that choice: the places of those that were are chosen again.
+        """
+        first, *others = self._pairs()
+        return [first, *([max(others, key=lambda pair: abs(self._rise(pair)))] if others else [])]
 
-def _blocks_of_last(count: int, steps: Sequence[Step], neighbours: tuple[int, int], settings: SearchSettings) -> int:
-    """Blocks with which the interval lies beyond the margin with ``POWER``, by what the steps before showed."""
-    variance = pooled_variance(_ends_of(count, step) for step in steps)
-    rise = _rise(count, steps, neighbours, _classes(count, steps, settings))
-    return blocks_to_show(rise, variance, settings)
+    def _rise(self, pair: tuple[int, int]) -> float:
+        """How far its second point lies above the first: points of a class count as equal, which scatters less."""
+        low, high = map(self._height, pair)
+        return high - low
 
+    def _height(self, point: int) -> float:
+        word = self._decided[point]
+        return self._heights[word] if word in self._heights else self._above(point).mean
 
-def _rise(count: int, steps: Sequence[Step], neighbours: tuple[int, int], classes: Mapping[int, PointClass]) -> float:
-    """How far the second neighbour lies above the first: points of a class are taken for equal, which scatters less."""
-    # The first step is the one that had to show an effect: with it, the effect would look larger than it is.
-    ends = [value for step in steps[1:] for value in _ends_of(count, step)] or _ends_of(count, steps[0])
-    heights = {PointClass.FAST: 0.0, PointClass.SLOW: float(np.mean(ends))}
-    rises = []
-    for point in neighbours:
-        word = PointClass.FAST if point == 0 else PointClass.SLOW if point == count - 1 else classes[point]
-        above = [block[point] - block[0] for step in steps for block in step.blocks if {0, point} <= block.keys()]
-        rises.append(heights[word] if word in heights else float(np.mean(above)))
-    return rises[1] - rises[0]
-
-
-def _sign(count: int, steps: Sequence[Step]) -> int:
-    return 1 if np.mean(_ends_of(count, steps[0])) >= 0 else -1
+    def _above(self, point: int) -> Estimate:
+        """How far a point with a class lies above the first one."""
+        blocks = [block for step in self._searches for block in step.blocks]
+        above = difference(blocks, 0, point, CLASS_LEVEL)
+        assert above is not None  # a class needs two blocks
+        return above
 
 
 def _ends(count: int, step: Step, level: float) -> Estimate:

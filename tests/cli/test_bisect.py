@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,15 +22,17 @@ from tests.conftest import Run, own_queue, run_gpubench
 from tests.report.browser import chromium
 
 SLOW = 1.4
+TWO_CHANGES = {"d": 1.4, "e": 1.4, "f": 2.0, "g": 2.0, "h": 2.0}
 
 
 @pytest.fixture
 def runs(runs: Any) -> Any:
-    """Points are slow, or crash, by their labels."""
+    """Points are slow (by as much as a mapping says), or crash, by their labels."""
 
-    def use(slow: Sequence[str], crash: Sequence[str] = "", **options: Any) -> Runs:
+    def use(slow: Sequence[str] | Mapping[str, float], crash: Sequence[str] = "", **options: Any) -> Runs:
+        factors = slow if isinstance(slow, Mapping) else dict.fromkeys(slow, SLOW)
         written: Runs = runs(
-            lambda env: SLOW if env["label"] in slow else 1.0, fails=lambda env: env["label"] in crash, **options
+            lambda env: factors.get(env["label"], 1.0), fails=lambda env: env["label"] in crash, **options
         )
         return written
 
@@ -66,6 +68,41 @@ def test_the_first_slow_point_is_named(runs: Any, bisect: Any, slow: str, low: s
     assert "name a wrong change in at most 5 of 100" in done.stdout
     assert (written.steps[0], written.blocks[0]) == (["a", "h"], 3)
     assert written.steps[-1] == sorted({"a", low, high, "h"})
+
+
+@pytest.mark.integration
+def test_a_second_change_is_named_too(runs: Any, bisect: Any) -> None:
+    written = runs(TWO_CHANGES)
+    done = bisect("--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert [(change["low"], change["high"], change["shown"]) for change in answer["changes"]] == [
+        ("c", "d", True),
+        ("e", "f", True),
+    ]
+    assert answer["not_searched"] == []
+    assert "--variants 'c=1.22.0 d=1.22.0 e=1.22.0 f=1.22.0'" in answer["command"]
+    assert written.steps[-1] == ["a", "e", "f", "h"]
+
+
+@pytest.mark.integration
+def test_a_search_whose_budget_ends_at_the_second_change_has_named_the_first_and_goes_on(
+    runs: Any, bisect: Any, gpubench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = runs(TWO_CHANGES)
+    clock = itertools.count(0, 10)
+    with monkeypatch.context() as patched:
+        patched.setattr("gpubench.campaign.bisection.time", SimpleNamespace(monotonic=lambda: next(clock)))
+        done = bisect("--budget", "90s")
+    assert done.returncode == 0, done.stderr
+    assert "tasks became slower between c and d: +" in done.stdout
+    assert "Not searched: d to f, which differ too." in done.stdout
+    assert f"To go on: gpubench bisect outputs/{directory(tmp_path).name}" in done.stdout
+    assert written.steps[-1] == ["a", "c", "d", "h"]
+    again = gpubench("bisect", directory(tmp_path))
+    assert again.returncode == 0, again.stderr
+    assert "It also became slower between e and f: +" in again.stdout
+    assert "Not searched" not in again.stdout
 
 
 @pytest.mark.integration

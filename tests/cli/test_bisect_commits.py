@@ -97,7 +97,7 @@ def test_the_commit_that_made_it_slower_is_named_and_commits_that_do_not_build_a
     done = bisect(repository, f"old={commits[0]} new=master")
     answer = json.loads(done.stdout)
     assert (answer["answer"], answer["low"], answer["high"]) == ("named", commits[1][:10], commits[4][:10])
-    assert answer["skipped"] == [commit[:10] for commit in commits[2:4]]
+    assert answer["changes"][0]["skipped"] == [commit[:10] for commit in commits[2:4]]
     assert sorted((tmp_path / "tries").read_text().split()) == sorted(commits[2:4])
     notes = " ".join(answer["notes"])
     assert f"{commits[4][:10]}: commit 5" in notes
@@ -105,7 +105,7 @@ def test_the_commit_that_made_it_slower_is_named_and_commits_that_do_not_build_a
         f"{commits[2][:10]} was not built: UCX 1.19.0 of commit {commits[2][:12]} can't be built: make: error: expected"
         in notes
     )
-    assert not {label for step in written.steps for label in step} & {*answer["skipped"]}
+    assert not {label for step in written.steps for label in step} & {*answer["changes"][0]["skipped"]}
 
 
 @pytest.mark.integration
@@ -122,7 +122,7 @@ def test_between_ends_of_which_nothing_can_be_built_or_started_the_ends_are_the_
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert (answer["answer"], answer["low"], answer["high"]) == ("named", "old", "new")
-    assert answer["skipped"] == [commit[:10] for commit in commits[1:3]]
+    assert answer["changes"][0]["skipped"] == [commit[:10] for commit in commits[1:3]]
     assert answer["effect"]["blocks"] == 5
     assert "answers as UCX '': undefined symbol" in " ".join(answer["notes"])
     assert written.steps == [["old", "new"]] * 2
@@ -151,7 +151,8 @@ def test_a_search_among_commits_goes_on_without_the_options(
     assert bisect(repository, f"old={commits[0]} new={commits[3]}").returncode == 130
     (search,) = (tmp_path / "outputs").glob("*-bisect-*")
     answer = json.loads(gpubench("bisect", search, "--json").stdout)
-    assert (answer["low"], answer["high"], answer["skipped"]) == ("old", commits[2][:10], [commits[1][:10]])
+    (change,) = answer["changes"]
+    assert (change["low"], change["high"], change["skipped"]) == ("old", commits[2][:10], [commits[1][:10]])
 
 
 @pytest.mark.integration
@@ -248,7 +249,7 @@ def test_commits_without_a_version_or_with_one_that_the_stack_does_not_run_are_s
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert (answer["low"], answer["high"]) == ("old", commits[3][:10])
-    assert answer["skipped"] == [commit[:10] for commit in commits[1:3]]
+    assert answer["changes"][0]["skipped"] == [commit[:10] for commit in commits[1:3]]
     notes = " ".join(answer["notes"])
     assert f"{commits[1][:10]} was not built: commit {commits[1][:12]} in {repository.folder} isn't one of UCX" in notes
     assert f"{commits[2][:10]} was not built: it is UCX 9.19.0, and stack " in notes

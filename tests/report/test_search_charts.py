@@ -37,16 +37,15 @@ def drawn(spec: Spec) -> str:
 
 
 def test_points_of_a_search_have_their_labels_the_change_and_what_lies_between() -> None:
-    picture = drawn(along_list(POINTS, {"low": 1, "high": 2, "text": "+49 %"}, 10.0, "1.16.0", "points"))
+    picture = drawn(along_list(POINTS, [{"low": 1, "high": 2, "text": "+49 %"}], 10.0, "1.16.0", "points"))
     for text in ("1.16.0", "1.17.0", "1.18.0", "1.20.0", "1.22.0", "+49 %", "3 more", "time against 1.16.0"):
         assert f">{text}<" in picture
     assert ">+900 %<" not in picture  # one interval doesn't press the others flat
 
 
 def test_without_a_named_change_none_is_marked() -> None:
-    marked, plain = (
-        drawn(along_list(POINTS, named, 10.0, "a", "points")) for named in ({"low": 1, "high": 2, "text": "x"}, None)
-    )
+    change = {"low": 1, "high": 2, "text": "x"}
+    marked, plain = (drawn(along_list(POINTS, changes, 10.0, "a", "points")) for changes in ([change], []))
     assert marked.count("var(--regression)") > plain.count("var(--regression)") > 0
 
 

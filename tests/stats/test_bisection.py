@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
+from benchmarks.bisection.__main__ import outcome
 from benchmarks.bisection.simulation import NOISY, QUIET, SHAPES, Scatter, Truth, search
 from gpubench.stats.bisection import (
     Begin,
@@ -17,6 +18,7 @@ from gpubench.stats.bisection import (
     SearchAnswer,
     SearchSettings,
     Step,
+    answer_so_far,
     classify,
     difference,
     next_move,
@@ -58,7 +60,8 @@ def test_the_same_steps_give_the_same_move() -> None:
 @pytest.mark.parametrize("at", range(1, 9))
 def test_one_change_is_named_wherever_it_is(at: int) -> None:
     answer = of([0.2 if point >= at else 0.0 for point in range(9)])
-    assert (answer.word, answer.low, answer.high, answer.skipped, answer.others) == ("named", at - 1, at, (), ())
+    (change,) = answer.changes
+    assert (answer.word, answer.low, answer.high, change.skipped, answer.others) == ("named", at - 1, at, (), ())
     assert answer.effect.mean == pytest.approx(0.2, abs=1e-4)
 
 
@@ -79,14 +82,47 @@ def test_without_an_effect_beyond_the_margin_nothing_is_searched() -> None:
 
 def test_a_change_among_points_that_crash_is_a_range() -> None:
     answer = of([0.0] * 4 + [0.2] * 5, crash=(3, 4, 5))
-    assert (answer.word, answer.low, answer.high, answer.skipped) == ("named", 2, 6, (3, 4, 5))
+    assert (answer.word, answer.low, answer.high, answer.changes[0].skipped) == ("named", 2, 6, (3, 4, 5))
     assert {answer.classes[point] for point in (3, 4, 5) if point in answer.classes} == {PointClass.FAILED}
 
 
-def test_of_two_changes_the_first_is_named_and_the_other_is_not_searched() -> None:
-    answer = of([0.0] * 3 + [0.1] * 3 + [0.2] * 3)
+@pytest.mark.parametrize(
+    ("heights", "changes"),
+    [
+        ((0.0, 0.1, 0.2), [(2, 3), (5, 6)]),
+        ((0.0, 0.4, 0.2), [(2, 3), (5, 6)]),
+        ((0.0, -0.2, 0.2), [(2, 3), (5, 6)]),
+        ((0.0, MARGIN / 2, 0.2), [(5, 6)]),
+        ((0.0, 0.2 - MARGIN / 2, 0.2), [(2, 3)]),
+    ],
+)
+def test_of_two_changes_both_are_named(heights: Sequence[float], changes: list[tuple[int, int]]) -> None:
+    answer = of([height for height in heights for _ in range(3)])
+    assert (answer.word, answer.others) == ("named", ())
+    assert [(change.low, change.high) for change in answer.shown] == changes
+    assert answer.effect.mean > 0
+
+
+def test_a_third_change_is_not_searched() -> None:
+    answer = of([height for height in (0.0, 0.1, 0.2, 0.3) for _ in range(3)])
+    assert [(change.low, change.high) for change in answer.shown] == [(2, 3), (5, 6)]
+    assert [(low, high) for low, high in answer.others if low < 9 <= high]
+
+
+def test_a_search_that_stops_at_the_second_change_has_named_the_first() -> None:
+    truth = Truth(np.repeat([0.0, 0.1, 0.2], 3), frozenset(), lambda _low, _high: True)
+    steps: list[Step] = []
+    move = next_move(9, steps, SETTINGS)
+    while not isinstance(move, SearchAnswer) and answer_so_far(9, steps, SETTINGS) is None:
+        assert isinstance(move, Begin)
+        blocks = [{at: truth.logs[at] + 0.001 * (number % 2) for at in move.points} for number in range(move.blocks)]
+        steps.append(step(move.kind, move.points, blocks))
+        move = next_move(9, steps, SETTINGS)
+    assert isinstance(move, Begin)
+    answer = answer_so_far(9, steps, SETTINGS)
+    assert answer is not None
     assert (answer.word, answer.low, answer.high) == ("named", 2, 3)
-    assert [(low, high) for low, high in answer.others if low < 6 <= high]
+    assert any(low < 6 <= high for low, high in answer.others)
 
 
 def test_a_slope_has_no_point_at_which_it_begins() -> None:
@@ -146,7 +182,7 @@ def test_a_wrong_change_is_named_in_at_most_five_of_a_hundred_searches(shape: st
         rng = np.random.default_rng([number, len(shape)])
         truth = SHAPES[shape](32, 3 * MARGIN, rng)
         answer, _ = search(truth, scatter, SETTINGS, rng)
-        words["wrong" if answer.word == "named" and not truth.is_right(answer.low, answer.high) else answer.word] += 1
+        words[outcome(answer, truth)] += 1
     assert words["wrong"] <= 3
-    if shape in ("one change", "crashing points"):
-        assert words["named"] >= 45
+    if shape in ("one change", "crashing points", "unbuilt points"):
+        assert words["right"] >= 45

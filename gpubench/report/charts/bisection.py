@@ -25,14 +25,14 @@ _FARTHEST = (-60.0, 160.0)
 
 
 def along_list(
-    rows: Sequence[Mapping[str, Any]], named: Mapping[str, Any] | None, margin: float, first: str, title: str
+    rows: Sequence[Mapping[str, Any]], changes: Sequence[Mapping[str, Any]], margin: float, first: str, title: str
 ) -> Spec:
     """Measured points of a list in their order, with their time against the first one in percent, slower on top.
 
     Args:
         rows: with ``label class effect low high left_out``; an effect or bounds may be None; ``left_out``: how many
             points before it were not measured.
-        named: ``low`` and ``high``, numbers of the rows between which the change is, and ``text``; None: no change.
+        changes: of each ``low`` and ``high``, numbers of the rows between which it is, and ``text``.
         margin: in percent.
         first: what the first point is called.
         title: what the chart shows.
@@ -64,7 +64,7 @@ def along_list(
     colour = category("class", legend=None, scale=colours)
     shape = category("class", legend=None, scale={"domain": names_of, "range": [each for each, _ in looks]})
     edges = {"y": {**y, "field": "least"}, "y2": {"field": "most"}}
-    change = [] if named is None else [{**named, "least": least, "most": most, "middle": _middle(named)}]
+    stripes = [{**change, "least": least, "most": most, "middle": _middle(change)} for change in changes]
     gaps = [
         {"at": point["at"] - 0.5, "effect": least, "text": f"{point['left_out']} more"}
         for point in points
@@ -76,8 +76,8 @@ def along_list(
     layers = [
         layer("rect", band, color="var(--band)") | data([{"low": -margin, "high": margin}]),
         layer("rect", {"x": {**x, "field": "low"}, "x2": {"field": "high"}, **edges}, color="var(--regression)",
-              opacity=0.12) | data(change),
-        layer("text", above, dy=-9, fontSize=12, fontWeight="bold", color="var(--regression)") | data(change),
+              opacity=0.12) | data(stripes),
+        layer("text", above, dy=-9, fontSize=12, fontWeight="bold", color="var(--regression)") | data(stripes),
         layer("rule", {"y": y}, color="var(--ink)") | data([{"effect": 0}]),
         layer("text", {"x": x, "y": y, "text": {"field": "text"}}, dy=-7, fontSize=11, color="var(--muted)")
         | data(gaps),
