@@ -143,11 +143,12 @@ def test_the_ends_of_a_search_among_settings_can_be_commits(
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize("blocks", [0, 4, 7])
 def test_a_search_among_commits_goes_on_without_the_options(
-    runs: Any, gpubench: Run, bisect: Any, repository: Repository, tmp_path: Path
+    runs: Any, gpubench: Run, bisect: Any, repository: Repository, *, tmp_path: Path, blocks: int
 ) -> None:
     commits = [repository.commit(f"commit {number}", BROKEN if number == 2 else "") for number in range(1, 5)]
-    runs(lambda env: 1.5 if env["label"] in (commits[2][:10], "new") else 1.0, stop_after=4)
+    runs(lambda env: 1.5 if env["label"] in (commits[2][:10], "new") else 1.0, stop_after=blocks)
     assert bisect(repository, f"old={commits[0]} new={commits[3]}").returncode == 130
     (search,) = (tmp_path / "outputs").glob("*-bisect-*")
     answer = json.loads(gpubench("bisect", search, "--json").stdout)

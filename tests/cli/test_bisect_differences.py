@@ -40,13 +40,15 @@ SETTINGS = {
     "UCX_ZCOPY_THRESH": "64k",
 }
 TYPED = "".join(f",{name}={value}" for name, value in SETTINGS.items())
+SETTING_ENDS = f"fast=1.22.0 slow=1.22.0{TYPED}"
+PACKAGES = "1.22.0 1.22.0,toolz==1.0.0,click==8.1.8,zict==2.2.0,fsspec==2026.2.0"
 
 
 @pytest.fixture
 def bisect(gpubench: Run, tmp_path: Path) -> Any:
     suite = ("--suite", write_suite(tmp_path), "--protocol", "ucx", "--workers", "1", "--seed", "1", "--margin", "10%")
 
-    def run(*words: str | Path, ends: str = f"fast=1.22.0 slow=1.22.0{TYPED}") -> Any:
+    def run(*words: str | Path, ends: str = SETTING_ENDS) -> Any:
         over = () if "--over" in words else ("--over", "settings")
         return gpubench("bisect", "--variants", ends, *over, *suite, *words)
 
@@ -78,8 +80,7 @@ def pretended_packages(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.integration
 def test_one_package_among_harmless_ones_is_named(runs: Any, bisect: Any, pretended_packages: None) -> None:
     written = runs(lambda env: 1.5 if env.get("toolz") == "1.0.0" else 1.0)
-    slow = "1.22.0,toolz==1.0.0,click==8.1.8,zict==2.2.0,fsspec==2026.2.0"
-    done = bisect("--over", "packages", "--json", ends=f"1.22.0 {slow}")
+    done = bisect("--over", "packages", "--json", ends=PACKAGES)
     answer = json.loads(done.stdout)
     assert (answer["over"], answer["answer"], answer["named"]) == ("packages", "named", ["toolz"]), done.stderr
     assert answer["ends"] == {
@@ -299,16 +300,30 @@ def test_without_an_answer_of_one_ucx_no_default_is_searched(
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("pretended_packages")
+@pytest.mark.parametrize("blocks", [0, 5, 14])
+@pytest.mark.parametrize(
+    ("over", "ends", "cause"), [("settings", SETTING_ENDS, CAUSE), ("packages", PACKAGES, "toolz")]
+)
 def test_an_interrupted_search_goes_on_and_gives_the_same_answer(
-    runs: Any, bisect: Any, gpubench: Run, tmp_path: Path
+    runs: Any,
+    bisect: Any,
+    gpubench: Run,
+    tmp_path: Path,
+    *,
+    over: str,
+    ends: str,
+    cause: str,
+    blocks: int,
 ) -> None:
-    runs(with_cause, stop_after=14)
-    stopped = bisect("--json")
+    slow = {**SETTINGS, "toolz": "1.0.0"}[cause]
+    runs(lambda env: 1.5 if env.get(cause) == slow else 1.0, stop_after=blocks)
+    stopped = bisect("--json", "--over", over, ends=ends)
     assert stopped.returncode == 130, stopped.stderr
     resumed = json.loads(gpubench("bisect", search_of(tmp_path), "--json").stdout)
     again = json.loads(gpubench("bisect", search_of(tmp_path), "--json").stdout)
     assert resumed == again
-    assert (resumed["answer"], resumed["named"]) == ("named", [CAUSE])
+    assert (resumed["answer"], resumed["named"]) == ("named", [cause])
 
 
 @pytest.mark.parametrize(
