@@ -208,11 +208,11 @@ class DifferenceResult:
         if answer.makes_no_difference:
             return f"on {self.fast}, {values} makes no difference: {code}"
         applied = f"on {self.fast}, {values} takes {with_interval(answer.applied)}"
-        margin = self.search.settings.margin.log
-        if answer.applied.low > margin:
+        margin = self.search.settings.margin
+        if margin.is_slower(answer.applied.low):
             part = "" if answer.is_same_on_both else f", and maybe a part of it with the code of {self.slow}"
             return f"{applied}: it is {it}{part}"
-        unshown = "" if answer.applied.high < margin else "; more blocks would show whether the code matters"
+        unshown = "; more blocks would show whether the code matters" if margin.is_slower(answer.applied.high) else ""
         return f"{applied}: {code}{unshown}"
 
     def _none_of_them(self) -> str:

@@ -94,6 +94,10 @@ class Estimate:
     blocks: int
 
 
+UNKNOWN = Estimate(0.0, -math.inf, math.inf, 0)
+"""Of points that fewer than two blocks have both."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Begin:
     """Measure these points next, in so many blocks, as a new step."""
@@ -198,10 +202,10 @@ def difference(blocks: Iterable[Mapping[int, float]], low: int, high: int, level
 
 def look_at_ends(count: int, step: Step, settings: SearchSettings) -> Extend | SearchAnswer | None:
     """What to do after a step of both ends alone; None where they differ by more than the margin, to be searched."""
-    effect, margin = _ends(count, step, NAMED_LEVEL), settings.margin.log
+    effect = _ends(count, step, NAMED_LEVEL)
     if {0, count - 1} & {*failing_points(step)}:
         return SearchAnswer("failed", 0, count - 1, effect, {})
-    if effect.low > margin or effect.high < -margin:
+    if settings.margin.is_slower(effect.low) or settings.margin.is_faster(effect.high):
         return None
     if are_equal(step, 0, count - 1, settings):
         return SearchAnswer("no effect", 0, count - 1, effect, {})
@@ -215,8 +219,8 @@ def failing_points(step: Step) -> list[int]:
 
 def are_equal(step: Step, low: int, high: int, settings: SearchSettings) -> bool:
     """Whether two points of a step differ by less than the margin (two one-sided tests)."""
-    effect, margin = difference(step.blocks, low, high, SAME_LEVEL), settings.margin.log
-    return effect is not None and -margin < effect.low and effect.high < margin
+    effect = difference(step.blocks, low, high, SAME_LEVEL)
+    return effect is not None and settings.margin.contains(effect.low, effect.high)
 
 
 def more_blocks(step: Step, settings: SearchSettings) -> Extend | None:
@@ -263,10 +267,9 @@ def _class(last: int, step: Step, point: int, sign: int, settings: SearchSetting
     below_slow = estimate([sign * (block[last] - block[point]) for block in complete], CLASS_LEVEL)
     if contrast is None or above_fast is None or below_slow is None:
         return PointClass.UNDECIDED
-    margin = settings.margin.log
-    if below_slow.high < -margin or above_fast.high < -margin:
+    if settings.margin.is_faster(min(below_slow.high, above_fast.high)):
         return PointClass.BEYOND
-    if above_fast.low > margin and below_slow.low > margin:
+    if settings.margin.is_slower(min(above_fast.low, below_slow.low)):
         return PointClass.BETWEEN
     if contrast.low > 0:
         return PointClass.SLOW
@@ -329,11 +332,11 @@ class _Search:
 
     def _answer(self) -> SearchAnswer:
         """By the last steps so far, of which there is one at least."""
-        places, margin = self._places()[: len(self._confirmations)], self._settings.margin.log
+        places, margin = self._places()[: len(self._confirmations)], self._settings.margin
         changes = []
         for (low, high), step in zip(places, self._confirmations, strict=True):
-            effect = difference(step.blocks, low, high, NAMED_LEVEL) or Estimate(0.0, -math.inf, math.inf, 0)
-            is_shown = effect.low > margin or effect.high < -margin
+            effect = difference(step.blocks, low, high, NAMED_LEVEL) or UNKNOWN
+            is_shown = margin.is_slower(effect.low) or margin.is_faster(effect.high)
             changes.append(Change(low, high, effect, tuple(range(low + 1, high)), is_shown))
         changes.sort(key=lambda change: change.low)
         others = tuple(pair for pair in self._pairs() if pair not in places)
@@ -387,7 +390,7 @@ class _Search:
 
 
 def _ends(count: int, step: Step, level: float) -> Estimate:
-    return estimate(_ends_of(count, step), level) or Estimate(0.0, -math.inf, math.inf, 0)
+    return estimate(_ends_of(count, step), level) or UNKNOWN
 
 
 def _ends_of(count: int, step: Step) -> list[float]:

@@ -1,4 +1,4 @@
-"""The margin: the difference that doesn't matter."""
+"""The margin: the difference that doesn't matter, and whether an interval lies within or beyond it."""
 
 import math
 
@@ -23,11 +23,24 @@ class Margin(float):
         """``3 %``."""
         return f"{100 * self:g} %"
 
+    def is_slower(self, low: float) -> bool:
+        """Whether an interval of logs that begins at ``low`` lies beyond the region on the slower side."""
+        return low > self.log
+
+    def is_faster(self, high: float) -> bool:
+        """Whether an interval of logs that ends at ``high`` lies beyond the region on the faster side."""
+        return high < -self.log
+
+    def contains(self, low: float, high: float) -> bool:
+        """Whether an interval of logs lies within the region, its ends included."""
+        return -self.log <= low and high <= self.log
+
     def is_exceeded(self, word: str, low: float | None, high: float | None) -> bool:
-        """Whether an interval (ratios minus one) lies beyond the margin on the side of the verdict ``word``."""
+        """Whether an interval (ratios minus one) lies beyond the region on the side of the verdict ``word``."""
         if low is None or high is None:
             return False
-        return (word == "regression" and low > self) or (word == "improvement" and high < 1 / (1 + self) - 1)
+        is_slower, is_faster = self.is_slower(math.log1p(low)), self.is_faster(math.log1p(high))
+        return (word == "regression" and is_slower) or (word == "improvement" and is_faster)
 
 
 DEFAULT_MARGIN = Margin(0.03)

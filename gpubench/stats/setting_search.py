@@ -27,6 +27,7 @@ from gpubench.stats.bisection import (
     CLASS_LEVEL,
     NAMED_LEVEL,
     SAME_LEVEL,
+    UNKNOWN,
     Begin,
     Estimate,
     Extend,
@@ -181,9 +182,9 @@ class _Search:
         gains = [difference(step.blocks, self._whole, self._slow, level) for level in (NAMED_LEVEL, SAME_LEVEL)]
         if self._fast not in step.points:
             return self.answer("restored no more") if are_equal(step, self._whole, self._slow, self._settings) else None
-        if gains[1] is not None and gains[1].high < self._settings.margin.log:
+        if gains[1] is not None and not self._settings.margin.is_slower(gains[1].high):
             return self.answer("none of them")
-        if gains[0] is None or gains[0].low <= self._settings.margin.log:
+        if gains[0] is None or not self._settings.margin.is_slower(gains[0].low):
             return more_blocks(step, self._settings) or self.answer("undecided")
         return None
 
@@ -240,11 +241,10 @@ class _Search:
             for block, gain in zip(blocks, gains, strict=True)
             if applied in block
         ]
-        unknown = Estimate(0.0, -math.inf, math.inf, 0)
         return SettingAnswer(
             word=word,
             slow=slow,
-            effect=difference(step.blocks, self._fast, slow, NAMED_LEVEL) or unknown,
+            effect=difference(step.blocks, self._fast, slow, NAMED_LEVEL) or UNKNOWN,
             chosen=tuple(sorted(chosen)) if isinstance(chosen, frozenset) else (),
             gain=difference(of_gain.blocks, reverted, slow, NAMED_LEVEL) if of_gain else None,
             rest=difference(blocks, self._fast, reverted, NAMED_LEVEL),
@@ -302,7 +302,7 @@ class _Search:
 
     def _is_beyond(self, step: Step, low: int, high: int) -> bool:
         effect = difference(step.blocks, low, high, NAMED_LEVEL)
-        return effect is not None and effect.low > self._settings.margin.log
+        return effect is not None and self._settings.margin.is_slower(effect.low)
 
     def _begin(self, points: Sequence[int]) -> Begin:
         return Begin("search", tuple(points), TRIAL)
@@ -328,8 +328,8 @@ class _Search:
 
 
 def _is_equivalent_to_0(values: Sequence[float], settings: SearchSettings) -> bool:
-    interval, margin = estimate(values, SAME_LEVEL), settings.margin.log
-    return interval is not None and -margin < interval.low and interval.high < margin
+    interval = estimate(values, SAME_LEVEL)
+    return interval is not None and settings.margin.contains(interval.low, interval.high)
 
 
 def _restores(step: Step, whole: int, point: int, slow: int, settings: SearchSettings) -> bool | None:
@@ -339,6 +339,6 @@ def _restores(step: Step, whole: int, point: int, slow: int, settings: SearchSet
     above, below = (difference(complete, *pair, CLASS_LEVEL) for pair in ((whole, point), (point, slow)))
     if contrast is None or above is None or below is None:
         return None
-    if min(above.low, below.low) > settings.margin.log or contrast.low > 0:
+    if settings.margin.is_slower(min(above.low, below.low)) or contrast.low > 0:
         return False
-    return True if contrast.high < 0 and above.mean <= settings.margin.log else None
+    return True if contrast.high < 0 and not settings.margin.is_slower(above.mean) else None

@@ -136,11 +136,11 @@ def _judged(
         reason = comparison.refused or _obstacle(blocks)
         return Verdict(**common, effect=effect, low=None, high=None, verdict="inconclusive", reason=reason)
     p_holm, level = held
-    margin, wide = settings.margin.log, difference.half(2 * settings.alpha)
+    wide = difference.half(2 * settings.alpha)
     low, high = difference.mean - difference.half(settings.alpha), difference.mean + difference.half(settings.alpha)
     low_adjusted, high_adjusted = (math.expm1(difference.mean + way * difference.half(level)) for way in (-1, 1))
     word = "inconclusive"
-    if -margin <= difference.mean - wide and difference.mean + wide <= margin:
+    if settings.margin.contains(difference.mean - wide, difference.mean + wide):
         word = "equivalent"
     elif p_holm <= settings.alpha:
         word = "regression" if difference.mean > 0 else "improvement"

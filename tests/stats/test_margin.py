@@ -34,6 +34,22 @@ def test_an_interval_exceeds_it_on_the_verdicts_side_only(word, low, high, excee
     assert Margin(0.03).is_exceeded(word, low, high) is exceeded
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "slower", "contained", "faster"),
+    [
+        (0.031, 0.05, True, False, False),
+        (-0.02, 0.02, False, True, False),
+        (-math.log1p(0.03), math.log1p(0.03), False, True, False),
+        (-0.031, 0.02, False, False, False),
+        (-0.02, 0.031, False, False, False),
+        (-0.05, -0.031, False, False, True),
+    ],
+)
+def test_an_interval_of_logs_lies_beyond_it_on_one_side_or_within_it_or_neither(low, high, slower, contained, faster):
+    margin = Margin(0.03)
+    assert (margin.is_slower(low), margin.contains(low, high), margin.is_faster(high)) == (slower, contained, faster)
+
+
 def test_settings_take_any_number_and_write_it_as_it_was():
     settings = VerdictSettings(margin=0.05)
     assert settings.margin.log == math.log1p(0.05)
