@@ -250,6 +250,7 @@ def _leaves(command: Any, path: str) -> Iterator[tuple[str, TyperCommand]]:
         if hasattr(inner, "commands"):
             yield from _leaves(inner, f"{path} {name}")
         else:
+            inner.name_adapters()
             yield f"{path} {name}", inner
 
 

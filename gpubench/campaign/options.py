@@ -19,7 +19,7 @@ Reps = Annotated[int | None, typer.Option(min=1, max=MOST_REPS, help="Timed repe
 Protocol = Annotated[str | None, typer.Option(help="tcp or ucx.")]
 Runtime = Annotated[
     str | None,
-    typer.Option(help="How runs enter their image: venv, conda, modules, docker, pyxis, enroot or apptainer."),
+    typer.Option(help="How runs enter their image: {gpubench.runtimes.RUNTIMES}."),
 ]
 Base = Annotated[str | None, typer.Option(help="Image that container builds start from; default: the profile's.")]
 Date = Annotated[str | None, typer.Option(help="Images of that day; default: the newest in images.lock.toml.")]

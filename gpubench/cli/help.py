@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +67,11 @@ EXAMPLES = {
 """By command."""
 
 
+def _keys(placeholder: re.Match[str]) -> str:
+    *names, last = getattr(importlib.import_module(placeholder[1]), placeholder[2])
+    return f"{', '.join(names)} or {last}"
+
+
 class WordedCommand(TyperCommand):
     """A command whose options say what they take in a word, and have groups if there are many."""
 
@@ -77,8 +84,20 @@ class WordedCommand(TyperCommand):
                 word = kinds if kind.annotation is int else WORDS.get(str(param.name), kinds)  # one number, no list
                 param.metavar = None if kind.is_choice else word
 
+    def name_adapters(self) -> None:
+        """Names in place of ``{MODULE.DICT}`` in what is said of options: no other call waits for these modules."""
+        for param in self.params:
+            if isinstance(param, TyperOption | TyperArgument):
+                param.help = re.sub(r"\{(.+)\.(\w+)\}", _keys, param.help or "")
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """With what is said of each option."""
+        self.name_adapters()
+        return super().shell_complete(ctx, incomplete)
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments, options without a group, then group by group."""
+        self.name_adapters()
         headings = {name: heading for heading, names in GROUPS.items() for name in names}
         many = len(self.params) >= FEWEST
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], **{name: [] for name in GROUPS}}

@@ -30,7 +30,7 @@ def import_results(
         str,
         typer.Argument(
             metavar="FORMAT",
-            help="dask-cuda, draco-csv, nightly, parsl-perf, mlflow or table.",
+            help="{gpubench.results.importers.formats.FORMATS}.",
         ),
     ],
     paths: Annotated[
@@ -95,7 +95,7 @@ def fsck(directories: Directories, as_json: AsJson = False) -> None:
 
 
 def export(
-    form: Annotated[str, typer.Argument(metavar="FORMAT", help="csv, parquet or mlflow.", show_default=False)],
+    form: Annotated[str, typer.Argument(metavar="FORMAT", help="{gpubench.cli.results.EXPORTS}.", show_default=False)],
     directory: MaybeKept = None,
     path: File = None,
     tracking_uri: Annotated[

@@ -49,7 +49,7 @@ def list_(
 
 def new(
     name: Annotated[str, typer.Argument(help="Name of the site and of its file.", show_default=False)],
-    scheduler: Annotated[str, typer.Option(help="slurm, pbs, lsf, kubernetes or local.")],
+    scheduler: Annotated[str, typer.Option(help="{gpubench.schedulers.SCHEDULERS}.")],
     runtime: Annotated[str, typer.Option(help="How a run enters its image.")],
     launcher: Annotated[
         str | None, typer.Option(help="How a job starts on its nodes; default: the usual launcher of the scheduler.")

@@ -20,6 +20,7 @@ from gpubench.files import write_atomically
 from gpubench.images.compatibility import with_waiting
 from gpubench.images.obtain import make_ready, obtain_images
 from gpubench.images.variables import check_variables
+from gpubench.launchers import LAUNCHERS
 from gpubench.model.base import check_name
 from gpubench.model.cluster import PROTOCOLS, ClusterRecord
 from gpubench.model.image import Image
@@ -33,7 +34,6 @@ from gpubench.plan.adapter_combinations import check_combination
 from gpubench.plan.feasibility import check_bounds
 from gpubench.plan.known_issues import apply_issues, issue_lines
 from gpubench.plan.placement import check_placement
-from gpubench.plan.resource_sets import steps_of_a_job
 from gpubench.plan.shared_paths import require_shared
 from gpubench.plan.transports import check_gpu_transports
 from gpubench.plan.worker_memory import check_worker_memory
@@ -67,7 +67,7 @@ def start_cluster(options: ClusterOptions) -> None:
     check_combination(site)
     check_bounds(site, [options.nodes], [site.layout.workers])
     check_placement(site, site.device)
-    steps_of_a_job(site, options.nodes, site.layout.workers)
+    LAUNCHERS[site.launcher].check_steps(site, options.nodes, site.layout.workers)
     check_shared(site)
     require_account(site)
     deadline = time.monotonic() + seconds("--wait", options.wait)

@@ -1,29 +1,11 @@
 """Launchers: each starts one supervisor on every node of a job."""
 
-import dataclasses
-from collections.abc import Callable
-
+from gpubench.launchers.base import Launcher
+from gpubench.launchers.resource_sets import check_resource_sets, set_per_node
 from gpubench.model.site import Site
-from gpubench.plan.resource_sets import set_per_node
 
 GRACE_S = 30
 """Seconds for the other supervisors beyond twice the site's limit for a stop: they leave by themselves."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Launcher:
-    """An adapter to a command that starts one process on every node.
-
-    Args:
-        template: shell below ``templates/`` that defines ``launch COMMAND...`` and ``write_record COMMAND...``, and
-            handles signals; empty where the job is no script.
-        rank: variable that tells a supervisor which node it is on; a container has to get it.
-        shape: words that the template gets as ``step_shape``: what every step says about itself, or how long it takes.
-    """
-
-    template: str
-    rank: str
-    shape: Callable[[Site], list[str]] = lambda _site: []
 
 
 def _resource_set(site: Site) -> list[str]:
@@ -58,14 +40,25 @@ def _end_times(site: Site) -> list[str]:
 
 
 LAUNCHERS: dict[str, Launcher] = {
-    "fork": Launcher("launchers/fork.sh.j2", "GPUBENCH_RANK"),  # all nodes are this machine
+    # All nodes are this machine.
+    "fork": Launcher(("local",), "launchers/fork.sh.j2", "GPUBENCH_RANK", can_interleave=True),
     # One pod per node, numbered by https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode
-    "indexed-job": Launcher("", "JOB_COMPLETION_INDEX"),
+    "indexed-job": Launcher(("kubernetes",), "", "JOB_COMPLETION_INDEX", has_one_block=True, brings_files=True),
     # IBM Job Step Manager: from the script on a launch node.
-    "jsrun": Launcher("launchers/jsrun.sh.j2", "JSM_NAMESPACE_RANK", _resource_set),
-    "srun": Launcher("launchers/srun.sh.j2", "SLURM_NODEID", _whole_allocation),
+    "jsrun": Launcher(
+        schedulers=("lsf",),
+        template="launchers/jsrun.sh.j2",
+        rank="JSM_NAMESPACE_RANK",
+        shape=_resource_set,
+        check_steps=check_resource_sets,
+        has_launch_node=True,
+        takes_options=True,
+    ),
+    "srun": Launcher(("slurm",), "launchers/srun.sh.j2", "SLURM_NODEID", _whole_allocation),
     # Where srun starts nothing on the other nodes. What a supervisor is to do, and its environment, travel down its
     # standard input: no other user reads them in the process table, and no login shell has to understand them. That
     # line stays open; its end, however the script ends, ends the supervisor.
-    "ssh": Launcher("launchers/ssh.sh.j2", "GPUBENCH_RANK", _end_times),
+    "ssh": Launcher(("pbs", "slurm"), "launchers/ssh.sh.j2", "GPUBENCH_RANK", _end_times),
 }
+
+__all__ = ["LAUNCHERS", "Launcher"]

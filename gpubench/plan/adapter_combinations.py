@@ -1,25 +1,19 @@
 """Which scheduler, launcher and runtime go together; everything else is refused before anything is written."""
 
 from gpubench.errors import PlanRefusedError
+from gpubench.launchers import LAUNCHERS
 from gpubench.model.base import nearest
 from gpubench.model.site import Site
+from gpubench.runtimes import RUNTIMES
 
-_RUNTIMES = {
-    ("kubernetes", "indexed-job"): ("pod",),
-    ("local", "fork"): ("apptainer", "conda", "docker", "enroot", "modules", "venv"),
-    ("lsf", "jsrun"): ("apptainer", "conda", "modules", "venv"),
-    ("pbs", "ssh"): ("apptainer", "conda", "modules", "venv"),
-    ("slurm", "srun"): ("apptainer", "conda", "enroot", "modules", "pyxis", "venv"),
-    ("slurm", "ssh"): ("apptainer", "conda", "modules", "venv"),
+VALID = {
+    (scheduler, launcher, runtime)
+    for launcher, adapter in LAUNCHERS.items()
+    for scheduler in adapter.schedulers
+    for runtime in RUNTIMES
+    if launcher in RUNTIMES[runtime].LAUNCHERS
 }
-VALID = {(*pair, runtime) for pair, runtimes in _RUNTIMES.items() for runtime in runtimes}
-"""Scheduler, launcher and runtime."""
-
-BLOCKS_PER_JOB = {"indexed-job": 1}
-"""By launcher; of any other a job holds as many blocks as surely fit into its time limit."""
-
-BRINGS_FILES = {"indexed-job"}
-"""Launchers whose jobs bring all their files along: nodes need not see any directory of the machine that submits."""
+"""Scheduler, launcher and runtime: a launcher names its schedulers, a runtime its launchers."""
 
 
 def check_combination(site: Site) -> None:

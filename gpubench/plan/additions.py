@@ -7,9 +7,9 @@ import dataclasses
 import random
 from collections.abc import Mapping, Sequence
 
+from gpubench.launchers import LAUNCHERS
 from gpubench.model.plan import Place, Plan, PlanAddition, PlannedBlock, PlannedJob
 from gpubench.model.text import counted
-from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB
 from gpubench.plan.block_design import campaign_orders, new_job, plan_block, reps_in_turns
 from gpubench.plan.job_limits import blocks_of_a_job, limit_of_more
 
@@ -91,7 +91,7 @@ def _addition(plan: Plan, broken: Mapping[Place, list[PlannedBlock]], created_at
             taken = set(old.runs[0].workloads)
             workloads = [item.params_id for item in plan.workloads if item.params_id in taken]
             renewed.append(appended.block(place, order, workloads, replaces=old.block))
-        at_once = BLOCKS_PER_JOB.get(plan.site.launcher, len(renewed))
+        at_once = 1 if LAUNCHERS[plan.site.launcher].has_one_block else len(renewed)
         for start in range(0, len(renewed), at_once):
             appended.add_job(place, renewed[start : start + at_once])
     numbers = ", ".join(str(block.block) for blocks in broken.values() for block in blocks)

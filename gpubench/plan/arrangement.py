@@ -4,16 +4,13 @@ import dataclasses
 from collections.abc import Sequence
 
 from gpubench.errors import PlanRefusedError
+from gpubench.launchers import LAUNCHERS
 from gpubench.node.spec.turns import INTERLEAVED, SEQUENTIAL
 from gpubench.node.workloads.catalogue import Workload
 from gpubench.plan.block_design import interleaved
 from gpubench.plan.request import Request
 from gpubench.plan.worker_memory import plan_cluster_shapes
-
-INTERLEAVING_LAUNCHER = "fork"
-"""The one that can have the supervisors of several runs on a node at the same time."""
-INTERLEAVING_RUNTIMES = ("conda", "docker", "modules", "venv")
-"""Those that can enter images several times at once on a node."""
+from gpubench.runtimes import RUNTIMES
 
 
 def resolve_arrangement(request: Request, described: Sequence[Workload]) -> Request:
@@ -47,15 +44,19 @@ def _check_turns(request: Request) -> None:
     site = request.site
     if not interleaved(site):
         return
-    if site.launcher != INTERLEAVING_LAUNCHER:
+    if not LAUNCHERS[site.launcher].can_interleave:
+        able = ", ".join(name for name, launcher in LAUNCHERS.items() if launcher.can_interleave)
         fault = (
             f"site {site.name}: launcher {site.launcher} starts one run at a time on a node; "
-            f"an interleaved block has all of its runs there (launcher {INTERLEAVING_LAUNCHER} can)"
+            f"an interleaved block has all of its runs there (launcher {able} can)"
         )
-    elif site.runtime not in INTERLEAVING_RUNTIMES:
+    elif not RUNTIMES[site.runtime].CAN_INTERLEAVE:
+        able = ", ".join(
+            name for name, runtime in RUNTIMES.items() if runtime.CAN_INTERLEAVE and site.launcher in runtime.LAUNCHERS
+        )
         fault = (
             f"site {site.name}: runtime {site.runtime} isn't known to have several runs on a node at the same time "
-            f"(runtimes that can: {', '.join(INTERLEAVING_RUNTIMES)})"
+            f"(runtimes that can: {able})"
         )
     elif any(item.backend == "parsl" for item in request.workloads):
         fault = "Parsl's executors live outside of a cluster's processes and can't be stopped"

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from gpubench.errors import PlanRefusedError
+from gpubench.launchers import LAUNCHERS
 from gpubench.plan.adapter_combinations import check_combination
 from gpubench.plan.arrangement import resolve_arrangement
 from gpubench.plan.block_design import ClusterShape
@@ -11,7 +12,6 @@ from gpubench.plan.block_pods import check_block_pods
 from gpubench.plan.feasibility import check_bounds
 from gpubench.plan.placement import check_placement
 from gpubench.plan.request import PROTOCOLS, Request
-from gpubench.plan.resource_sets import steps_of_a_job
 from gpubench.plan.transports import check_gpu_transports, check_needed_transports
 from gpubench.plan.worker_memory import plan_cluster_shapes
 
@@ -51,5 +51,5 @@ def plan_clusters(request: Request) -> tuple[Request, Clusters]:
     request = resolve_arrangement(request, described)
     check_block_pods(site, request.workloads)
     shapes, left_out = plan_cluster_shapes(request, described)
-    steps = [line for shape in shapes for line in steps_of_a_job(site, *shape.place)]
+    steps = [line for shape in shapes for line in LAUNCHERS[site.launcher].check_steps(site, *shape.place)]
     return request, Clusters(shapes, [*dict.fromkeys(steps), *left_out])

@@ -7,10 +7,10 @@ import math
 from collections.abc import Iterable
 
 from gpubench.errors import PlanRefusedError
+from gpubench.launchers import LAUNCHERS
 from gpubench.model.plan import Plan
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
-from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB
 from gpubench.plan.block_design import SAFETY
 
 
@@ -29,7 +29,7 @@ def blocks_of_a_job(site: Site, block_s: float) -> int:
                 "or take fewer variants, workloads or --reps"
             ),
         )
-    return min(fitting, BLOCKS_PER_JOB.get(site.launcher, fitting))
+    return 1 if LAUNCHERS[site.launcher].has_one_block else fitting
 
 
 MEASURED, GUESSED = 3, 8

@@ -4,13 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gpubench.errors import PlanRefusedError
+from gpubench.launchers import LAUNCHERS
 from gpubench.model.site import Site
 from gpubench.node.workloads.catalogue import CATALOGUE, Workload
-
-APART = {"jsrun"}
-"""Launchers whose script runs on a launch node, and that can start a step beside that of the supervisors."""
-OPTIONS = {"jsrun"}
-"""Launchers whose command takes further options."""
 
 
 def check_placement(site: Site, device: str) -> None:
@@ -19,10 +15,12 @@ def check_placement(site: Site, device: str) -> None:
     apart = [
         f"layout.{name} = {place}" for name, place in (("scheduler", scheduler), ("client", client)) if place != "rank0"
     ]
-    if apart and site.launcher not in APART:
+    launcher = LAUNCHERS[site.launcher]
+    if apart and not launcher.has_launch_node:
+        able = [name for name in LAUNCHERS if LAUNCHERS[name].has_launch_node]
         raise PlanRefusedError(
             f"site {site.name}: {' and '.join(apart)}: {site.launcher} has no launch node and no resource sets",
-            then=f"rank0, or a launcher that has them: {', '.join(sorted(APART))}",
+            then=f"rank0, or a launcher that has them: {', '.join(able)}",
         )
     if client == "launch-node" and scheduler != "launch-node":
         raise PlanRefusedError(
@@ -35,7 +33,7 @@ def check_placement(site: Site, device: str) -> None:
             "and a launch node has none",
             then="--set layout.client=rank0",
         )
-    if site.launch.options and site.launcher not in OPTIONS:
+    if site.launch.options and not launcher.takes_options:
         raise PlanRefusedError(
             f"site {site.name}: launch.options = {site.launch.options}: launcher {site.launcher} takes none",
             then="leave them out",

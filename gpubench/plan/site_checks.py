@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterator
 
 from gpubench.errors import PlanRefusedError
+from gpubench.launchers import LAUNCHERS
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
-from gpubench.plan.adapter_combinations import BRINGS_FILES, check_combination
+from gpubench.plan.adapter_combinations import check_combination
 from gpubench.plan.check_result import CheckResult
 from gpubench.plan.feasibility import check_counts, interface_fault
 from gpubench.plan.placement import check_placement
 from gpubench.plan.request import PROTOCOLS
-from gpubench.plan.resource_sets import steps_of_a_job
 
 _GROUPS = frozenset(
     ("all", "sm", "shm", "mm", "ib", *("rc", "rc_v", "rc_x", "ud", "ud_v", "ud_x", "dc", "dc_x"), "cuda", "rocm")
@@ -30,7 +30,7 @@ def check_site(site: Site) -> list[CheckResult]:
         CheckResult(not fault, fault or f"interface {site.interface} can be the name of a network device"),
         *_network(site),
         *_shape(site),
-        *_placement(site),
+        *(_placement(site) if site.launcher in LAUNCHERS else []),
         *_time(site),
         *_batch(site),
         *_check_names(site),
@@ -89,7 +89,7 @@ def _shape(site: Site) -> Iterator[CheckResult]:
 def _placement(site: Site) -> Iterator[CheckResult]:
     try:
         check_placement(site, site.device)
-        lines = steps_of_a_job(site, site.defaults.nodes[-1], site.layout.workers)
+        lines = LAUNCHERS[site.launcher].check_steps(site, site.defaults.nodes[-1], site.layout.workers)
     except PlanRefusedError as error:
         yield CheckResult(False, str(error))
         return
@@ -154,7 +154,7 @@ def _paths(site: Site) -> Iterator[CheckResult]:
         yield CheckResult(False, f"paths.shared: {', '.join(relative)} is no absolute path")
     elif site.paths.shared:
         yield CheckResult(True, f"paths.shared: {', '.join(site.paths.shared)}")
-    elif site.launcher in BRINGS_FILES:
+    elif site.launcher in LAUNCHERS and LAUNCHERS[site.launcher].brings_files:
         words = "no shared file system is needed: jobs bring their files along, and pods print their results"
         yield CheckResult(True, words)
     elif not site.layout.one_machine:

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpubench.errors import PlanRefusedError
+from gpubench.launchers import LAUNCHERS
 from gpubench.model.cluster import TLS_FOLDER, ClusterJob, ClusterRecord
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.node.spec import Deadlines, RunSpec
 from gpubench.node.spec.cluster import SCHEDULER_FILE
-from gpubench.plan.adapter_combinations import BRINGS_FILES
 from gpubench.render.environment import command_line, environment
 from gpubench.render.job import TEMPLATE, in_any_run_spec, job_file, make_ready, of_the_site, place_of, release
 from gpubench.render.node_half import NODE_HALF
@@ -99,7 +99,7 @@ def _site(record: ClusterRecord, job: ClusterJob) -> Site:
 
 def in_pods(site: Site) -> bool:
     """Whether the jobs of a site are pods, which see nothing but the site's claim."""
-    return site.launcher in BRINGS_FILES
+    return LAUNCHERS[site.launcher].brings_files
 
 
 def check_shared(site: Site) -> None:

@@ -13,7 +13,8 @@ RUNTIMES: dict[str, Runtime] = {
     "docker": Docker(),
     "enroot": Enroot(),
     "modules": Modules(),
-    "pod": Runtime("docker"),  # the cluster pulls the image and starts the container; the object file names both
+    # The cluster pulls the image and starts the container; the object file names both.
+    "pod": Runtime("docker", ("indexed-job",)),
     "pyxis": Pyxis(),
     "venv": Runtime("venv"),
 }

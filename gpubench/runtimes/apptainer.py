@@ -14,6 +14,7 @@ from gpubench.runtimes.base import Expanded, ImagePlace, Runtime
 
 class Apptainer(Runtime):
     KIND = "squashfs"
+    CAN_INTERLEAVE = False
     PROGRAM = "apptainer"
     TEMPLATE = "runtimes/apptainer.sh.j2"
     MOUNT_SEPARATORS = ',:"'  # its lists are CSV

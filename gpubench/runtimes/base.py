@@ -37,10 +37,14 @@ class Runtime:
     """An adapter between a command and an image; a subclass says what is different from a plain Python.
 
     Args:
-        kind: of the images that it starts; a subclass names it once for all.
+        kind, launchers: in place of ``KIND`` and ``LAUNCHERS``, which a subclass names once for all.
     """
 
     KIND: str
+    LAUNCHERS: tuple[str, ...] = ("fork", "jsrun", "srun", "ssh")
+    """Names of the launchers that it goes with."""
+    CAN_INTERLEAVE = True
+    """Whether a node can have several runs at the same time."""
     PROGRAM = ""
     """Program that must be on ``PATH`` where a job starts an image; empty: none."""
     TEMPLATE = ""
@@ -56,8 +60,9 @@ class Runtime:
     MOUNT_SEPARATORS = ""
     """Characters that separate the words of a mount: a directory whose path holds one can't be mounted."""
 
-    def __init__(self, kind: str = "") -> None:
+    def __init__(self, kind: str = "", launchers: tuple[str, ...] = ()) -> None:
         self.KIND = kind or self.KIND
+        self.LAUNCHERS = launchers or self.LAUNCHERS
 
     def prefix(self, place: ImagePlace) -> list[str]:  # noqa: ARG002 - no container is started
         """The words before every command, the same for all images; empty: none.

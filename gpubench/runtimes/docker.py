@@ -13,6 +13,7 @@ from gpubench.runtimes.base import Expanded, ImagePlace, Runtime
 
 class Docker(Runtime):
     KIND = "docker"
+    LAUNCHERS = ("fork",)
     PROGRAM = "docker"
     TEMPLATE = "runtimes/docker.sh.j2"
     MOUNT_SEPARATORS = ":"

@@ -17,6 +17,8 @@ _ESCAPES = str.maketrans({"\\": "\\134", " ": "\\040", "\t": "\\011", "\n": "\\0
 
 class Enroot(Runtime):
     KIND = "squashfs"
+    LAUNCHERS = ("fork", "srun")
+    CAN_INTERLEAVE = False
     PROGRAM = "enroot"
     TEMPLATE = "runtimes/enroot.sh.j2"
     DEFINES_LEAVE = True

@@ -11,6 +11,8 @@ from gpubench.runtimes.base import Expanded, ImagePlace, Runtime
 
 class Pyxis(Runtime):
     KIND = "squashfs"
+    LAUNCHERS = ("srun",)
+    CAN_INTERLEAVE = False
     PROGRAM = "srun"
     TEMPLATE = "runtimes/pyxis.sh.j2"
     DEFINES_LEAVE = True

@@ -72,6 +72,8 @@ class BatchScheduler(abc.ABC):
     SUBMIT: str
     ALLOCATE: str
     LIST: str
+    QUEUE = "queue"
+    """What a job waits in, in the scheduler's word."""
     LOOK: str
     """Words with which a person looks at the job ``{job_id}``."""
     OF_A_JOB: tuple[str, ...]

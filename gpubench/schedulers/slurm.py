@@ -88,6 +88,7 @@ class Slurm(BatchScheduler):
     SUBMIT = "sbatch"
     ALLOCATE = "salloc --nodes={nodes}"
     LIST = "squeue"
+    QUEUE = "partition"
     LOOK = "scontrol {clusters}show job {job_id}"
     # sbatch reads SBATCH_* and, inside an allocation, SLURM_* as options that beat those of the script.
     OF_A_JOB = ("SBATCH_", "SLURM_", "SRUN_")

@@ -11,14 +11,14 @@ from gpubench.model.base import check_name, nearest
 from gpubench.plan.adapter_combinations import VALID
 from gpubench.render.environment import environment
 from gpubench.runtimes import RUNTIMES
+from gpubench.schedulers import BATCH, LOCAL
+from gpubench.schedulers.batch import BatchScheduler
 from gpubench.sites.survey import survey
 
 _log = logging.getLogger(__name__)
 
 TEMPLATE = "new/site.toml.j2"
 FILL_IN = "# fill in:"
-QUEUES = {"slurm": "partition", "pbs": "queue", "lsf": "queue"}
-"""Schedulers of several nodes that share file systems; what they call a queue."""
 
 
 def new_site(name: str, scheduler: str, launcher: str | None, runtime: str, folder: Path, *, queue: str = "") -> None:
@@ -34,7 +34,7 @@ def new_site(name: str, scheduler: str, launcher: str | None, runtime: str, fold
         raise UsageError(f"'{name}': {error}") from None
     path = folder / f"{name}.toml"
     launcher = _launcher(scheduler, launcher, runtime)
-    facts = survey(scheduler, queue)
+    facts, batch = survey(scheduler, queue), BATCH.get(scheduler)
     template = environment(resources.texts("templates", TEMPLATE)).get_template(TEMPLATE)
     text = template.render(
         name=name,
@@ -43,8 +43,8 @@ def new_site(name: str, scheduler: str, launcher: str | None, runtime: str, fold
         scheduler=scheduler,
         launcher=launcher,
         runtime=runtime,
-        queue=QUEUES.get(scheduler, ""),
-        one_machine=scheduler == "local",
+        queue=batch.QUEUE if isinstance(batch, BatchScheduler) else "",
+        one_machine=scheduler in LOCAL,
         kind=RUNTIMES[runtime].KIND,
         known=facts.known,
         seen=facts.seen,

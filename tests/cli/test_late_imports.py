@@ -53,9 +53,12 @@ def test_help_imports_no_library_but_typer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["plan", "bench", "submit", "compare", "report", "diff", "trend"])
-def test_help_of_a_command_imports_only_what_typer_reads_options_with(tmp_path: Path, command: str) -> None:
+def test_help_of_a_command_imports_only_what_typer_reads_options_with_and_the_runtimes_that_it_names(
+    tmp_path: Path, command: str
+) -> None:
     found = imported(tmp_path, command, "--help")
-    assert found & (STATISTICS | NETWORK | {"jinja2", "platformdirs", "rich", "tomllib", "uv"}) == set()
+    assert found & (STATISTICS | NETWORK | {"jinja2", "platformdirs", "rich", "uv"}) == set()
+    assert ("gpubench.runtimes" in found) == (command in ("plan", "bench", "submit"))
 
 
 @pytest.mark.parametrize("site", ["local", "local-slurm", "draco", "deepops"])

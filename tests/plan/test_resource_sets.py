@@ -10,9 +10,9 @@ import hypothesis.strategies as st
 import pytest
 
 from gpubench.errors import PlanRefusedError
+from gpubench.launchers.resource_sets import ResourceSetStep, check_steps, own_set, parse
 from gpubench.model.site import LaunchSettings, Layout, Node, Site
 from gpubench.plan.placement import check_graphs, check_placement
-from gpubench.plan.resource_sets import ResourceSetStep, check_steps, own_set, parse
 from tests.plan.requests_by_hand import plan, site
 
 SUMMIT = {"cores": 42, "gpus": 6}

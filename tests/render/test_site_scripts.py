@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from gpubench import resources
+from gpubench.launchers.resource_sets import ResourceSetStep, parse
 from gpubench.model.image import Image
 from gpubench.model.site import Site
 from gpubench.node.spec import RunSpec
 from gpubench.plan.adapter_combinations import VALID
-from gpubench.plan.resource_sets import ResourceSetStep, parse
 from gpubench.render.check import render_check, render_clean
 from gpubench.render.context import PYTHON
 from gpubench.render.job import job_file

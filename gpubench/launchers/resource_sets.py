@@ -46,10 +46,8 @@ def _set(cores: int, gpus: int, **more: str) -> Settings:
     }
 
 
-def steps_of_a_job(site: Site, nodes: int, workers: int) -> list[str]:
-    """The arithmetic of a job's steps, ``workers`` on each node; none of other launchers. Raises PlanRefusedError."""
-    if site.launcher != "jsrun":
-        return []
+def check_resource_sets(site: Site, nodes: int, workers: int) -> list[str]:
+    """The arithmetic of a job's steps, ``workers`` on each node; raises PlanRefusedError."""
     if not site.node.cores:
         raise PlanRefusedError(
             f"site {site.name}: {site.launcher} makes resource sets of a node's cores, and node.cores isn't set",
