@@ -13,7 +13,7 @@ from gpubench.errors import DataError
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
-from gpubench.node.spec.plain import content_id, parse_json
+from gpubench.node.spec.plain import parse_json
 
 BUILD_MANIFEST = "/gpubench/manifest.json"
 """Where every container image says what it is."""
@@ -106,11 +106,6 @@ def from_labels(
 
 
 MANIFEST = "gpubench/manifest/1"
-
-
-def manifest_id(document: Mapping[str, Any]) -> str:
-    """The hash under which a manifest stands in ``manifests/``."""
-    return content_id(dict(document))
 
 
 def differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:

@@ -8,14 +8,14 @@ import tomli_w
 
 from gpubench.errors import DataError
 from gpubench.model.base import Settings, parse_toml
-from gpubench.node.spec.plain import content_id
+from gpubench.model.image import manifest_id
 
 IMAGES_LOCK = "gpubench/images-lock/1"
 LOCK_FILE = "images.lock.toml"
 
 
 class LockRow(Settings):
-    """One built image. ``digest`` is its identity; the other names may move, it can't.
+    """One built image; ``digest``, ``build_id`` and ``manifest`` are its three ids (see ``Image``).
 
     Args:
         kind: ``docker``, ``conda`` or ``modules``; a venv is found by its folder and needs no row.
@@ -23,8 +23,8 @@ class LockRow(Settings):
         registry: ``HOST[:PORT]/REPOSITORY`` that it was pushed to; empty: it is in the local engine only.
         date: ``YYYYMMDD`` of the build, part of the tag.
         tag: ``ucx-py-<version>-<date>``.
-        digest: ``sha256:…``: of the registry's manifest, or of the local image while it isn't pushed; the content hash
-            of a conda prefix or of modules.
+        digest: ``Image.id``; of a container image ``sha256:…`` of the registry's manifest, or of the local image while
+            it isn't pushed. Other names of the image may move, this one can't.
         build_id: stands in ``/gpubench/manifest.json`` inside; the supervisor compares it at the start of every run.
         ucx_commit: that a git ref was resolved to; empty for wheels and distributions.
         binding: ``ucxx``, ``ucx-py`` or ``none``.
@@ -53,8 +53,8 @@ class LockRow(Settings):
 
     @property
     def manifest(self) -> str:
-        """The hash of the manifest, under which plans and campaigns name it."""
-        return content_id(self.document)
+        """``Image.manifest``."""
+        return manifest_id(self.document)
 
     @property
     def place(self) -> tuple[str, str, str, str, str]:

@@ -15,7 +15,7 @@ class WrongImageError(Exception):
     """The container was started from another build than the planned one."""
 
 
-def build_id(path: str) -> str:
+def read_build_id(path: str) -> str:
     """The build id in the image's manifest at ``path``; empty where there is none or it can't be read."""
     try:
         return str(json.loads(Path(path).read_text(encoding="utf-8"))["build_id"]) if path else ""
@@ -25,7 +25,7 @@ def build_id(path: str) -> str:
 
 def check_build(spec: RunSpec) -> None:
     """Raise WrongImageError unless this is the planned build; nothing is checked where none is planned."""
-    found = build_id(spec.build_manifest)
+    found = read_build_id(spec.build_manifest)
     if spec.build_id and found != spec.build_id:
         what = f"build {found}" if found else "no build id"
         raise WrongImageError(

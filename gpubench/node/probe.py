@@ -57,7 +57,7 @@ def describe(role: str, build_manifest: str = "") -> Dict[str, Any]:
         "connect_timeout": dask_compat.connect_timeout(),
         "versions": versions(),
         "packages": build.packages_id(),
-        "build_id": build.build_id(build_manifest),
+        "build_id": build.read_build_id(build_manifest),
     }
 
 

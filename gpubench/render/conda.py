@@ -23,7 +23,7 @@ class Prefix:
     Args:
         files: the script that makes it, and all that it reads.
         path: where it will lie, absolute; it can't be moved.
-        build_id: identity of everything that goes in.
+        build_id: of everything that goes in.
         env: what it sets in every process of a run.
     """
 
@@ -65,14 +65,14 @@ def render_prefix(recipe: Recipe, templates: Mapping[str, str], sources: Mapping
         **wheel_files(recipe, sources),
     }
     script = "conda/create.sh.j2"
-    key = content_id(
+    build_id = content_id(
         {
             "recipe": recipe.model_dump(),
             "script": templates[script],
             "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
         }
     )
-    path = f"{folder}/conda/{recipe.stack}-{key}"
+    path = f"{folder}/conda/{recipe.stack}-{build_id}"
     home = recipe.settings.cuda_home
     made = (
         environment(templates)
@@ -80,16 +80,16 @@ def render_prefix(recipe: Recipe, templates: Mapping[str, str], sources: Mapping
         .render(
             recipe=recipe,
             prefix=path,
-            key=key,
+            build_id=build_id,
             cuda_home=[Expanded(home)] if home else [],
             configure=ucx.configure(recipe, home),
         )
     )
     env = process_env(f"{path}/ucx/lib")
     lock_hash = hashlib.sha256(sources[recipe.lock]).hexdigest()
-    files["build.json"] = facts(recipe, kind="conda", build_id=key, lock_hash=lock_hash, env=env)
+    files["build.json"] = facts(recipe, kind="conda", build_id=build_id, lock_hash=lock_hash, env=env)
     files[SCRIPT] = made.encode()
-    return Prefix(files=dict(sorted(files.items())), path=path, build_id=key, env=env)
+    return Prefix(files=dict(sorted(files.items())), path=path, build_id=build_id, env=env)
 
 
 def wheel_files(recipe: Recipe, sources: Mapping[str, bytes]) -> dict[str, bytes]:

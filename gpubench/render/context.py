@@ -28,7 +28,7 @@ class BuildContext:
     """The files of a build context, ``Dockerfile`` among them, and what is known about the image before it is built.
 
     Args:
-        build_id: identity of everything that went in; stands in the image's manifest.
+        build_id: of everything that goes in; stands in the image's manifest.
         labels: OCI labels; ``env``: what the image sets in every process of a run.
         python: starts the node half, as a path inside.
         lock_hash: SHA-256 of the stack's lock.

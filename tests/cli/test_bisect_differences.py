@@ -19,8 +19,8 @@ from gpubench.errors import EXIT_INCONCLUSIVE, BuildError, UsageError
 from gpubench.images.compatibility import stacks
 from gpubench.images.kinds import venvs
 from gpubench.images.kinds.venvs import is_locked
-from gpubench.images.manifests import manifest_id
 from gpubench.images.ucx_configuration import configuration
+from gpubench.model.image import manifest_id
 from gpubench.model.variant import ImageSpec
 from gpubench.node.environment import LOGGING
 from gpubench.stats.setting_search import FIRST, LAST, point_of

@@ -14,9 +14,9 @@ from gpubench.images.compatibility import Stack, stacks
 from gpubench.images.kinds import venvs
 from gpubench.images.kinds.base import images_root
 from gpubench.images.kinds.venvs import ensure, verify
-from gpubench.images.manifests import differences, manifest_id
+from gpubench.images.manifests import differences
 from gpubench.images.variables import why_unknown
-from gpubench.model.image import Image
+from gpubench.model.image import Image, manifest_id
 from gpubench.node.spec.plain import canonical
 from tests.slurm.images import link_or_copy
 

@@ -11,8 +11,8 @@ import platformdirs
 from gpubench.errors import DataError
 from gpubench.images import manifests
 from gpubench.images.folders import Progress
-from gpubench.images.manifests import manifest_id, reference
-from gpubench.model.image import Image
+from gpubench.images.manifests import reference
+from gpubench.model.image import Image, manifest_id
 from gpubench.model.images_lock import ImagesLock, LockRow
 from gpubench.model.site import Site
 

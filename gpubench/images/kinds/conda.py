@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import DataError, GpubenchError, MissingToolError
-from gpubench.images import manifests
 from gpubench.images.kinds.base import (
     ImageRequest,
     Obtained,
@@ -14,8 +13,9 @@ from gpubench.images.kinds.base import (
     no_entries,
     obtain_locked,
 )
-from gpubench.images.manifests import prefix_image
+from gpubench.images.manifests import prefix_image, read_manifest
 from gpubench.images.process import started, without_logins
+from gpubench.model.image import manifest_id
 from gpubench.model.images_lock import LockRow
 from gpubench.model.recipe import Recipe
 from gpubench.render.conda import SCRIPT, Prefix
@@ -43,7 +43,7 @@ def make_prefix(recipe: Recipe, prefix: Prefix, folder: Path, root: Path) -> Loc
         raise _failure(message, code, folder / SCRIPT, log, prefix)
     path = Path(prefix.path) / "gpubench" / "manifest.json"
     try:
-        return _row(recipe, prefix, manifests.read_manifest(path.read_bytes(), str(path)))
+        return _row(recipe, prefix, read_manifest(path.read_bytes(), str(path)))
     except OSError as error:
         raise DataError(f"can't read {path}: {error.strerror}", then=f"rm -r {prefix.path}, and build again") from None
 
@@ -65,7 +65,7 @@ def _row(recipe: Recipe, prefix: Prefix, document: dict[str, Any]) -> LockRow:
         spec=recipe.spec,
         site=recipe.site,
         date="",
-        digest=manifests.manifest_id(document),
+        digest=manifest_id(document),
         build_id=document["build_id"],
         ucx_version=document["ucx"]["version"],
         ucx_commit=recipe.ucx_commit,

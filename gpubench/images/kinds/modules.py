@@ -20,8 +20,9 @@ from gpubench.images.kinds.base import (
     no_entries,
     obtain_locked,
 )
-from gpubench.images.manifests import manifest_id, modules_folder, modules_image, read_manifest
+from gpubench.images.manifests import modules_folder, modules_image, read_manifest
 from gpubench.images.specs import parse
+from gpubench.model.image import manifest_id
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
 from gpubench.node.spec.plain import content_id
@@ -65,14 +66,14 @@ def describe_modules(spec: str, site: Site, load: Path, root: Path) -> LockRow:
     env = {**BINDING_ENV, **loaded}
     facts = _facts(spec, load, env, packages)
     text = docker_file(f"context/{DESCRIBE}").read_bytes()
-    key = content_id({"facts": facts, "python": python, "describe": hashlib.sha256(text).hexdigest()})
+    build_id = content_id({"facts": facts, "python": python, "describe": hashlib.sha256(text).hexdigest()})
     row = LockRow(
         kind="modules",
         spec=spec,
         site=site.name,
         date="",
         digest="",
-        build_id=key,
+        build_id=build_id,
         ucx_version="",
         binding=facts["binding"]["name"],
         stack="modules",
@@ -82,7 +83,7 @@ def describe_modules(spec: str, site: Site, load: Path, root: Path) -> LockRow:
         document={},
     )
     folder = modules_folder(root, row)
-    files = {LOAD_SCRIPT: load.read_bytes(), DESCRIBE: text, "build.json": dump({**facts, "build_id": key})}
+    files = {LOAD_SCRIPT: load.read_bytes(), DESCRIBE: text, "build.json": dump({**facts, "build_id": build_id})}
     for name, data in files.items():
         write_atomically(folder / name, data)
     ucx = _ucx(env.get("LD_LIBRARY_PATH", ""))

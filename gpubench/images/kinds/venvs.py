@@ -37,12 +37,12 @@ from gpubench.images import folders
 from gpubench.images.compatibility import Stack, choose, stacks
 from gpubench.images.folders import Folder, Progress
 from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, Obtained
-from gpubench.images.manifests import MANIFEST, manifest_id
+from gpubench.images.manifests import MANIFEST
 from gpubench.images.process import WHEELS_ONLY, environment, program, run_uv
 from gpubench.images.ucx_source import UcxSource, named_source
 from gpubench.images.wheels import Wheel, resolve
 from gpubench.model.base import nearest
-from gpubench.model.image import Image
+from gpubench.model.image import Image, manifest_id
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.model.variant import ImageSpec
@@ -300,7 +300,7 @@ class BuiltVenv:
 
 
 def image_id(stack: Folder, ucx: Folder) -> str:
-    """The same id is the same content."""
+    """``Image.id`` of a venv: the same id is the same content."""
     return content_id({"stack": stack.content, "ucx": ucx.content})
 
 
