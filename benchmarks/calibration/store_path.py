@@ -31,9 +31,9 @@ from gpubench.node.spec.plain import to_plain
 from gpubench.node.spec.records import RUN_RECORD, workload_record
 from gpubench.node.writer.run_dir import append_sample, attempt_of, claim, finish
 from gpubench.plan.block_design import plan_block
-from gpubench.plan.clusters import plan_clusters
 from gpubench.plan.make import make_plan
 from gpubench.plan.request import Request
+from gpubench.plan.request_checks import plan_clusters
 from gpubench.plan.scope import plan_scope
 from gpubench.results.merge.family import cells, family
 from gpubench.results.merge.table import merge_directory

@@ -38,9 +38,9 @@ from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.model.variant import ImageSpec
 from gpubench.plan.request import Request
-from gpubench.render.environment import command_line
+from gpubench.render.shell import command_line
 from gpubench.results.loading import load
-from gpubench.results.merge.environment import planned_environment
+from gpubench.results.merge.environment_changes import planned_environment
 from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step
 from gpubench.stats.margin import Margin
 from gpubench.stats.setting_search import SettingAnswer

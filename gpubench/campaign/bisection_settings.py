@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from gpubench.campaign.bisection_differences import Difference, Differences, Origin
 from gpubench.images.compatibility import stacks
 from gpubench.images.ucx_configuration import UcxVariable, accepts, configuration
-from gpubench.results.merge.environment import planned_environment
+from gpubench.results.merge.environment_changes import planned_environment
 from gpubench.stats.bisection import Step
 from gpubench.stats.setting_search import FIRST, LAST, slow_end
 from gpubench.store.accounting import RunResult

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from gpubench.errors import IncompleteError
-from gpubench.render.environment import command_line
+from gpubench.render.shell import command_line
 from gpubench.schedulers import JobState, submitted
 from gpubench.store.accounting import PENDING, Accounting, RunResult, account, missing_runs
 from gpubench.store.campaign import Campaign

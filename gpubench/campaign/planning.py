@@ -23,10 +23,10 @@ from gpubench.model.image import Image
 from gpubench.model.own_workload import OwnWorkload, packed_together
 from gpubench.node.spec.plain import content_id
 from gpubench.plan.block_pods import check_packages
-from gpubench.plan.clusters import plan_clusters
 from gpubench.plan.make import make_plan
 from gpubench.plan.placement import check_graphs
 from gpubench.plan.request import Request
+from gpubench.plan.request_checks import plan_clusters
 from gpubench.plan.scope import plan_scope
 from gpubench.render.job import job_file, rendered
 from gpubench.render.node_half import NODE_HALF, pack

@@ -18,7 +18,7 @@ from gpubench.images.obtain import kind_of, make_ready, not_imported
 from gpubench.model.image import Image
 from gpubench.model.site import Site
 from gpubench.plan.shared_paths import Resolved, require_shared
-from gpubench.render.environment import command_line
+from gpubench.render.shell import command_line
 from gpubench.resources.profiles import to_type
 from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import BATCH

@@ -9,7 +9,7 @@ from gpubench.campaign.plan_lines import queue_limit
 from gpubench.campaign.preflight import require_sound_images
 from gpubench.errors import MissingToolError, SchedulerError
 from gpubench.model.text import counted
-from gpubench.render.environment import command_line
+from gpubench.render.shell import command_line
 from gpubench.schedulers import BATCH
 from gpubench.schedulers import submitted as jobs_known
 from gpubench.schedulers.batch import inherited

@@ -8,7 +8,7 @@ from gpubench.clusters.options import InspectOptions
 from gpubench.errors import GpubenchError, IncompleteError, MissingToolError, PlanRefusedError, UsageError
 from gpubench.node.spec.cluster import SCHEDULER_FILE
 from gpubench.node.spec.inspect_record import InspectRecord
-from gpubench.plan.cluster_checks import check_count, check_processes, check_versions, host_lines
+from gpubench.plan.cluster_checks import check_count, check_libraries, check_versions, host_lines
 from gpubench.plan.cpu_affinity import WorkerAffinity, judge_affinity
 from gpubench.render.cluster import client_python, planned_ucx, variables
 from gpubench.report.sections import TextTable, table_lines
@@ -37,7 +37,7 @@ def verify(options: InspectOptions, workers: int | None) -> None:
             _log.info(line)
     findings = list(check_versions(record.versions))
     if record.processes:
-        findings += check_processes(record.processes, planned_ucx(own.record) if own else None)
+        findings += check_libraries(record.processes, planned_ucx(own.record) if own else None)
     count = check_count(len(record.versions) - 2, workers or (own.planned if own else None))
     for finding in [*findings, count]:
         _log.info(str(finding))

@@ -46,8 +46,8 @@ from gpubench.render.cluster import (
     client_script,
     in_pods,
 )
-from gpubench.render.environment import command_line
 from gpubench.render.node_half import NODE_HALF, pack
+from gpubench.render.shell import command_line
 from gpubench.resources.profiles import default_variant, known_issues, load_site, outputs_of, to_type
 from gpubench.schedulers import BATCH, LOCAL
 from gpubench.store.clusters import CLUSTERS, Cluster

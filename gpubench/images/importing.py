@@ -20,8 +20,8 @@ from gpubench.images.lock import locked_rows
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
 from gpubench.model.text import counted
-from gpubench.render.environment import command_line
 from gpubench.render.importing import PROGRAMS, ImportItem, render_import
+from gpubench.render.shell import command_line
 from gpubench.resources.profiles import to_type
 from gpubench.runtimes import RUNTIMES
 

@@ -10,7 +10,7 @@ from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, images_r
 from gpubench.images.lock import lock_registry, read_lock
 from gpubench.images.obtain import kind_of
 from gpubench.model.site import Site
-from gpubench.render.environment import command_line
+from gpubench.render.shell import command_line
 from gpubench.resources.profiles import load_site, site_names, to_type
 
 _log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from gpubench.files import locked, write_atomically
 from gpubench.images.manifests import BUILD_ID_LABEL, BUILD_MANIFEST, SITE_LABEL, from_labels, read_manifest
 from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
 from gpubench.model.site import Site
-from gpubench.render.environment import command_line
+from gpubench.render.shell import command_line
 from gpubench.resources.profiles import to_type
 
 _log = logging.getLogger(__name__)

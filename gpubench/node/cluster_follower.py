@@ -9,8 +9,8 @@ from typing import Any, Dict, Optional, Set, Tuple
 from gpubench.node import rendezvous
 from gpubench.node.cluster_end import ClusterEndedError, time_left
 from gpubench.node.control_channel import Connection, join
-from gpubench.node.node import RunNode
 from gpubench.node.process import Child, command
+from gpubench.node.run_node import RunNode
 from gpubench.node.spec.cluster import GONE, RETIRED
 from gpubench.node.stop import IDLE_S, StopRequest
 from gpubench.node.workloads.clock import poll_until

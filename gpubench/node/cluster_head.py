@@ -11,8 +11,8 @@ from gpubench.node.cluster_end import ClusterEndedError, time_left
 from gpubench.node.cluster_state import ClusterStateFile
 from gpubench.node.control_channel import ControlServer, Message
 from gpubench.node.net import interface_address
-from gpubench.node.node import RunNode
 from gpubench.node.process import Child
+from gpubench.node.run_node import RunNode
 from gpubench.node.spec.cluster import GONE, JOINED, LEAVING, REQUESTS, SCHEDULER_FILE
 from gpubench.node.stop import StopRequest
 from gpubench.node.workloads.clock import poll_until

@@ -12,9 +12,9 @@ from gpubench.node.cluster_follower import follow_head
 from gpubench.node.cluster_head import ClusterHead
 from gpubench.node.cluster_state import ClusterStateFile
 from gpubench.node.gpu import resolve
-from gpubench.node.node import NotCleanError, RunNode, unused_segments
 from gpubench.node.rank import RankError, find_rank
 from gpubench.node.rendezvous import RendezvousTimeoutError
+from gpubench.node.run_node import NotCleanError, RunNode, unused_segments
 from gpubench.node.spec import RunSpec
 from gpubench.node.spec.cluster import TOKEN_FILE
 from gpubench.node.spec.run import RANK0

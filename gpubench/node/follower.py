@@ -6,7 +6,7 @@ from typing import Optional, Set
 
 from gpubench.node import rendezvous
 from gpubench.node.control_channel import STOP, Connection, join
-from gpubench.node.node import RunNode
+from gpubench.node.run_node import RunNode
 from gpubench.node.scratch import fault
 from gpubench.node.stop import IDLE_S, StoppedError, StopRequest
 from gpubench.node.turns import CONTINUE, CONTINUED, PAUSE, PAUSED, pause, resume

@@ -1,7 +1,7 @@
 """``gpubench run`` on a node: the one entrypoint that every launcher calls, on every site.
 
 ``node.pyz`` holds sources, which each process that starts from it compiles: a role imports what it needs, and no more.
-But for ``environment``: it notes the variables before libraries that are imported later add theirs.
+But for ``variables``: it notes the variables before libraries that are imported later add theirs.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import List, Optional
 
-from gpubench.node import cli_roles, environment, forked, gpu, roles  # noqa: F401 - see above
+from gpubench.node import forked, gpu, role_options, roles, variables  # noqa: F401 - see above
 from gpubench.node.gpu import DEVICES, resolve
 from gpubench.node.process import die_with_parent
 from gpubench.node.rank import RankError
@@ -34,8 +34,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
             if unknown:
                 parser.error("unrecognized arguments: {}".format(" ".join(unknown)))
             return OTHERS[options.command](options)
-        words, lines = cli_roles.adopt(options, unknown, resolve(options.device or "auto"))
-        cli_roles.check(options)
+        words, lines = role_options.adopt(options, unknown, resolve(options.device or "auto"))
+        role_options.check(options)
         if options.spec is None:
             for line in lines:
                 print(f"gpubench run: {line}", file=sys.stderr)  # noqa: T201
@@ -56,7 +56,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     except StoppedError as error:
         print(f"gpubench {options.command}: {error}", file=sys.stderr)  # noqa: T201
         return EXIT_NODE
-    except (cli_roles.CombinationError, SpecError, RankError, OSError) as error:
+    except (role_options.CombinationError, SpecError, RankError, OSError) as error:
         print(f"gpubench {options.command}: {error}", file=sys.stderr)  # noqa: T201
         return EXIT_NODE if isinstance(error, OSError) else EXIT_USAGE
 
@@ -118,9 +118,9 @@ OTHERS = {"cluster": _cluster, "conduct": _conduct, "look": _look, "pod": _pod, 
 
 def _by_hand(options: argparse.Namespace, words: List[str]) -> int:
     if options.role == "scheduler":
-        roles.run_scheduler(cli_roles.scheduler_arguments(options, words))
+        roles.run_scheduler(role_options.by_hand_scheduler_arguments(options, words))
     else:
-        roles.WORKERS[resolve(options.device or "auto")]()(cli_roles.worker_arguments(options, words))
+        roles.WORKERS[resolve(options.device or "auto")]()(role_options.by_hand_worker_arguments(options, words))
     return EXIT_OK
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 from gpubench.node import build, forked, gpu, ucx, ucx_log
-from gpubench.node.environment import AT_START, ucx_variables
 from gpubench.node.machine import host
 from gpubench.node.process import hash_of_archive
 from gpubench.node.spec import near_gpu
+from gpubench.node.variables import AT_START, ucx_variables
 from gpubench.node.workloads import dask_compat, device
 
 POLL_S = 0.01

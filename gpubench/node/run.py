@@ -14,10 +14,10 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from gpubench.node import admission, proofs, scratch, ucx_log
 from gpubench.node.build import WrongImageError, check_build
-from gpubench.node.node import NotCleanError, RunNode
 from gpubench.node.process import hash_of_archive
 from gpubench.node.rank import RankError, find_rank
 from gpubench.node.rendezvous import TOKEN_VARIABLE, RendezvousTimeoutError
+from gpubench.node.run_node import NotCleanError, RunNode
 from gpubench.node.spec import RunRecord, RunSpec, WorkloadRecord
 from gpubench.node.spec.plain import SpecError, from_plain
 from gpubench.node.spec.records import LOGS_FILE, PROVENANCE, RUN_RECORD, workload_record

@@ -21,8 +21,8 @@ from gpubench.node import rendezvous
 from gpubench.node.control_channel import Connection, ControlServer, Message, join
 from gpubench.node.limit import Limit
 from gpubench.node.net import interface_address
-from gpubench.node.node import RunNode
 from gpubench.node.process import Child
+from gpubench.node.run_node import RunNode
 from gpubench.node.spec.turns import END, START, Turn, TurnsSpec, rendezvous_name
 from gpubench.node.stop import IDLE_S, StopRequest
 from gpubench.node.writer.run_dir import finished

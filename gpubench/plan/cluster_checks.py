@@ -42,7 +42,7 @@ def check_versions(versions: Versions) -> Iterator[CheckResult]:
     yield from differ
 
 
-def check_processes(processes: Sequence[Mapping[str, Any]], ucx: str | None) -> Iterator[CheckResult]:
+def check_libraries(processes: Sequence[Mapping[str, Any]], ucx: str | None) -> Iterator[CheckResult]:
     """UCX as loaded in scheduler and workers, and their packages; ``ucx`` is the planned version, if any."""
     loaded = Counter(str(one["ucx"]) for one in processes)
     planned = ucx if ucx is not None else loaded.most_common(1)[0][0]

@@ -6,9 +6,9 @@ from gpubench.model.plan import TimeModel
 from gpubench.node.spec import WorkloadSpec
 from gpubench.node.workloads.catalogue import CATALOGUE
 from gpubench.plan.budget import blocks_that_fit
-from gpubench.plan.clusters import Clusters
 from gpubench.plan.job_limits import blocks_of_a_job
 from gpubench.plan.request import Request
+from gpubench.plan.request_checks import PlannedClusters
 
 LEAST_RUN_S = 0.01
 """Least duration of a run, whatever a profile estimates."""
@@ -18,13 +18,13 @@ LEAST_RUN_S = 0.01
 class Scope:
     """``blocks`` at each shape of the clusters, of which a job holds ``per_job`` at most."""
 
-    clusters: Clusters
+    clusters: PlannedClusters
     time: TimeModel
     blocks: int
     per_job: int
 
 
-def plan_scope(request: Request, clusters: Clusters) -> Scope:
+def plan_scope(request: Request, clusters: PlannedClusters) -> Scope:
     """The scope of a request with these clusters.
 
     Raises:

@@ -9,7 +9,7 @@ from gpubench.model.site import Site
 from gpubench.render import ucx
 from gpubench.render.conda import render_environment
 from gpubench.render.context import MINIFORGE
-from gpubench.render.environment import environment
+from gpubench.render.jinja import environment
 
 PLAYBOOK = "prereqs.yml"
 ENVIRONMENT = "environment.yml"

@@ -7,7 +7,7 @@ import jinja2
 
 from gpubench.model.image import Image
 from gpubench.model.site import Site
-from gpubench.render.environment import environment
+from gpubench.render.jinja import environment
 from gpubench.render.job import of_the_site, place_of
 from gpubench.render.node_half import NODE_HALF
 from gpubench.runtimes import RUNTIMES

@@ -10,10 +10,11 @@ from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.node.spec import Deadlines, RunSpec
 from gpubench.node.spec.cluster import SCHEDULER_FILE
-from gpubench.render.environment import command_line, environment
+from gpubench.render.jinja import environment
 from gpubench.render.job import TEMPLATE, in_any_run_spec, job_file, make_ready, of_the_site, place_of, release
 from gpubench.render.node_half import NODE_HALF
 from gpubench.render.objects import container, label, measuring, of_any_job
+from gpubench.render.shell import command_line
 from gpubench.runtimes import RUNTIMES
 
 SPEC = "specs/nodes.json"

@@ -9,7 +9,7 @@ from gpubench.model.recipe import Recipe
 from gpubench.node.spec.plain import content_id
 from gpubench.render import ucx
 from gpubench.render.conda import render_environment, wheel_files
-from gpubench.render.environment import environment
+from gpubench.render.jinja import environment
 from gpubench.render.ucx import facts, process_env
 
 PYTHON = "/opt/gpubench/stack/bin/python"

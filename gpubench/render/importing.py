@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from gpubench.render.environment import environment
+from gpubench.render.jinja import environment
 
 SIDECAR = "gpubench/squashfs/1"
 TEMPLATE = "importing/import.sh.j2"

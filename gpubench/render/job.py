@@ -15,7 +15,7 @@ from gpubench.node.spec import Deadlines, RunSpec
 from gpubench.node.spec.run import RUN_SPEC
 from gpubench.node.spec.turns import END, INTERLEAVED, START, TURNS_SPEC, Turn, TurnsSpec
 from gpubench.plan.block_design import SAFETY
-from gpubench.render.environment import environment
+from gpubench.render.jinja import environment
 from gpubench.render.node_half import NODE_HALF
 from gpubench.render.objects import CLIENT_VARIABLES, block_pods, objects
 from gpubench.render.spec_paths import spec_path, turns_path

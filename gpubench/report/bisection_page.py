@@ -9,7 +9,7 @@ from gpubench import __version__
 from gpubench.campaign.bisection import Search
 from gpubench.campaign.options import CampaignOptions
 from gpubench.model.text import counted
-from gpubench.render.environment import command_line
+from gpubench.render.shell import command_line
 from gpubench.report.campaign_page import moment
 from gpubench.report.page import Page
 from gpubench.report.sections import RichText, Section, SectionPart, TextSpan, inline, text_lines

@@ -10,13 +10,13 @@ from gpubench.model.base import nearest
 from gpubench.model.cell_names import cell_names
 from gpubench.model.plan import PlannedVariant
 from gpubench.model.text import counted
-from gpubench.render.environment import command_line
+from gpubench.render.shell import command_line
 from gpubench.report import labels
 from gpubench.report.differences import diff_section, planned_document
 from gpubench.report.layers import layers
 from gpubench.report.sections import Section, SectionPart
 from gpubench.results.judging import judge_campaign
-from gpubench.results.merge.environment import PlannedEnvironment, planned_environment
+from gpubench.results.merge.environment_changes import PlannedEnvironment, planned_environment
 from gpubench.results.merge.evidence import Evidence, evidence
 from gpubench.results.merge.explain import explain
 from gpubench.results.targets import chosen_campaign, is_kept, root_of

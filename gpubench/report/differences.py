@@ -8,9 +8,10 @@ from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.report.facts import facts_table
 from gpubench.report.sections import ColumnStyle, Heading, Medium, Section, SectionPart, TextSpan, TextTable
 from gpubench.results.judged_campaign import JudgedCampaign
-from gpubench.results.merge.environment import UNSET, Changes
+from gpubench.results.merge.environment_changes import Changes
 from gpubench.results.merge.evidence import NOISE
 from gpubench.results.merge.explain import Explained, FieldDifference, planned_values
+from gpubench.results.merge.provenance import UNSET
 from gpubench.stats.paired_difference import PairedDifference
 from gpubench.store.accounting import RunResult
 

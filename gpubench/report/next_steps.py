@@ -12,7 +12,7 @@ from gpubench.model.cell_names import cell_names
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.model.variant import ImageSpec, parse_variant
-from gpubench.render.environment import command_line
+from gpubench.render.shell import command_line
 from gpubench.report import labels
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.bisection import SearchSettings

@@ -10,8 +10,8 @@ from gpubench.report import condense
 from gpubench.report.facts import facts_table
 from gpubench.report.sections import ColumnStyle, Heading, Medium, RichText, Section, SectionPart, TextSpan, TextTable
 from gpubench.results.judged_campaign import JudgedCampaign
-from gpubench.results.merge.environment import UCX_VARIABLES, Facts, said
 from gpubench.results.merge.evidence import NOISE, Evidence
+from gpubench.results.merge.provenance import UCX_VARIABLES, Facts, said
 
 _PROVED = {
     "processes that reported, in each run": "processes",

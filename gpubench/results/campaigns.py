@@ -6,8 +6,8 @@ from typing import Any
 
 from gpubench.model.plan import Plan
 from gpubench.results.imports import flat
-from gpubench.results.merge.environment import Facts, facts
 from gpubench.results.merge.family import cells, day_of, family
+from gpubench.results.merge.provenance import Facts, facts
 from gpubench.results.merge.table import Merged
 from gpubench.results.results import Results, RunCircumstances
 from gpubench.stats.data import CellRun, ComparisonInput, Key

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.model.plan import Plan
-from gpubench.results.merge.environment import Changes
+from gpubench.results.merge.environment_changes import Changes
 from gpubench.results.merge.evidence import Evidence
 from gpubench.results.results import Results
 from gpubench.stats.data import BlockId, ComparisonInput

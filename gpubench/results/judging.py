@@ -14,7 +14,7 @@ from gpubench.model.base import nearest
 from gpubench.model.text import counted
 from gpubench.results.campaigns import campaign_results
 from gpubench.results.judged_campaign import JudgedCampaign
-from gpubench.results.merge.environment import (
+from gpubench.results.merge.environment_changes import (
     find_changes,
     planned_environment,
     with_changes,

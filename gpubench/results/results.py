@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpubench.images.manifests import differences
 from gpubench.model.plan import Plan
-from gpubench.results.merge.environment import Facts
+from gpubench.results.merge.provenance import Facts
 from gpubench.stats.data import CellRun, ComparisonInput, Key
 from gpubench.stats.question import Question
 from gpubench.stats.settings import VerdictSettings

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from gpubench.errors import DataError, UsageError
 from gpubench.model.base import nearest
 from gpubench.model.quantities import format_bytes
-from gpubench.render.environment import command_line
+from gpubench.render.shell import command_line
 from gpubench.results.curves import workload_of
 from gpubench.results.imports import pooled, sortable
 from gpubench.results.results import Results

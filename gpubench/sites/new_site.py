@@ -9,7 +9,7 @@ from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.files import create_exclusively
 from gpubench.model.base import check_name, nearest
 from gpubench.plan.adapter_combinations import VALID
-from gpubench.render.environment import environment
+from gpubench.render.jinja import environment
 from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import BATCH, LOCAL
 from gpubench.schedulers.batch import BatchScheduler

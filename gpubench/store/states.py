@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 
 from gpubench.errors import SchedulerError, UsageError
-from gpubench.render.environment import command_line
+from gpubench.render.shell import command_line
 from gpubench.schedulers import POLLED, SCHEDULERS, JobState
 from gpubench.schedulers import submitted as jobs_known
 from gpubench.store.accounting import PENDING, Accounting, account

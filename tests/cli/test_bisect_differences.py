@@ -22,7 +22,7 @@ from gpubench.images.kinds.venvs import is_locked
 from gpubench.images.ucx_configuration import configuration
 from gpubench.model.image import manifest_id
 from gpubench.model.variant import ImageSpec
-from gpubench.node.environment import LOGGING
+from gpubench.node.variables import LOGGING
 from gpubench.stats.setting_search import FIRST, LAST, point_of
 from tests.cli.campaigns import write_suite
 from tests.cli.searches import Env

@@ -12,7 +12,7 @@ import pytest
 from gpubench import resources
 from gpubench.model.images_lock import ImagesLock, LockRow
 from gpubench.render.conda import render_modules
-from gpubench.render.environment import command_line
+from gpubench.render.shell import command_line
 from gpubench.runtimes import RUNTIMES, ImagePlace
 from tests.conftest import ROOT, Run, need
 from tests.images.conftest import Images

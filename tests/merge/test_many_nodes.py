@@ -9,8 +9,9 @@ from campaign_builder import QUICK, Writer, begin, make_plan, provenance
 
 from gpubench.model.plan import Plan, PlannedRun
 from gpubench.node.writer.run_dir import write_provenance
-from gpubench.results.merge.environment import facts, find_changes, planned_environment
+from gpubench.results.merge.environment_changes import find_changes, planned_environment
 from gpubench.results.merge.family import cells, family
+from gpubench.results.merge.provenance import facts
 from gpubench.store.accounting import account
 from gpubench.store.rundirs import read_provenance
 from tests.merging import merge, read_runs

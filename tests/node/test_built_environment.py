@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gpubench.node import machine
-from gpubench.node.environment import build, ucx_variables
 from gpubench.node.spec import Deadlines
+from gpubench.node.variables import process_environment, ucx_variables
 from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE
 from tests.conftest import free_port
 from tests.node.runners import Runner
@@ -21,7 +21,7 @@ SHELL = {"PATH": "/bin", "LANG": "C.UTF-8", "HOME": "/root", "EDITOR": "vi", "SE
 
 def built(tmp_path: Path, shell: dict[str, str] | None = None, **changes: Any) -> tuple[dict[str, str], list[str]]:
     spec = run_spec(**{"env_allow": ["PATH", "LANG", "TZ"], **changes})
-    return build(spec, SHELL if shell is None else shell, tmp_path, "mark")
+    return process_environment(spec, SHELL if shell is None else shell, tmp_path, "mark")
 
 
 def test_only_what_the_spec_allows_comes_from_the_shell(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.node import cli_roles, dask_cli_options, roles
+from gpubench.node import dask_cli_options, role_options, roles
 from gpubench.node.main import _parser, main
 from gpubench.node.spec import Deadlines
 from gpubench.node.writer.atomic import write_atomic
@@ -21,23 +21,23 @@ QUIET = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
 
 def options(*words: str) -> argparse.Namespace:
     parsed = _parser().parse_args(["run", *words])
-    cli_roles.check(parsed)
+    role_options.check(parsed)
     return parsed
 
 
 def refusal(*words: str) -> str:
-    with pytest.raises(cli_roles.CombinationError) as caught:
+    with pytest.raises(role_options.CombinationError) as caught:
         options(*words)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 def test_a_scheduler_by_hand_listens_on_the_named_interface_only() -> None:
-    assert cli_roles.scheduler_arguments(options("--role", "scheduler", "--interface", "lo")) == [
+    assert role_options.by_hand_scheduler_arguments(options("--role", "scheduler", "--interface", "lo")) == [
         *("--interface", "lo", "--port", "0", *QUIET, "--no-show")
     ]
     words = ("--role", "scheduler", "--interface", "lo", "--protocol", "ucxx", "--scheduler-file", "/s/s.json")
-    assert cli_roles.scheduler_arguments(options(*words)) == [
+    assert role_options.by_hand_scheduler_arguments(options(*words)) == [
         *("--protocol", "ucxx", "--interface", "lo", "--scheduler-file", "/s/s.json"),
         *("--port", "0", *QUIET, "--no-show"),
     ]
@@ -45,13 +45,13 @@ def test_a_scheduler_by_hand_listens_on_the_named_interface_only() -> None:
 
 def test_a_worker_by_hand_takes_dasks_own_options() -> None:
     few = options("--role", "worker", "--interface", "lo", "--address", "tcp://127.0.0.1:8786")
-    assert cli_roles.worker_arguments(few) == ["tcp://127.0.0.1:8786", "--interface", "lo", *QUIET]
+    assert role_options.by_hand_worker_arguments(few) == ["tcp://127.0.0.1:8786", "--interface", "lo", *QUIET]
     all_words = (
         *("--role", "worker", "--interface", "lo", "--scheduler-file", "/s/s.json", "--protocol", "ucxx"),
         *("--nthreads", "4", "--memory-limit", "8GiB", "--local-directory", "/scratch", "--death-timeout", "60"),
         *("--name", "w7", "--device", "gpu"),
     )
-    assert cli_roles.worker_arguments(options(*all_words)) == [
+    assert role_options.by_hand_worker_arguments(options(*all_words)) == [
         *("--protocol", "ucxx", "--interface", "lo", "--scheduler-file", "/s/s.json", "--name", "w7"),
         *("--nthreads", "4", "--memory-limit", "8GiB", "--local-directory", "/scratch", "--death-timeout", "60"),
         *QUIET,
@@ -130,7 +130,7 @@ def test_what_supervisors_and_scripts_say_is_taken(words: str) -> None:
 
 def test_every_option_of_the_parser_is_known_to_the_check() -> None:
     known = set(vars(_parser().parse_args(["run"]))) - {"command", "role", "spec"}
-    assert known == set(cli_roles.OPTIONS)
+    assert known == set(role_options.OPTIONS)
 
 
 def test_what_a_planned_scheduler_is_told() -> None:
@@ -217,9 +217,13 @@ def test_an_address_that_a_file_will_hold_is_waited_for(tmp_path: Path) -> None:
 def adopted(line: str, device: str = "cpu") -> tuple[list[str], list[str]]:
     """Words for Dask's command of a line with our command's name, and what is said about the line."""
     parsed, rest = _parser().parse_known_args(["run", *shlex.split(line)])
-    words, lines = cli_roles.adopt(parsed, rest, device)
-    cli_roles.check(parsed)
-    arguments = cli_roles.scheduler_arguments if parsed.role == "scheduler" else cli_roles.worker_arguments
+    words, lines = role_options.adopt(parsed, rest, device)
+    role_options.check(parsed)
+    arguments = (
+        role_options.by_hand_scheduler_arguments
+        if parsed.role == "scheduler"
+        else role_options.by_hand_worker_arguments
+    )
     return arguments(parsed, words), lines
 
 
@@ -292,7 +296,7 @@ def test_words_of_the_other_kind_of_worker_are_left_out_with_the_reason() -> Non
     ],
 )
 def test_words_that_dask_never_had_are_refused_in_one_line(line: str, message: str) -> None:
-    with pytest.raises(cli_roles.CombinationError) as caught:
+    with pytest.raises(role_options.CombinationError) as caught:
         adopted(line)
     assert str(caught.value) == message
 

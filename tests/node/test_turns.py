@@ -19,7 +19,7 @@ import pytest
 
 from gpubench.node import rendezvous
 from gpubench.node.control_channel import Connection, ControlServer, join
-from gpubench.node.node import RunNode
+from gpubench.node.run_node import RunNode
 from gpubench.node.spec.plain import SpecError
 from gpubench.node.spec.turns import END, START, TURNS_SPEC, Turn, TurnsSpec, rendezvous_name
 from gpubench.node.stop import StopRequest

@@ -12,9 +12,9 @@ from gpubench.model.site import Site
 from gpubench.model.variant import Variant, parse_variants
 from gpubench.node.spec import WorkloadSpec
 from gpubench.node.spec.plain import content_id
-from gpubench.plan.clusters import plan_clusters
 from gpubench.plan.make import make_plan
 from gpubench.plan.request import Request
+from gpubench.plan.request_checks import plan_clusters
 from gpubench.plan.scope import plan_scope
 
 SITE = """

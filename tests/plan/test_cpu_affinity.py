@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpubench.node.spec.near_gpu import cpu_list
-from gpubench.plan.cluster_checks import check_count, check_processes, check_versions, host_lines
+from gpubench.plan.cluster_checks import check_count, check_libraries, check_versions, host_lines
 from gpubench.plan.cpu_affinity import WorkerAffinity, judge_affinity
 
 
@@ -123,15 +123,15 @@ def test_another_ucx_than_the_planned_one_is_wrong() -> None:
         {"role": role, "address": role, "ucx": loaded, "packages": "p"}
         for role, loaded in (("scheduler", "1.19.0"), ("worker", "1.17.0"))
     ]
-    (wrong,) = check_processes(processes, "1.19.0")
+    (wrong,) = check_libraries(processes, "1.19.0")
     assert (wrong.ok, wrong.what) == (False, "UCX 1.19.0, but worker worker 1.17.0")
-    assert not next(check_processes(processes[:1], "none")).ok
+    assert not next(check_libraries(processes[:1], "none")).ok
     alike = [processes[0], {**processes[0], "role": "worker"}, {**processes[0], "role": "worker", "packages": "q"}]
-    right, others = check_processes(alike, None)
+    right, others = check_libraries(alike, None)
     assert (right.ok, right.what) == (True, "UCX 1.19.0 is loaded in scheduler and 2 workers")
     assert (others.ok, others.what) == (True, "2 different sets of packages, which may or may not matter")
     without = [{**one, "ucx": "none"} for one in alike[:2]]
-    assert [finding.what for finding in check_processes(without, "none")] == [
+    assert [finding.what for finding in check_libraries(without, "none")] == [
         "no UCX is loaded in scheduler and 1 workers"
     ]
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gpubench.render.environment import command_line
+from gpubench.render.shell import command_line
 from gpubench.runtimes import Expanded
 
 # Everything that a command line can carry: no NUL, and no lone surrogates, which have no bytes.

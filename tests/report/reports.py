@@ -15,7 +15,7 @@ from gpubench.report.campaign_page import campaign_page
 from gpubench.report.page import html, markdown
 from gpubench.results.campaigns import campaign_results
 from gpubench.results.judged_campaign import JudgedCampaign
-from gpubench.results.merge.environment import Changes, find_changes, planned_environment
+from gpubench.results.merge.environment_changes import Changes, find_changes, planned_environment
 from gpubench.results.merge.evidence import evidence
 from gpubench.results.merge.family import family
 from gpubench.stats.settings import VerdictSettings

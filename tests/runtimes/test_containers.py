@@ -18,7 +18,8 @@ import pytest
 from gpubench import resources
 from gpubench.errors import UsageError
 from gpubench.model.image import Image
-from gpubench.render.environment import command_line, environment
+from gpubench.render.jinja import environment
+from gpubench.render.shell import command_line
 from gpubench.runtimes import RUNTIMES, ImagePlace
 from tests.conftest import ROOT, need
 from tests.importing.nodes import REPOSITORY, Importer, image_files, item

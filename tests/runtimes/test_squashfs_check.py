@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpubench import resources
-from gpubench.render.environment import environment
+from gpubench.render.jinja import environment
 from tests.conftest import need
 
 COUNTING = """#!/bin/sh

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpubench import resources
-from gpubench.render.environment import environment
+from gpubench.render.jinja import environment
 from gpubench.schedulers.state import JobState, last_line, with_log
 from tests.answers import FOLDER
 

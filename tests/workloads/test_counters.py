@@ -182,7 +182,7 @@ def test_gpus_say_their_joules_and_why_they_are_slow(
     ],
 )
 def test_a_node_says_which_gpus_and_which_driver_it_has(nvml: Path, more: dict[str, str], said: list[str]) -> None:
-    code = "import json; from gpubench.node.node import facts; print(json.dumps(facts()))"
+    code = "import json; from gpubench.node.run_node import facts; print(json.dumps(facts()))"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=quiet_environment(LD_LIBRARY_PATH=str(nvml), PYTHONPATH=str(ROOT), **more),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from gpubench.node.spec import RunRecord
-from gpubench.results.merge.environment import Facts, facts, is_oversubscribed
+from gpubench.results.merge.provenance import Facts, facts, is_oversubscribed
 
 NOISE = {
     "load": "load average, mean",

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.images.manifests import differences
-from gpubench.results.merge.environment import Change, Facts, PlannedEnvironment, Why, changes_between, worst
+from gpubench.results.merge.environment_changes import Change, PlannedEnvironment, Why, changes_between, worst
 from gpubench.results.merge.evidence import NOISE, Evidence
+from gpubench.results.merge.provenance import Facts
 from gpubench.stats.paired_difference import PairedDifference, paired_difference
 
 

@@ -1,42 +1,18 @@
-"""Jinja's environment for templates, and how words are quoted for a shell in every script."""
+"""Jinja's environment for templates of shell, Dockerfiles and YAML, with the filters that quote in them."""
 
 from __future__ import annotations
 
 import functools
 import json
 import re
-import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gpubench.model.base import one_line
-from gpubench.runtimes.base import Expanded
+from gpubench.render.shell import command_line
 
 if TYPE_CHECKING:
     import jinja2
-
-# What means something between double quotes; a plain $NAME stays as it is.
-_IN_DOUBLE_QUOTES = re.compile(r'([\\`"]|\$(?![A-Za-z_]))')
-
-
-def command_line(items: Iterable[str]) -> str:
-    """A command line that a POSIX shell splits into exactly ``items``, with the variables of ``Expanded`` words put in.
-
-    Raises:
-        ValueError: a word holds a NUL byte, which no command line can carry.
-    """
-    listed = list(items)
-    for item in listed:
-        if "\0" in item:
-            raise ValueError(f"a word of the command line holds a NUL byte: {item!r}")
-    return " ".join(_shell_word(item) for item in listed)
-
-
-def _shell_word(item: str) -> str:
-    if isinstance(item, Expanded):
-        return '"' + _IN_DOUBLE_QUOTES.sub(r"\\\1", item) + '"'
-    return shlex.quote(item)
-
 
 _SPECIAL = re.compile(r'(["\\$])')
 

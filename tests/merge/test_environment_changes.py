@@ -14,13 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.model.plan import Plan
-from gpubench.results.merge.environment import (
+from gpubench.results.merge.environment_changes import (
     Change,
     Changes,
     PlannedEnvironment,
-    facts,
     find_changes,
-    is_oversubscribed,
     planned_environment,
     with_changes,
     with_oversubscription,
@@ -28,6 +26,7 @@ from gpubench.results.merge.environment import (
 from gpubench.results.merge.evidence import noise, series
 from gpubench.results.merge.explain import Explained, FieldDifference
 from gpubench.results.merge.family import cells, family
+from gpubench.results.merge.provenance import facts, is_oversubscribed
 from gpubench.stats.data import CellRun, ComparisonInput
 from gpubench.store.accounting import account
 from tests.merging import merge, read_runs

@@ -1,4 +1,4 @@
-"""The environment of every process of a run: built, not inherited."""
+"""The environment variables of every process of a run: built, not inherited."""
 
 import os
 import pwd
@@ -35,7 +35,9 @@ DASKS_CONNECT_TIMEOUT_S = 30.0
 """Dask's own time limit to connect: too short for a scheduler of hundreds of workers that start at once."""
 
 
-def build(spec: RunSpec, inherited: Mapping[str, str], scratch: Path, mark: str) -> Tuple[Dict[str, str], List[str]]:
+def process_environment(
+    spec: RunSpec, inherited: Mapping[str, str], scratch: Path, mark: str
+) -> Tuple[Dict[str, str], List[str]]:
     """The environment of scheduler, workers and client, and warnings about what was dropped.
 
     ``HOME`` is the scratch directory: a user's ``~/.config/dask`` and user site-packages belong to no variant.

@@ -1,4 +1,4 @@
-"""The clusters that a request comes to, or why no plan can be made: every check that needs no image. Pure."""
+"""Checks of a request that need no image, and the clusters that it comes to. Pure."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from gpubench.plan.worker_memory import plan_cluster_shapes
 
 
 @dataclasses.dataclass(frozen=True)
-class Clusters:
+class PlannedClusters:
     """``shapes`` in the order of the jobs; ``notes`` on the steps of jobs, and on workloads not measured everywhere."""
 
     shapes: Sequence[ClusterShape]
     notes: Sequence[str]
 
 
-def plan_clusters(request: Request) -> tuple[Request, Clusters]:
+def plan_clusters(request: Request) -> tuple[Request, PlannedClusters]:
     """The request with its arrangement resolved, and its clusters, whatever a run takes.
 
     Raises:
@@ -52,4 +52,4 @@ def plan_clusters(request: Request) -> tuple[Request, Clusters]:
     check_block_pods(site, request.workloads)
     shapes, left_out = plan_cluster_shapes(request, described)
     steps = [line for shape in shapes for line in LAUNCHERS[site.launcher].check_steps(site, *shape.place)]
-    return request, Clusters(shapes, [*dict.fromkeys(steps), *left_out])
+    return request, PlannedClusters(shapes, [*dict.fromkeys(steps), *left_out])

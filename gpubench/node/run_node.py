@@ -12,7 +12,6 @@ from typing import Dict, List, Optional, Sequence
 
 from gpubench.node import forked, gpu, scratch
 from gpubench.node.admission import VARIABLE
-from gpubench.node.environment import build
 from gpubench.node.kernel_caches import kernel_caches
 from gpubench.node.machine import LoadSampler, facts
 from gpubench.node.net import answers, split_address
@@ -29,6 +28,7 @@ from gpubench.node.process import (
 from gpubench.node.roles import LATE
 from gpubench.node.spec import RunSpec
 from gpubench.node.spec.run import LAUNCH_NODE
+from gpubench.node.variables import process_environment
 from gpubench.node.workloads.clock import poll_until
 from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE, await_cleaners, end_marked, marked
 from gpubench.node.writer.atomic import write_atomic
@@ -82,7 +82,7 @@ class RunNode:
         self.run_mark = f"{self.campaign_mark}{spec.run}:{token}:"
         self._scratches = Path(os.environ.get("SCRATCHDIR") or tempfile.gettempdir())
         self.scratch, self._hold = scratch.make(self._scratches, f"{spec.run}-{rank}")
-        self.env, self.warnings = build(spec, os.environ, self.scratch, f"{self.run_mark}{rank}")
+        self.env, self.warnings = process_environment(spec, os.environ, self.scratch, f"{self.run_mark}{rank}")
         if spec.device == "gpu":
             if not spec.has_workers(rank) and not self.env.get(gpu.VISIBLE):
                 # Dask's ucx looks for the first GPU that it names (diagnostics/nvml.py:292@2026.7.1).

@@ -78,7 +78,7 @@ def adopt(options: argparse.Namespace, words: Sequence[str], device: str) -> Tup
     return handed, lines
 
 
-def scheduler_arguments(options: argparse.Namespace, more: Sequence[str] = ()) -> List[str]:
+def by_hand_scheduler_arguments(options: argparse.Namespace, more: Sequence[str] = ()) -> List[str]:
     """Words for ``dask scheduler``: unless ``more`` says otherwise the named interface only, port 0, no dashboard."""
     return [
         *_given(options, "protocol", "interface", "scheduler_file"),
@@ -89,7 +89,7 @@ def scheduler_arguments(options: argparse.Namespace, more: Sequence[str] = ()) -
     ]
 
 
-def worker_arguments(options: argparse.Namespace, more: Sequence[str] = ()) -> List[str]:
+def by_hand_worker_arguments(options: argparse.Namespace, more: Sequence[str] = ()) -> List[str]:
     """Words for ``dask worker`` and ``dask cuda worker``; what isn't given is Dask's own default."""
     address = [] if options.address is None else [options.address]
     return [
