@@ -105,3 +105,5 @@ class InterruptedByUserError(GpubenchError):
 
 EXIT_REGRESSION = 20
 EXIT_INCONCLUSIVE = 21
+EXIT_READER_GONE = 141
+"""128 + SIGPIPE: the shell's exit code for a program that wrote to a pipe after its reader had ended."""

@@ -3,12 +3,11 @@
 import errno
 import io
 import os
-import signal
 import sys
 
 from gpubench.cli.application import PARTS, command
 from gpubench.cli.say import print_error
-from gpubench.errors import GpubenchError, InterruptedByUserError, MissingToolError
+from gpubench.errors import EXIT_READER_GONE, GpubenchError, InterruptedByUserError, MissingToolError
 
 _UNPRINTABLE = {
     errno.ENOSPC: "free some space there",
@@ -17,8 +16,6 @@ _UNPRINTABLE = {
     errno.EIO: "redirect the output to a file; its terminal or its disk is gone",
 }
 """Faults of a disk: what helps where the standard output can't be written. Most files have words of their own."""
-READER_GONE = 128 + signal.SIGPIPE
-"""The shell's exit code for a program that wrote to a pipe after its reader had ended."""
 
 
 def main() -> None:
@@ -37,7 +34,7 @@ def main() -> None:
     except SystemExit as end:
         # The command-line library turns a reader that has gone (``| head``) into 1, which is a bug's code here.
         if isinstance(end.__context__, BrokenPipeError):
-            sys.exit(READER_GONE)
+            sys.exit(EXIT_READER_GONE)
         if _is_of_ctrl_c(end):
             print_error("interrupted")
         raise
@@ -60,7 +57,7 @@ def main() -> None:
             traceback.print_exc(file=out)
         what = f"a bug in gpubench: {type(error).__name__}: {error}"
         print_error(GpubenchError(what, then=f"please report it with {out.name}"))
-        sys.exit(1)
+        sys.exit(GpubenchError.exit_code)
 
 
 def _is_of_ctrl_c(error: BaseException | None) -> bool:

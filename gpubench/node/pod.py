@@ -20,9 +20,10 @@ from gpubench.node.net import interface_address
 from gpubench.node.rank import find_rank
 from gpubench.node.rendezvous import TOKEN_VARIABLE, RendezvousTimeoutError
 from gpubench.node.spec import RunSpec
+from gpubench.node.spec.exit_codes import EXIT_NODE, EXIT_OK
 from gpubench.node.spec.log_transport import FILES, encode
 from gpubench.node.spec.plain import SpecError
-from gpubench.node.stop import EXIT_NODE, EXIT_OK, IDLE_S, StopRequest
+from gpubench.node.stop import IDLE_S, StopRequest
 from gpubench.node.writer.atomic import write_atomic
 
 DIRECTORY_VARIABLE = "GPUBENCH_POD"
@@ -132,7 +133,9 @@ def _run(state: State, spec: RunSpec, rank: int, options: argparse.Namespace, ma
     code = main([*words, *(["--skip", skip] if skip else [])])
     if code and not state.code:
         state.code = code
-        state.reason = f"the run before it ended with exit code {code}{': the node is not clean' if code == 40 else ''}"
+        state.reason = (
+            f"the run before it ended with exit code {code}{': the node is not clean' if code == EXIT_NODE else ''}"
+        )
     if rank == 0:
         _print_frames(spec.run)
 

@@ -12,9 +12,6 @@ import signal
 from types import FrameType
 from typing import Any, Optional, Sequence
 
-EXIT_OK = 0
-EXIT_NODE = 40
-"""Of a supervisor: no record could be written, or the node is not usable for further runs."""
 STOP_AT_EOF_VARIABLE = "GPUBENCH_STOP_AT_EOF"
 """Set by a front end that holds our standard input."""
 REQUESTS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

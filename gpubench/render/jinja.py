@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gpubench.model.base import one_line
+from gpubench.node.spec.exit_codes import EXIT_NODE
 from gpubench.render.shell import command_line
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def _environment(templates: tuple[tuple[str, str], ...]) -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 - shell, not HTML
     )
+    made.globals["EXIT_NODE"] = EXIT_NODE
     made.filters |= {"words": command_line, "word": _word, "quoted": _quoted, "line": one_line, "yaml": _yaml}
     return made
 

@@ -17,14 +17,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from gpubench.errors import MissingToolError, SchedulerError, UsageError
+from gpubench.errors import InterruptedByUserError, MissingToolError, SchedulerError, UsageError
 from gpubench.plan.node_kinds import NodeKind
 from gpubench.polling import poll_until
 from gpubench.schedulers import submitted
 from gpubench.schedulers.state import JobState, declared, with_log
 from gpubench.schedulers.submitted import Submitted
 
-STOPPED = 130
+STOPPED = InterruptedByUserError.exit_code
 """Exit code of a script that heard a signal and ended in order."""
 VANISHED = "VANISHED"
 """Our word for the end of a job that its scheduler has forgotten, and that left no exit code."""

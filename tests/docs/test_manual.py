@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 from markdown.extensions.toc import slugify
 
-from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION, GpubenchError
+from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_READER_GONE, EXIT_REGRESSION, GpubenchError
 from gpubench.model.base import parse_toml
 from gpubench.model.known_issue import load_known_issues
+from gpubench.node.spec.exit_codes import EXIT_NODE
 from gpubench.resources.own_workloads import own_workloads
 from gpubench.resources.profiles import load_site, load_suite
 from gpubench.results.importers.formats import FORMATS
@@ -306,7 +307,8 @@ def test_figures_of_the_verdicts_page_are_those_of_the_simulation() -> None:
 def test_tables_leave_nothing_out() -> None:
     """Suites, flags, reasons, exit codes, importers, runtimes with the kind of images that each starts."""
     flags = re.findall(r'^        "([a-z-]+)":', inspect.getsource(raise_flags), re.MULTILINE)
-    codes = {one.exit_code for one in GpubenchError.__subclasses__()} | {EXIT_REGRESSION, EXIT_INCONCLUSIVE}
+    codes = {one.exit_code for one in GpubenchError.__subclasses__()}
+    codes |= {EXIT_REGRESSION, EXIT_INCONCLUSIVE, EXIT_NODE, EXIT_READER_GONE}
     named = {
         "suites.md": [path.stem for path in ROOT.glob("suites/*.toml")],
         "report.md": flags,
