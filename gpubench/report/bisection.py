@@ -10,7 +10,7 @@ from gpubench.campaign.bisection import Search, binding_notes
 from gpubench.campaign.bisection_differences import DifferenceSpace
 from gpubench.campaign.bisection_points import PointList
 from gpubench.model.text import counted
-from gpubench.render.environment import command_line
+from gpubench.render.shell import command_line
 from gpubench.report import labels
 from gpubench.report.bisection_differences import DifferenceResult
 from gpubench.report.bisection_page import bench_command, cost_of, run_count
@@ -30,7 +30,7 @@ from gpubench.report.sections import (
 from gpubench.stats.bisection import (
     NAMED_LEVEL,
     Begin,
-    Change,
+    Confirmation,
     Estimate,
     Extend,
     PointClass,
@@ -101,14 +101,14 @@ class SearchResult:
                 said.append(f"{pair} looked different too; fresh blocks don't show it: {with_interval(change.effect)}.")
         return [*said, *self._not_searched(), PROMISE]
 
-    def became(self, change: Change) -> str:
+    def became(self, change: Confirmation) -> str:
         """``became slower between a and b: +12.3 % [+9, +15] in 5 blocks of their own``."""
         word = "slower" if change.effect.mean > 0 else "faster"
         blocks = counted(change.effect.blocks, "block")
         where = f"between {self.labels[change.low]} and {self.labels[change.high]}"
         return f"became {word} {where}: {with_interval(change.effect)} in {blocks} of their own"
 
-    def _skipped(self, change: Change) -> list[str]:
+    def _skipped(self, change: Confirmation) -> list[str]:
         if not change.skipped:
             return []
         names = labels.listed(f"{self.labels[point]} ({self.class_of(point)})" for point in change.skipped)

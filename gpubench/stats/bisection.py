@@ -115,7 +115,7 @@ class Extend:
 
 
 @dataclasses.dataclass(frozen=True)
-class Change:
+class Confirmation:
     """Two points that were measured in a last step.
 
     Args:
@@ -154,11 +154,11 @@ class SearchAnswer:
     high: int
     effect: Estimate
     classes: Mapping[int, PointClass]
-    changes: tuple[Change, ...] = ()
+    changes: tuple[Confirmation, ...] = ()
     others: tuple[tuple[int, int], ...] = ()
 
     @property
-    def shown(self) -> list[Change]:
+    def shown(self) -> list[Confirmation]:
         """The changes that fresh blocks showed."""
         return [change for change in self.changes if change.is_shown]
 
@@ -337,7 +337,7 @@ class _Search:
         for (low, high), step in zip(places, self._confirmations, strict=True):
             effect = difference(step.blocks, low, high, NAMED_LEVEL) or UNKNOWN
             is_shown = margin.is_slower(effect.low) or margin.is_faster(effect.high)
-            changes.append(Change(low, high, effect, tuple(range(low + 1, high)), is_shown))
+            changes.append(Confirmation(low, high, effect, tuple(range(low + 1, high)), is_shown))
         changes.sort(key=lambda change: change.low)
         others = tuple(pair for pair in self._pairs() if pair not in places)
         named = [change for change in changes if change.is_shown and self._sign * change.effect.mean > 0]
