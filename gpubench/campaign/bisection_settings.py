@@ -1,17 +1,19 @@
 """The settings in which two ends differ.
 
 They are taken from the step that measured both alone: what was typed, what the binding set in the processes, and the
-defaults that the two versions' own ``ucx_info -c -a -f`` print. ``ucx_info`` runs where the search runs, with the
-libraries of the image as its runs load them, not inside a run; images of another kind than venv can't be asked there,
-and their defaults aren't searched.
+defaults that the two versions' own ``ucx_info -c -a -f`` print: runs of the first block ask it, on their node. Whether
+a version takes a value is asked where the search runs, of images of kind venv; of others, a run shows it.
 """
 
 import logging
+import zipfile
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from gpubench.campaign.bisection_differences import Difference, Differences, Origin
 from gpubench.images.compatibility import stacks
-from gpubench.images.ucx_configuration import UcxVariable, accepts, configuration
+from gpubench.images.ucx_configuration import UcxVariable, accepts, parse_configuration
+from gpubench.node.spec.records import LOGS_FILE, UCX_CONFIGURATIONS
 from gpubench.results.merge.environment_changes import planned_environment
 from gpubench.stats.bisection import Step
 from gpubench.stats.setting_search import FIRST, LAST, slow_end
@@ -33,7 +35,7 @@ def setting_differences(campaign: Campaign, step: Step) -> Differences:
     Args:
         step: what it measured: which end is the slow one.
     """
-    _log.info("asking the UCX of both ends for its defaults")
+    _log.info("comparing what the UCX of both ends printed of its defaults")
     environments = _Ends(campaign, step)
     settings: list[tuple[int, Difference]] = []
     left_out: dict[str, str] = {}
@@ -45,7 +47,7 @@ def setting_differences(campaign: Campaign, step: Step) -> Differences:
             left_out[name] = setting
     settings.sort(key=lambda ranked: ranked[0])
     for label in environments.unasked:
-        left_out[f"defaults of {label}"] = "its ucx_info gives no answer on this machine"
+        left_out[f"defaults of {label}"] = "its ucx_info gives no answer"
     return Differences(tuple(setting for _, setting in settings), tuple(sorted(left_out.items())))
 
 
@@ -66,9 +68,8 @@ class _Ends:
         self._derived: set[str] = set()
         self._set: list[dict[str, str]] = []
         for variant in self._variants:
-            is_asked = variant.image is not None and campaign.plan.protocol == "ucx"
-            first, second = [configuration(variant.image) if variant.image and is_asked else {} for _ in range(2)]
-            if is_asked and not first:
+            first, second = _configurations(runs, variant.label)
+            if campaign.plan.protocol == "ucx" and not first:
                 self._unasked.append(variant.label)
             self._listed.append(first)
             self._derived |= {name for name in first if second.get(name) != first[name]}
@@ -156,9 +157,22 @@ class _Ends:
     def _takes(self, end: int, name: str, value: str) -> bool:
         """Whether the end's UCX takes it; what it doesn't list, and what can't be asked, is for its run to show."""
         image, listed = self._variants[end].image, self._listed[end]
-        if image is None or not listed or not name.startswith("UCX_"):
+        if not listed or not name.startswith("UCX_"):
             return True
+        if image is None or image.kind != "venv":
+            return name in listed
         return name in listed and accepts(image, name, value, listed[name].value)
+
+
+def _configurations(runs: Sequence[RunResult], label: str) -> list[dict[str, UcxVariable]]:
+    """What ``ucx_info`` printed twice in a run of a variant; two empty ones where none has asked it."""
+    logs = [run.directory / LOGS_FILE for run in runs if run.directory and run.run.variant == label]
+    for path in filter(Path.exists, logs):  # logs that are too large don't come home from pods
+        with zipfile.ZipFile(path) as archive:
+            names = [name for file in UCX_CONFIGURATIONS for name in archive.namelist() if name.endswith(f"/{file}")]
+            if names:
+                return [parse_configuration(archive.read(name).decode("utf-8", "replace")) for name in names]
+    return [{}, {}]
 
 
 def _in_force(runs: Sequence[RunResult], label: str) -> dict[str, str]:

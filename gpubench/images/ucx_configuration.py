@@ -80,11 +80,6 @@ def ask_configuration(image: Image, *options: str, env: Mapping[str, str] | None
     return done.stdout + done.stderr
 
 
-def configuration(image: Image) -> dict[str, UcxVariable]:
-    """All variables of the image's UCX by name; empty where it can't be asked."""
-    return parse_configuration(ask_configuration(image, "-c", "-a", "-f"))
-
-
 def accepts(image: Image, name: str, value: str, default: str) -> bool:
     """Whether the image's UCX takes the value: it doesn't complain, and prints another one than its default."""
     answer = ask_configuration(image, "-c", "-a", "-f", env={name: value})

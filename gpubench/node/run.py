@@ -24,6 +24,7 @@ from gpubench.node.spec.plain import SpecError, from_plain
 from gpubench.node.spec.records import LOGS_FILE, PROVENANCE, RUN_RECORD, workload_record
 from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.node.supervisor import Leader, NodeLostError, RunFailedError
+from gpubench.node.ucx_info import configurations
 from gpubench.node.workloads import clock
 from gpubench.node.workloads.clock import utc_now
 from gpubench.node.writer.atomic import write_atomic
@@ -225,6 +226,7 @@ def _lead(node: RunNode, run_dir: Path, token: str, stop: StopRequest) -> int:
     nodes = [node.report(), *(one for _, one in sorted({**joined, **reported}.items()))]
     record.hosts = [str(item["host"]) for item in nodes]
     logs = node.logs(whole=record.status != "ok")
+    logs.update(_ucx_configurations(node, result))
     for rank in sorted(final_reports):
         logs.update(final_reports[rank]["logs"])
     used = [f"{words} on {item['host']}" for item in nodes for words in item.get("gpus_in_use", ())]
@@ -235,6 +237,14 @@ def _lead(node: RunNode, run_dir: Path, token: str, stop: StopRequest) -> int:
     if leader.turns:
         leader.turns.close()  # the block continues when nothing of this run is left
     return code
+
+
+def _ucx_configurations(node: RunNode, result: Optional[Mapping[str, Any]]) -> Dict[str, str]:
+    """Of the first block alone: they are the same in all."""
+    if node.spec.block > 1 or not result or not result["processes"]:
+        return {}
+    texts = configurations(str(result["processes"][0]["ucx"]["path"]), node.env)
+    return {f"rank{node.rank}/{name}": text for name, text in texts.items()}
 
 
 def _skip(spec: RunSpec, runs_dir: Path, reason: str) -> int:

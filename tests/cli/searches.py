@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpubench.errors import InterruptedByUserError
+from gpubench.images import ucx_configuration
+from gpubench.model.plan import PlannedBlock, PlannedRun
 from gpubench.model.variant import ImageSpec
+from gpubench.node.spec.records import UCX_CONFIGURATIONS
 from gpubench.store.campaign import Campaign
 from tests.store.campaign_builder import Writer
 
@@ -21,6 +24,7 @@ class Runs:
         fails: whether a run with these settings fails.
         stop_after: so many blocks are written, then the search is interrupted, once.
         overrides: of the record of a run with these settings.
+        silent: the version whose ``ucx_info`` gives no answer.
     """
 
     def __init__(
@@ -29,7 +33,9 @@ class Runs:
         fails: Callable[[Env], bool] = lambda _env: False,
         stop_after: int = 10**6,
         overrides: Callable[[Env], Mapping[str, Any]] = lambda _env: {},
+        silent: str = "",
     ) -> None:
+        self.silent = silent
         self.factor, self.fails, self.left, self.overrides = factor, fails, stop_after, overrides
         self.steps: list[list[str]] = []
         self.blocks: list[int] = []
@@ -47,7 +53,16 @@ class Runs:
         self.steps.append(list(env))
         self.blocks.append(sum(map(len, blocks.values())))
         seconds = {item.params_id: 0.2 for item in campaign.plan.workloads}
-        writer = Writer(campaign, lambda label, _workload: self.factor(env[label]), seconds)
+        images = {variant.label: variant.image for variant in campaign.plan.variants}
+
+        def logs(run: PlannedRun, block: PlannedBlock) -> Mapping[str, str]:
+            image = images[run.variant]
+            if block.block > 1 or image is None or env[run.variant]["version"] == self.silent:
+                return {}
+            answer = ucx_configuration.ask_configuration(image, "-c", "-a", "-f")
+            return {f"rank0/{name}": answer for name in UCX_CONFIGURATIONS}
+
+        writer = Writer(campaign, lambda label, _workload: self.factor(env[label]), seconds, logs=logs)
         for job, block, run in campaign.rows():
             if block.block not in blocks.get(job.job, ()) or any(campaign.runs_dir.glob(f"{run.run}-*")):
                 continue

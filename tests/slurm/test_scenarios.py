@@ -8,12 +8,15 @@ import os
 import re
 import shutil
 import signal
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gpubench.images.ucx_configuration import parse_configuration
 from gpubench.model.images_lock import LockRow
+from gpubench.node.spec.records import LOGS_FILE, UCX_CONFIGURATIONS
 from gpubench.store.rundirs import read_provenance
 from tests.cli.campaigns import records
 from tests.conftest import need
@@ -134,6 +137,9 @@ def test_directories_and_variables_arrive_on_two_hosts_as_they_were_written(
         provenance = read_provenance(campaign / "runs" / run)
         environments = [node["environment"] for node in provenance["nodes"]]
         assert [{name: seen.get(name) for name in VALUES} for seen in environments] == [VALUES, VALUES]
+        with zipfile.ZipFile(campaign / "runs" / run / LOGS_FILE) as logs:
+            answers = [logs.read(f"rank0/{name}").decode() for name in UCX_CONFIGURATIONS]
+        assert [parse_configuration(answer)["UCX_TLS"].value for answer in answers] == ["all", "all"]
         of_variant = 'it\'s-"q"$(date)`x`;*' if record["variant"] == "b" else None
         assert {(seen.get("GB_OF_VARIANT"), seen["TZ"]) for seen in environments} == {(of_variant, odd_locale)}
         if site.name in CONTAINERS or "apptainer" in site.name:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import random
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from gpubench.model.site import Layout, Site
 from gpubench.node.spec import RunRecord, WorkloadRecord, WorkloadSpec
 from gpubench.node.spec.columns import Sample
 from gpubench.node.spec.plain import content_id
-from gpubench.node.spec.records import RUN_RECORD
+from gpubench.node.spec.records import LOGS_FILE, RUN_RECORD
 from gpubench.node.writer import run_dir
 from gpubench.node.writer.run_dir import append_sample, write_provenance
 from gpubench.store.campaign import Campaign
@@ -159,6 +160,8 @@ class Writer:
     clock: dt.datetime = START
     costs: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
     """By variant, per second: ``cpu_s``, ``energy_j``."""
+    logs: Callable[[PlannedRun, PlannedBlock], Mapping[str, str]] = lambda _run, _block: {}
+    """Texts of a run's ``logs.zip``, by name."""
 
     def write(
         self,
@@ -186,7 +189,9 @@ class Writer:
         (directory / "samples.jsonl").touch()
         append_sample(directory, *lines)
         write_provenance(directory, provenance(run, plan))
-        (directory / "logs.zip").write_bytes(b"PK\x05\x06" + b"\0" * 18)
+        with zipfile.ZipFile(directory / LOGS_FILE, "w") as logs:
+            for name, text in self.logs(run, block).items():
+                logs.writestr(name, text)
         self.clock += dt.timedelta(seconds=2)
         if record:
             ending = {"attempt": attempt, "status": status, "reason": reason, "started_at": begun.isoformat()}

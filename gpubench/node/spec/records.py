@@ -13,6 +13,8 @@ SAMPLES_FILE = "samples.jsonl"
 LINKS_FILE = "links.jsonl"
 PROVENANCE_FILE = "provenance.json"
 LOGS_FILE = "logs.zip"
+UCX_CONFIGURATIONS = ("ucx_info-1.txt", "ucx_info-2.txt")
+"""Files in it, of runs of the first block: two answers of ``ucx_info -c -a -f`` on the first node."""
 HASHED_FILES = (SAMPLES_FILE, LINKS_FILE, PROVENANCE_FILE, LOGS_FILE)
 """What stands beside ``run.json`` in a run directory."""
 

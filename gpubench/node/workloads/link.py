@@ -26,6 +26,7 @@ from distributed.comm.addressing import get_address_host
 from gpubench.node.workloads.base import Answer, Measurement, UnavailableError, WorkloadContext
 from gpubench.node.workloads.links import Link
 from gpubench.node.workloads.message import chosen_pairs
+from gpubench.node.workloads.programs import program_of
 
 PROGRAM = "ucx_perftest"
 SEND_RECV = "send_recv"
@@ -54,14 +55,9 @@ def libraries(pid: str) -> Set[str]:
 
 
 def program() -> Dict[str, str]:
-    """``library``: the libucp in this process; ``program``: its ``ucx_perftest``, empty where it came without one.
-
-    It is looked for in the ``bin`` of the three folders above the library: ``PREFIX/bin`` for ``PREFIX/lib/libucp.so``,
-    and ``/usr/bin`` for ``/usr/lib/x86_64-linux-gnu/libucp.so``.
-    """
+    """``library``: the libucp in this process; ``program``: its ``ucx_perftest``, empty where it came without one."""
     library = next(iter(sorted(libraries("self"))), "")
-    found = [parent / "bin" / PROGRAM for parent in [*Path(library).parents][:3]] if library else []
-    return {"library": library, "program": next((str(path) for path in found if os.access(path, os.X_OK)), "")}
+    return {"library": library, "program": program_of(library, PROGRAM)}
 
 
 def figures(text: str) -> Dict[str, float]:
