@@ -18,9 +18,10 @@ import distributed
 import numpy as np
 
 from gpubench.node.workloads import dask_compat, device
-from gpubench.node.workloads.arrays import ITEM_BYTES, SIGMAS, normal, random_state, uniform
+from gpubench.node.workloads.arrays import SIGMAS
 from gpubench.node.workloads.base import Answer, WorkloadContext, judged
 from gpubench.node.workloads.lazy import LazyMeasurement
+from gpubench.node.workloads.random_blocks import ITEM_BYTES, normal, random_state, uniform
 
 CLOSE = 1e-9
 """Of the largest figure. Adding up n float64 in another order is off by n · 1.1e-16 at worst, by √n of that mostly."""

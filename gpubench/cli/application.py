@@ -1,4 +1,4 @@
-"""The commands, and the options that come before them; a command's module is imported when the command is called."""
+"""The command line, put together of the modules of its commands: of one command alone, or of all."""
 
 import functools
 import importlib
@@ -13,7 +13,8 @@ from gpubench.cli.say import show_log
 PARTS = {
     "campaign": ("bench", "plan", "submit", "status", "logs", "cancel"),
     "bisect": ("bisect",),
-    "workloads": ("measure", "suites"),
+    "measure": ("measure",),
+    "suites": ("suites",),
     "clusters": ("cluster",),
     "verdicts": ("compare", "report", "trend", "diff"),
     "results": ("results",),

@@ -1,4 +1,4 @@
-"""The wheels of libucx, and the one that a version means."""
+"""Which wheel of libucx a version means."""
 
 import functools
 import platform

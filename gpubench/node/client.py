@@ -13,7 +13,7 @@ import traceback
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-from gpubench.node import build, gpu_proofs, probe, proofs, speed, ucx_log
+from gpubench.node import gpu_proofs, packages, probe, proofs, speed, ucx_log
 from gpubench.node.limit import Limit
 from gpubench.node.roles import RESULT_FILE, address_in
 from gpubench.node.spec import RunSpec, WorkloadRecord
@@ -112,7 +112,7 @@ def _ready(client: Any, spec: RunSpec, outcome: ClientOutcome, *, started: float
     outcome.processes = [cluster["process"], *workers, mine]
     proofs.check_protocol(spec, [process["address"] for process in (cluster["process"], *workers)])
     proofs.check_processes(spec, outcome.processes)
-    proofs.check_packages(mine, build.packages_in_manifest(where))
+    proofs.check_packages(mine, packages.packages_in_manifest(where))
     outcome.warnings += gpu_proofs.check_at_start(spec, workers)
     outcome.warnings += crowded_hosts(spec.protocol, outcome.processes)
     return WorkloadContext(

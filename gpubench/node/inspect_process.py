@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any, Dict, List
 
-from gpubench.node import build, gpu, ucx
+from gpubench.node import gpu, packages, ucx
 
 CPUS = Path("/sys/devices/system/cpu")
 NUMA = Path("/sys/devices/system/node")
@@ -50,7 +50,7 @@ def _process(role: str, process: Any) -> Dict[str, Any]:
         "address": str(process.address),
         "host": os.uname().nodename,
         "ucx": ucx.loaded()["version"],
-        "packages": build.packages_id(),
+        "packages": packages.packages_id(),
     }
 
 

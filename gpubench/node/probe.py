@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List
 
-from gpubench.node import build, forked, gpu, ucx, ucx_log
+from gpubench.node import build, forked, gpu, packages, ucx, ucx_log
 from gpubench.node.machine import host
 from gpubench.node.process import hash_of_archive
 from gpubench.node.spec import near_gpu
@@ -56,7 +56,7 @@ def describe(role: str, build_manifest: str = "") -> Dict[str, Any]:
         },
         "connect_timeout": dask_compat.connect_timeout(),
         "versions": versions(),
-        "packages": build.packages_id(),
+        "packages": packages.packages_id(),
         "build_id": build.read_build_id(build_manifest),
     }
 

@@ -1,4 +1,4 @@
-"""Child processes of a supervisor, and the processes of a run that live on this node."""
+"""Child processes of a supervisor: the command that starts one, its output and its end."""
 
 import contextlib
 import ctypes
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence
 
 from gpubench.node import scratch
 from gpubench.node.workloads.clock import poll_until
@@ -22,7 +22,6 @@ MOST_LINES, MOST_WORDS = 400, 300
 TRACEBACK = "Traceback (most recent call last):"
 RAISED_FROM = "The above exception was the direct cause of the following exception:"
 POLL_S = 0.02
-NODE_HALF = b"node.pyz"
 
 
 def die_with_parent(parent: Optional[int], number: int = signal.SIGKILL) -> None:
@@ -154,28 +153,3 @@ def hash_of_archive() -> str:
     if not Path(imported_from).is_file():
         return f"not from an archive: {__file__}"
     return hashlib.sha256(Path(imported_from).read_bytes()).hexdigest()
-
-
-def supervisor_of(pid: int) -> int:
-    """The living supervisor above a process; 0 where there is none."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        while pid > 1:
-            stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-            pid = int(stat.rpartition(")")[2].split()[1])
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            if (
-                any(word.endswith(b"/" + NODE_HALF) or word == NODE_HALF for word in words[:4])
-                and b"--parent" not in words
-            ):
-                return pid
-    return 0
-
-
-def maps_anywhere(files: Sequence[str]) -> Set[str]:
-    """Those of ``files`` that a process on this node has in its memory."""
-    used: Set[str] = set()
-    for entry in Path("/proc").glob("[0-9]*/maps") if files else ():
-        with contextlib.suppress(OSError):
-            text = entry.read_text(encoding="utf-8", errors="replace")
-            used.update(name for name in files if name in text)
-    return used

@@ -8,23 +8,14 @@ import signal
 import tempfile
 import time
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence
+from typing import Dict, List, Optional, Sequence, Set
 
 from gpubench.node import forked, gpu, scratch
 from gpubench.node.admission import VARIABLE
 from gpubench.node.kernel_caches import kernel_caches
 from gpubench.node.machine import LoadSampler, facts
 from gpubench.node.net import answers, split_address
-from gpubench.node.process import (
-    MOST_WORDS,
-    Child,
-    Planned,
-    command,
-    maps_anywhere,
-    role_words,
-    stop_all,
-    supervisor_of,
-)
+from gpubench.node.process import MOST_WORDS, Child, Planned, command, role_words, stop_all
 from gpubench.node.roles import LATE
 from gpubench.node.spec import RunSpec
 from gpubench.node.spec.run import LAUNCH_NODE
@@ -38,8 +29,34 @@ GRACE_S = 0.2
 Everything is measured by then, the kernel frees what processes hold, and their files are removed here."""
 CLEAN_POLL_S = 0.1
 SCHEDULER_FILE = "scheduler.json"
+NODE_HALF = b"node.pyz"
 SHM = Path("/dev/shm")  # noqa: S108 - the place itself is meant
 SHM_PATTERNS = ("ucx_shm_*", "psm_*gpubench*")
+
+
+def supervisor_of(pid: int) -> int:
+    """The living supervisor above a process; 0 where there is none."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        while pid > 1:
+            stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+            pid = int(stat.rpartition(")")[2].split()[1])
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if (
+                any(word.endswith(b"/" + NODE_HALF) or word == NODE_HALF for word in words[:4])
+                and b"--parent" not in words
+            ):
+                return pid
+    return 0
+
+
+def maps_anywhere(files: Sequence[str]) -> Set[str]:
+    """Those of ``files`` that a process on this node has in its memory."""
+    used: Set[str] = set()
+    for entry in Path("/proc").glob("[0-9]*/maps") if files else ():
+        with contextlib.suppress(OSError):
+            text = entry.read_text(encoding="utf-8", errors="replace")
+            used.update(name for name in files if name in text)
+    return used
 
 
 def unused_segments() -> List[Path]:

@@ -1,4 +1,4 @@
-"""A supervisor's scratch directory on its node, and the removal of those that killed supervisors left."""
+"""Scratch directories of supervisors on a node: made, probed, and removed where a killed supervisor left one."""
 
 import contextlib
 import errno

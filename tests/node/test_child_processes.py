@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from gpubench.node import forked
-from gpubench.node.process import Child, Planned, command, describe_exit, maps_anywhere, role_words, stop_all
+from gpubench.node.process import Child, Planned, command, describe_exit, role_words, stop_all
+from gpubench.node.run_node import maps_anywhere
 from gpubench.node.workloads.process_reaper import marked
 from tests.node.specs_by_hand import quiet_environment
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.node.process import Child, stop_all, supervisor_of
-from gpubench.node.run_node import NotCleanError, RunNode, unused_segments
+from gpubench.node.process import Child, stop_all
+from gpubench.node.run_node import NotCleanError, RunNode, supervisor_of, unused_segments
 from gpubench.node.spec import Deadlines
 from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE, marked
 from tests.node.specs_by_hand import RUN, quiet_environment, run_spec

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.node import build
+from gpubench.node.packages import packages
 
 
 def of_the_standard_library() -> dict[str, str]:
@@ -22,8 +22,8 @@ def of_the_standard_library() -> dict[str, str]:
 
 
 def test_the_packages_of_this_python_are_those_that_the_standard_library_finds() -> None:
-    assert build.packages() == of_the_standard_library()
-    assert "dask" in build.packages()
+    assert packages() == of_the_standard_library()
+    assert "dask" in packages()
 
 
 @pytest.mark.parametrize(
@@ -45,5 +45,5 @@ def test_headers_are_found_in_every_form_and_a_broken_package_counts_for_nothing
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    assert build.packages().get("odd") == version
-    assert build.packages() == of_the_standard_library()
+    assert packages().get("odd") == version
+    assert packages() == of_the_standard_library()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.node.build import packages, packages_id, packages_in_manifest
+from gpubench.node.packages import packages, packages_id, packages_in_manifest
 from gpubench.node.proofs import (
     CheckError,
     binding_environment,

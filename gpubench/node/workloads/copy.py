@@ -6,8 +6,8 @@ from typing import Any, Dict, List, Tuple
 import numpy as np
 
 from gpubench.node.workloads import device
-from gpubench.node.workloads.arrays import ITEM_BYTES
 from gpubench.node.workloads.base import Answer, Measurement, WorkloadContext, judged
+from gpubench.node.workloads.random_blocks import ITEM_BYTES
 
 _PAIRS: Dict[str, Tuple[Any, Any]] = {}
 """In a worker: source and target, by the token of the measurement that made them."""

@@ -18,7 +18,6 @@ import distributed
 import numpy as np
 
 from gpubench.node.workloads import dask_compat, device, frames, weak_data
-from gpubench.node.workloads.arrays import drawn
 from gpubench.node.workloads.base import WRAP, Answer, Measurement, UnavailableError, WorkloadContext, added_up, judged
 from gpubench.node.workloads.catalogue.weak import (
     COLUMNS,
@@ -28,6 +27,7 @@ from gpubench.node.workloads.catalogue.weak import (
     square,
     square_chunks,
 )
+from gpubench.node.workloads.random_blocks import drawn
 from gpubench.node.workloads.weak_data import UPPER
 
 TOLERANCE = 1e-9

@@ -7,9 +7,9 @@ Sums wrap around in int64 and are compared modulo 2⁶⁴.
 
 from typing import Any, Dict, List, Tuple
 
-from gpubench.node.workloads.arrays import random_state
 from gpubench.node.workloads.base import WRAP, Figures
 from gpubench.node.workloads.device import array_module, frame_module
+from gpubench.node.workloads.random_blocks import random_state
 
 UPPER = 100_000
 """Numbers are smaller than this."""
