@@ -15,8 +15,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from gpubench.render.importing import ImportItem, squashfs_name
-from tests.importing.nodes import Importer
+from gpubench.model.images_lock import LockRow
+from gpubench.render.importing import squashfs_name
+from tests.importing.nodes import Importer, item
 from tests.importing.registry import Proxy, Registry
 
 CHECK = 'unsquashfs -cat "$IMAGE" data 2>/dev/null | sha256sum | grep -q "$EXPECTED" || exit 99'
@@ -64,15 +65,7 @@ class Storm:
         began = time.monotonic()
         with self._proxy() as proxy:
             host = proxy.host
-            item = ImportItem(
-                spec="1",
-                registry=f"{host}/storm",
-                tag="image",
-                date="20260101",
-                digest=digest,
-                build_id="b",
-                architecture="x86_64",
-            )
+            row = item(host, digest, spec="1", build_id="b").model_copy(update={"registry": f"{host}/storm"})
             env = {
                 "IMAGE": str(folder / ("x.sqsh" if self.naive else squashfs_name(digest))),
                 "EXPECTED": hashlib.sha256(data).hexdigest(),
@@ -81,7 +74,7 @@ class Storm:
                 "GPUBENCH_IMPORT_PAUSE": "1",
                 "GPUBENCH_IMPORT_TRIES": "8",
             }
-            started = list(self._start(folder, item, env))
+            started = list(self._start(folder, row, env))
             codes = [each.wait(timeout=LIMIT_S) for each in started]
         others = codes[1:] if self.kill else codes
         return Result(
@@ -100,12 +93,12 @@ class Storm:
         finally:
             proxy.stop()
 
-    def _start(self, folder: Path, item: ImportItem, env: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    def _start(self, folder: Path, row: LockRow, env: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
         """The first one is the leader; if it is to be killed, half of the others come after that."""
         delays = random.Random(7)
         for number in range(self.count):
             node = Importer(self.home / f"node{number}", folder)
-            script = NAIVE if self.naive else f"bash {shlex.quote(str(node.write([item])))} || exit 1"
+            script = NAIVE if self.naive else f"bash {shlex.quote(str(node.write([row])))} || exit 1"
             process = subprocess.Popen(
                 ["bash", "-c", f"{script}\n{CHECK}"],
                 env={**node.env, **env},

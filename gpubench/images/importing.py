@@ -20,7 +20,7 @@ from gpubench.images.lock import locked_rows
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
 from gpubench.model.text import counted
-from gpubench.render.importing import PROGRAMS, ImportItem, render_import
+from gpubench.render.importing import PROGRAMS, render_import
 from gpubench.render.shell import command_line
 from gpubench.resources.profiles import to_type
 from gpubench.runtimes import RUNTIMES
@@ -45,17 +45,18 @@ def import_images(site: Site, specs: Sequence[str], date: str, out: Path | None)
     if not rows:
         build = command_line(["gpubench", "images", "build", "--push", "--site", to_type(site.name)])
         raise UsageError(f"images.lock.toml has no image for site {site.name}", then=build)
-    items = [_item(row) for row in rows]
+    for row in rows:
+        _require_pushed(row)
     folder = ImagePaths.of(site).squashfs
     own = RUNTIMES[site.runtime].PROGRAM
     program = site.imports.program or (own if own in PROGRAMS else "enroot")
     templates = resources.texts("templates", "importing/**/*.j2")
-    script = render_import(items, str(folder), templates, program=program, gpubench=__version__)
+    script = render_import(rows, str(folder), templates, program=program, gpubench=__version__)
     path = (out or Path(site.paths.outputs) / "images" / site.name) / SCRIPT
     write_atomically(path, script)
     command = [*site.imports.launch, "bash", str(path.resolve())]
     if out:
-        _log.info(f"{path} imports {counted(len(items), 'image')} into {folder}")
+        _log.info(f"{path} imports {counted(len(rows), 'image')} into {folder}")
         return
     try:
         code = subprocess.run(command, check=False).returncode
@@ -70,18 +71,9 @@ def import_images(site: Site, specs: Sequence[str], date: str, out: Path | None)
         )
 
 
-def _item(row: LockRow) -> ImportItem:
+def _require_pushed(row: LockRow) -> None:
     if not row.registry:
         raise UsageError(
             f"image {row.spec} of {row.date} is in the local engine only",
             then=f"push it: {command_line(['gpubench', 'images', 'push', row.spec, '--site', to_type(row.site)])}",
         )
-    return ImportItem(
-        spec=row.spec,
-        registry=row.registry.removeprefix("https://"),
-        tag=row.tag,
-        date=row.date,
-        digest=row.digest,
-        build_id=row.build_id,
-        architecture=row.architecture,
-    )

@@ -1,10 +1,10 @@
 """The script that imports container images from a registry into squashfs files."""
 
-import dataclasses
 import json
 import re
 from collections.abc import Mapping, Sequence
 
+from gpubench.model.images_lock import LockRow
 from gpubench.render.jinja import environment
 
 SIDECAR = "gpubench/squashfs/1"
@@ -13,28 +13,6 @@ PROGRAMS = {name: f"importing/{name}.sh.j2" for name in ("enroot", "apptainer")}
 """What can import, with the shell that does it."""
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]")
-
-
-@dataclasses.dataclass(frozen=True)
-class ImportItem:
-    """One image to import.
-
-    Args:
-        registry: ``[http://]HOST[:PORT]/REPOSITORY``.
-        tag: under which it was pushed; for people, what is fetched is ``digest``.
-        date: ``YYYYMMDD`` of the build.
-        digest: ``sha256:<64 hex>`` of the registry's manifest.
-        build_id: what the manifest inside must say; empty: nothing to compare.
-        architecture: as ``uname -m`` says it.
-    """
-
-    spec: str
-    registry: str
-    tag: str
-    date: str
-    digest: str
-    build_id: str
-    architecture: str
 
 
 def squashfs_name(digest: str) -> str:
@@ -57,11 +35,12 @@ def link_name(spec: str, date: str) -> str:
 
 
 def render_import(
-    items: Sequence[ImportItem], folder: str, templates: Mapping[str, str], *, program: str, gpubench: str
+    rows: Sequence[LockRow], folder: str, templates: Mapping[str, str], *, program: str, gpubench: str
 ) -> str:
     """The script; it needs bash, coreutils, squashfs-tools and the program where it runs, nothing of ours.
 
     Args:
+        rows: of images that were pushed.
         folder: of the squashfs files, as an absolute path.
         program: one of PROGRAMS.
     """
@@ -73,34 +52,35 @@ def render_import(
             name=program,
             program=PROGRAMS[program],
             gpubench=gpubench,
-            images=[_arguments(item) for item in items],
+            images=[_arguments(row) for row in rows],
         )
     )
 
 
-def _arguments(item: ImportItem) -> list[str]:
-    scheme, separator, name = item.registry.rpartition("://")
+def _arguments(row: LockRow) -> list[str]:
+    registry = row.registry.removeprefix("https://")
+    scheme, separator, name = registry.rpartition("://")
     host, _, repository = name.partition("/")
     if not repository or scheme not in ("", "http"):
-        raise ValueError(f"not HOST[:PORT]/REPOSITORY: {item.registry!r}")
+        raise ValueError(f"not HOST[:PORT]/REPOSITORY: {registry!r}")
     facts = {
         "schema": SIDECAR,
-        "digest": item.digest,
-        "registry": item.registry,
-        "tag": item.tag,
-        "build_id": item.build_id,
-        "ucx_spec": item.spec,
-        "date": item.date,
-        "architecture": item.architecture,
+        "digest": row.digest,
+        "registry": registry,
+        "tag": row.tag,
+        "build_id": row.build_id,
+        "ucx_spec": row.spec,
+        "date": row.date,
+        "architecture": row.architecture,
     }
     return [
-        item.spec,
+        row.spec,
         f"{scheme}{separator}{host}",
         repository,
-        item.digest,
-        squashfs_name(item.digest).partition("/")[0],
-        link_name(item.spec, item.date),
-        item.architecture,
-        item.build_id,
+        row.digest,
+        squashfs_name(row.digest).partition("/")[0],
+        link_name(row.spec, row.date),
+        row.architecture,
+        row.build_id,
         json.dumps(facts)[:-1],  # the script adds what it finds out, and the brace
     ]

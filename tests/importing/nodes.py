@@ -12,7 +12,8 @@ from pathlib import Path
 
 from gpubench import resources
 from gpubench.images.kinds import squashfs
-from gpubench.render.importing import ImportItem, render_import
+from gpubench.model.images_lock import LockRow
+from gpubench.render.importing import render_import
 from tests.conftest import ROOT, need
 
 BUILD = "b-0123"
@@ -70,14 +71,14 @@ class Importer:
         path = self.state / "imports"
         return path.read_text().splitlines() if path.exists() else []
 
-    def write(self, items: Sequence[ImportItem]) -> Path:
+    def write(self, items: Sequence[LockRow]) -> Path:
         """The script."""
         script = self.home / "import.sh"
         texts = resources.texts("templates", "importing/**/*.j2")
         script.write_text(render_import(items, str(self.folder), texts, program=self.program, gpubench="0.1"))
         return script
 
-    def start(self, items: Sequence[ImportItem], **env: str) -> subprocess.Popen[str]:
+    def start(self, items: Sequence[LockRow], **env: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             ["bash", str(self.write(items))],
             env={**self.env, **env},
@@ -88,7 +89,7 @@ class Importer:
             start_new_session=True,
         )
 
-    def run(self, *items: ImportItem, **env: str) -> tuple[int, str]:
+    def run(self, *items: LockRow, **env: str) -> tuple[int, str]:
         with self.start(items, **env) as started:
             _, said = started.communicate(timeout=300)
         return started.returncode, said
@@ -105,16 +106,21 @@ class Importer:
         return found
 
 
-def item(
-    host: str, digest: str, *, spec: str = SPEC, build_id: str = BUILD, architecture: str = "x86_64"
-) -> ImportItem:
-    """An item of the lock."""
-    return ImportItem(
+def item(host: str, digest: str, *, spec: str = SPEC, build_id: str = BUILD, architecture: str = "x86_64") -> LockRow:
+    """A row of the lock."""
+    return LockRow(
+        kind="docker",
         spec=spec,
+        site="here",
         registry=f"{host}/{REPOSITORY}",
         tag=f"ucx-py-{spec}-{DATE}",
         date=DATE,
         digest=digest,
         build_id=build_id,
+        ucx_version=spec,
+        binding="none",
+        stack="none",
+        python="python3",
         architecture=architecture,
+        document={},
     )

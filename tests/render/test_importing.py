@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shlex
 import subprocess
@@ -12,17 +11,25 @@ from pathlib import Path
 import pytest
 
 from gpubench import resources
-from gpubench.render.importing import PROGRAMS, ImportItem, link_name, render_import, squashfs_name
+from gpubench.model.images_lock import LockRow
+from gpubench.render.importing import PROGRAMS, link_name, render_import, squashfs_name
 
 DIGEST = f"sha256:{'ab' * 32}"
-ITEM = ImportItem(
+ROW = LockRow(
+    kind="docker",
     spec="v1.14.x",
+    site="here",
     registry="registry.example:5000/team/ucx",
     tag="ucx-py-v1.14.x-20260101",
     date="20260101",
     digest=DIGEST,
     build_id="b1",
+    ucx_version="1.14.1",
+    binding="ucx-py",
+    stack="ucx-py-0.35",
+    python="python3",
     architecture="ppc64le",
+    document={},
 )
 TEMPLATES = resources.texts("templates", "importing/**/*.j2")
 
@@ -45,7 +52,7 @@ def test_what_is_no_digest_names_no_file(text: str) -> None:
 def test_a_registry_without_a_repository_is_refused() -> None:
     with pytest.raises(ValueError, match=r"registry\.example"):
         render_import(
-            [dataclasses.replace(ITEM, registry="registry.example")], "/i", TEMPLATES, program="enroot", gpubench="1"
+            [ROW.model_copy(update={"registry": "registry.example"})], "/i", TEMPLATES, program="enroot", gpubench="1"
         )
 
 
@@ -58,8 +65,8 @@ def test_the_link_of_a_spec_is_one_file_name(spec: str, name: str) -> None:
 
 
 def test_each_image_is_one_call_in_the_order_given() -> None:
-    other = dataclasses.replace(ITEM, spec="master", digest=f"sha256:{'cd' * 32}")
-    script = render_import([ITEM, other], "/images", TEMPLATES, program="enroot", gpubench="1")
+    other = ROW.model_copy(update={"spec": "master", "digest": f"sha256:{'cd' * 32}"})
+    script = render_import([ROW, other], "/images", TEMPLATES, program="enroot", gpubench="1")
     first, second = calls(script)
     assert first[:8] == [
         *("v1.14.x", "registry.example:5000", "team/ucx", DIGEST, f"sha256-{'ab' * 32}"),
@@ -80,14 +87,14 @@ def test_each_image_is_one_call_in_the_order_given() -> None:
 
 def test_no_value_becomes_shell() -> None:
     evil = "$(touch evil) `touch evil`; touch evil '\" * \\"
-    item = dataclasses.replace(ITEM, spec=evil, tag=evil, build_id=evil)
+    item = ROW.model_copy(update={"spec": evil, "tag": evil, "build_id": evil})
     (words,) = calls(render_import([item], "/images", TEMPLATES, program="enroot", gpubench="1"))
     assert (words[0], words[7], json.loads(words[8] + "}")["tag"]) == (evil, evil, evil)
 
 
 @pytest.mark.parametrize("program", sorted(PROGRAMS))
 def test_the_script_passes_shellcheck(program: str) -> None:
-    script = render_import([ITEM], "/images of/us", TEMPLATES, program=program, gpubench="1.2.3")
+    script = render_import([ROW], "/images of/us", TEMPLATES, program=program, gpubench="1.2.3")
     checker = [Path(sys.executable).with_name("shellcheck"), "-s", "bash", "-"]
     checked = subprocess.run(checker, input=script, capture_output=True, text=True, check=False)
     assert checked.stdout == ""

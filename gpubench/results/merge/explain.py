@@ -1,6 +1,6 @@
 """What differs between two variants over their blocks, or between two runs.
 
-Facts, what may differ, and why, are those that the verdicts rest on (``environment``). Pure.
+Facts, what may differ, and why, are those that the verdicts rest on (``environment_changes``). Pure.
 """
 
 import dataclasses
@@ -8,30 +8,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.images.manifests import differences
-from gpubench.results.merge.environment_changes import Change, PlannedEnvironment, Why, changes_between, worst
+from gpubench.results.merge.environment_changes import Change, PlannedEnvironment, changes_between, worst
 from gpubench.results.merge.evidence import NOISE, Evidence
 from gpubench.results.merge.provenance import Facts
 from gpubench.stats.paired_difference import PairedDifference, paired_difference
 
 
 @dataclasses.dataclass(frozen=True)
-class FieldDifference:
-    """A field that differs.
+class FieldDifference(Change):
+    """A change over all blocks: ``before`` and ``after`` are every value that was seen on that side.
+
+    ``field`` may also be one of what was planned: ``image.ucx.version``, ``plan.protocol``.
 
     Args:
-        field: ``kernel``, ``environment.UCX_TLS``, ``image.ucx.version``, ``plan.protocol``.
-        before, after: in words, every value that was seen on that side.
-        why: ``planned known allowed``, or empty: asked for by nobody.
         blocks: in which it was recorded on both sides; 0 for what isn't recorded by run (plans, manifests).
         differ: blocks in which the two sides differed.
         values: different values that were seen, on both sides together; a field with a value of its own in every run
             (a time, a process id) says nothing of the variants.
     """
 
-    field: str
-    before: str
-    after: str
-    why: Why
     blocks: int = 0
     differ: int = 0
     values: int = 2
