@@ -1,4 +1,4 @@
-"""This node's part of one run: the leader supervises the run and writes its record, the other nodes follow.
+"""A run from its start to its record: the leader supervises it and writes the record, the other nodes follow.
 
 At its end the leader writes logs, provenance, and last of all the record.
 """

@@ -1,4 +1,4 @@
-"""One node's part of a run: its scratch directory, its processes, its cleanliness."""
+"""What a run has on one node: its scratch directory, its processes, its cleanliness."""
 
 import contextlib
 import json

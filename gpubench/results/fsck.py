@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import DataError, GpubenchError
+from gpubench.model.image import manifest_id
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.node.spec import RunRecord
-from gpubench.node.spec.plain import content_id, parse_json
+from gpubench.node.spec.plain import parse_json
 from gpubench.node.spec.records import HASHED_FILES, LOGS_FILE, RUN_FILE
 from gpubench.plan.block_design import run_id
 from gpubench.results.importers.directory import NOTE, is_imported, open_imported
@@ -76,7 +77,7 @@ def _manifests(campaign: Campaign) -> Iterator[Finding]:
     for image in filter(None, (variant.image for variant in campaign.plan.variants)):
         path = campaign.manifest_path(image.manifest)
         try:
-            whole = not image.manifest or content_id(parse_json(path.read_bytes())) == image.manifest
+            whole = not image.manifest or manifest_id(parse_json(path.read_bytes())) == image.manifest
         except (OSError, ValueError):
             whole = False
         if not whole:

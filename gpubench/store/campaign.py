@@ -11,8 +11,9 @@ from typing import Any
 
 from gpubench.errors import DataError, PlanRefusedError, UsageError
 from gpubench.files import create_exclusively, reading, write_atomically, writing
+from gpubench.model.image import manifest_id
 from gpubench.model.plan import Plan, PlanAddition, PlannedBlock, PlannedJob, PlannedRun
-from gpubench.node.spec.plain import content_id, parse_json
+from gpubench.node.spec.plain import parse_json
 from gpubench.node.spec.records import RUN_FILE
 
 PLAN_FILE = "plan.json"
@@ -157,7 +158,7 @@ def _manifest(path: Path) -> dict[str, Any]:
     try:
         with reading(path):
             document = parse_json(path.read_bytes())
-            whole = isinstance(document, dict) and content_id(document) == path.stem
+            whole = isinstance(document, dict) and manifest_id(document) == path.stem
     except ValueError:
         raise DataError(f"{path} is cut off or not JSON", then=then) from None
     if not whole:
