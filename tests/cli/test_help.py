@@ -12,6 +12,7 @@ import typer.main
 from gpubench import __version__
 from gpubench.cli.application import PARTS, application
 from gpubench.cli.help import EXAMPLES, GROUPS, WORDS
+from gpubench.runtimes import RUNTIMES
 from tests.conftest import Run
 
 COLUMNS = 78  # of 80, as click counts them
@@ -55,6 +56,15 @@ def test_what_an_option_takes_is_a_word_and_not_a_type_of_python() -> None:
     for path, command in leaves().items():
         text = command.get_help(command.make_context(path, [], resilient_parsing=True))
         assert not re.search(r"<(str|int|float|path|list|number)|range>", text), path
+
+
+def test_an_option_names_the_adapters_that_there_are_in_its_help_and_its_completion() -> None:
+    for path, command in leaves().items():
+        text = command.get_help(command.make_context(path, [], resilient_parsing=True))
+        assert "{gpubench." not in text, path
+    plan = leaves()["gpubench plan"]
+    (runtime,) = plan.shell_complete(plan.make_context("plan", [], resilient_parsing=True), "--runtime")
+    assert {name for name in RUNTIMES if name in runtime.help} == {*RUNTIMES}
 
 
 def test_every_word_group_and_example_is_that_of_an_option_or_a_command() -> None:
