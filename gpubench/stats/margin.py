@@ -39,8 +39,7 @@ class Margin(float):
         """Whether an interval (ratios minus one) lies beyond the region on the side of the verdict ``word``."""
         if low is None or high is None:
             return False
-        is_slower, is_faster = self.is_slower(math.log1p(low)), self.is_faster(math.log1p(high))
-        return (word == "regression" and is_slower) or (word == "improvement" and is_faster)
+        return (word == "regression" and low > self) or (word == "improvement" and high < 1 / (1 + self) - 1)
 
 
 DEFAULT_MARGIN = Margin(0.03)

@@ -28,6 +28,7 @@ def test_the_region_is_symmetric_in_logs():
         ("improvement", 0.031, 0.05, False),
         ("equivalent", 0.031, 0.05, False),
         ("regression", None, None, False),
+        ("improvement", -1.0, math.inf, False),
     ],
 )
 def test_an_interval_exceeds_it_on_the_verdicts_side_only(word, low, high, exceeded):
