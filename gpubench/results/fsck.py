@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import DataError, GpubenchError
-from gpubench.launchers import LAUNCHERS
 from gpubench.model.image import manifest_id
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.node.spec import RunRecord
@@ -103,7 +102,7 @@ def _runs(campaign: Campaign) -> Iterator[Finding]:
                 wrong.append(f"it ran another node half than node.pyz: {record.node_half[:12]}, not {node_half[:12]}")
             if wrong:
                 yield Finding(str(directory.path / RUN_FILE), "; ".join(wrong), REPEAT)
-            yield from _files(directory.path, record, of_pods=LAUNCHERS[campaign.plan.site.launcher].brings_files)
+            yield from _files(directory.path, record, of_pods=campaign.plan.site.scheduler == "kubernetes")
 
 
 def _contradictions(  # noqa: PLR0917 - a row of the plan, and what was made of it
