@@ -75,7 +75,8 @@ def _columns_page() -> Iterator[str]:
     yield (
         "The table of samples has one row for each repetition. `results.parquet` and an exported table have the "
         "columns of a run, a workload and a sample; an import has those that its source recorded, and those of an "
-        "import. A line of `samples.jsonl` has the columns of a sample (`started_at` in ISO 8601 with microseconds and "
+        "import. An exported table also has a row without a time for each workload that failed before its first "
+        "sample. A line of `samples.jsonl` has the columns of a sample (`started_at` in ISO 8601 with microseconds and "
         "offset), and `workload`, `backend` and `params_id`.\n\n"
         "A table of your own for [`gpubench compare`](ci.md#judge-your-own-timings) needs `variant`, `block` and a "
         "time (`wall_s`, `wall_ms` or `wall_us`). The other columns marked *needed* have a default: one workload, one "

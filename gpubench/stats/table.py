@@ -39,7 +39,7 @@ def normalise(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
         "warmup": _true_or_false(frame),
         "order": _whole(_optional(frame, "order", pl.String())),
         "started_at": _posix_seconds(frame),
-        "status": _optional(frame, "status", pl.String()).fill_null("ok"),
+        "status": _status(frame),
         "job": _optional(frame, "job", pl.String()).fill_null(""),
         "campaign": _optional(frame, "campaign", pl.String()).fill_null(""),
     }
@@ -74,6 +74,13 @@ def _refuse(frame: pl.DataFrame, name: str, unreadable: pl.Series, then: str) ->
 
 def _optional(frame: pl.DataFrame, name: str, kind: pl.DataType) -> pl.Expr:
     return pl.col(name).cast(kind, strict=False) if name in frame.columns else pl.lit(None, dtype=kind)
+
+
+def _status(frame: pl.DataFrame) -> pl.Expr:
+    """That of the row; of an exported sample, that of its run, or of its workload where the run is ``ok``."""
+    names = ("status",) if "status" in frame.columns else ("run_status", "workload_status")
+    statuses = [_optional(frame, name, pl.String()) for name in names]
+    return pl.coalesce(*(pl.when(status != "ok").then(status) for status in statuses), pl.lit("ok"))
 
 
 def _whole(column: pl.Expr) -> pl.Expr:
@@ -178,9 +185,9 @@ def comparisons_from_frame(
 
     Args:
         frame: columns ``workload nodes variant block run rep wall_s`` (seconds), optionally ``warmup`` (true/false),
-            ``order`` (place in the block), ``started_at`` (time, ISO text in UTC, or POSIX seconds), ``status``,
-            ``job`` and ``campaign`` (where a block is from: equal numbers of two campaigns are two blocks). Rows in any
-            order; one run may span workloads. Warm-up rows are left out.
+            ``order`` (place in the block), ``started_at`` (time, ISO text in UTC, or POSIX seconds), ``status`` (else
+            ``run_status`` and ``workload_status``), ``job`` and ``campaign`` (where a block is from: equal numbers of
+            two campaigns are two blocks). Rows in any order; one run may span workloads. Warm-up rows are left out.
         by: further columns that identify a cell.
 
     Returns:

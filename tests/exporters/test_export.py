@@ -49,6 +49,27 @@ def test_an_exported_table_is_judged_by_its_other_costs(gpubench: Run, tmp_path:
         assert [one["verdict"] for one in json.loads(done.stdout)["cells"]] == [word, word], done.stderr
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_an_exported_table_is_judged_like_its_campaign_where_runs_failed(
+    gpubench: Run, tmp_path: Path, kind: str
+) -> None:
+    """One run failed after all its samples, one before its first: without a word of it the candidate is equivalent."""
+    made = begin(tmp_path / "c", make_plan(suite=SUITE[:2], blocks=7))
+    writer = Writer(made)
+    for job, block, run in made.rows():
+        ways = {2: {"status": "failed"}, 5: {"status": "failed", "workloads": []}}
+        writer.write(job, block, run, **(ways.get(block.block, {}) if run.variant == "1.19.0" else {}))
+    assert gpubench("results", "export", kind, made.directory, f"all.{kind}").returncode == 0
+    of_campaign, of_table = (
+        json.loads(gpubench("compare", target, "--json").stdout)["cells"] for target in (made.directory, f"all.{kind}")
+    )
+    fields = ("workload", "verdict", "effect", "blocks", "low", "high")
+    assert [[cell[field] for field in fields] for cell in of_table] == [
+        [pytest.approx(cell[field]) for field in fields] for cell in of_campaign
+    ]
+    assert {cell["verdict"] for cell in of_table} == {"broken"}
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

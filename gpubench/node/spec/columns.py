@@ -106,8 +106,11 @@ COLUMNS = (
     Column("cpu_s", NUMBER, SAMPLE, "processor time of the run's processes", "s", required=False, least=0, most=1e15),
     Column("energy_j", NUMBER, SAMPLE, "energy of the hosts and GPUs", "J", required=False, least=0, most=1e15),
     Column("throttle", WHOLE, SAMPLE, "reasons for throttled GPUs, as NVML's bits", required=False),
-    Column("run_status", TEXT, WORKLOAD, "`ok`, `failed` or `skipped`"),
-    Column("workload_status", TEXT, WORKLOAD, "likewise; only samples with `ok` in both enter a verdict"),
+    Column("run_status", TEXT, WORKLOAD, "`ok`, `failed` or `skipped`", compare=TAKEN),
+    Column(
+        *("workload_status", TEXT, WORKLOAD, "likewise; only samples with `ok` in both enter a verdict"),
+        compare=TAKEN,
+    ),
     Column("date", DAY, IMPORT, "day of the measurement"),
     Column("workers", COUNT, IMPORT, "workers of the whole cluster"),
     Column("reps", COUNT, IMPORT, "repetitions of which `wall_s` is the mean"),

@@ -15,9 +15,12 @@ from gpubench.results.exporters import tracked
 from gpubench.results.exporters.tracked import EXPERIMENT, Tracker
 from gpubench.results.importers.directory import ImportedResults
 from gpubench.results.judging import judge_campaign
-from gpubench.results.merge.table import merge_directory, parquet
+from gpubench.results.merge.family import cells
+from gpubench.results.merge.table import COLUMNS, merge_directory, parquet
 from gpubench.results.targets import chosen_campaign, opened
 from gpubench.store.campaign import Campaign, require_place
+from gpubench.store.rundirs import Records
+from gpubench.store.states import account_now
 
 _log = logging.getLogger(__name__)
 
@@ -27,15 +30,31 @@ DATABASE = Path("outputs") / "mlflow.db"
 def export_table(directory: Path, path: Path, *, as_parquet: bool) -> None:
     """Every sample of a campaign or an import as one file."""
     kept = opened(directory)
-    if isinstance(kept, ImportedResults):
-        table = kept.table
-    else:  # of a table of samples, the variant of the first row is the baseline
-        baseline, merged = kept.plan.baseline, merge_directory(kept.runs_dir)
-        for error in merged.errors:
-            _log.warning(str(error))
-        table = merged.frame.sort(pl.col("variant") != baseline, maintain_order=True)
+    table = kept.table if isinstance(kept, ImportedResults) else _with_failures(kept)
     write_atomically(path, parquet(table) if as_parquet else _csv(table))
-    _log.info(f"{table.height} samples in {path}")
+    _log.info(f"{len(table['wall_s'].drop_nulls())} samples in {path}")
+
+
+def _with_failures(campaign: Campaign) -> pl.DataFrame:
+    """Every sample, and a row without a time for each workload that failed before its first one.
+
+    Without that row, a reader of the table would not know of the failure. Of a table of samples, the variant of the
+    first row is the baseline.
+    """
+    records = Records()
+    merged = merge_directory(campaign.runs_dir, records)
+    for error in merged.errors:
+        _log.warning(str(error))
+    outcomes = {outcome.run.run: outcome for outcome in account_now(campaign, records).outcomes}
+    sampled = set(merged.frame.select("run", "workload", "backend", "params").unique().iter_rows())
+    rows = []
+    for cell in cells(campaign.plan, outcomes.values(), merged):
+        key, of_run = dict(cell.key), {"run": cell.run, "job": cell.job, "block": cell.block, "order": cell.order}
+        if cell.status == "failed" and (cell.run, key["workload"], key["backend"], key["params"]) not in sampled:
+            about = {"campaign": cell.origin, "site": campaign.plan.site.name, "variant": cell.variant}
+            rows.append(key | of_run | about | {"run_status": outcomes[cell.run].status, "workload_status": "failed"})
+    failed = pl.DataFrame([[row.get(name) for name in COLUMNS] for row in rows], schema=COLUMNS, orient="row")
+    return pl.concat([merged.frame, failed]).sort(pl.col("variant") != campaign.plan.baseline, maintain_order=True)
 
 
 def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None) -> None:
