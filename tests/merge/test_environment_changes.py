@@ -347,6 +347,21 @@ def test_variables_of_a_node_that_ended_before_its_last_report_are_not_compared(
     }
 
 
+def test_variables_of_processes_that_ended_before_they_reported_are_not_compared() -> None:
+    before = whole()
+    for place in (*(process["ucx"]["env"] for process in before["processes"]), before["nodes"][0]["environment"]):
+        place["UCXPY_PROGRESS_MODE"] = "thread"
+    crashed = copy.deepcopy(before) | {"processes": []}
+    assert between(before, crashed) == between(crashed, before) == []
+    for process in before["processes"]:
+        process["ucx"]["env"]["UCXPY_PROGRESS_MODE"] = "polling"
+    other = copy.deepcopy(crashed) | {"processes": copy.deepcopy(before["processes"])}
+    del other["processes"][0]["ucx"]["env"]["UCXPY_PROGRESS_MODE"], other["nodes"][0]["environment"]["LANG"]
+    assert [(change.field, change.before) for change in between(before, other)] == [("environment.LANG", "C")]
+    of_both = facts(before).text("environment.UCXPY_PROGRESS_MODE", hosts=True)
+    assert of_both == "polling, thread on n1"
+
+
 def test_an_interface_that_went_is_a_change_and_an_unset_variable_too() -> None:
     after = whole()
     del after["nodes"][0]["network"]["eth0"], after["nodes"][0]["environment"]["LANG"]

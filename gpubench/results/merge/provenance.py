@@ -46,7 +46,7 @@ class Facts:
     """Values by field.
 
     ``recorded`` are prefixes of fields that were read as a whole: what has no value there is unset, else unknown.
-    ``silent`` are hosts whose variables were not read: they ended before their last report.
+    ``silent`` are hosts whose variables were not read: they ended before their last report. So did processes (empty).
     """
 
     values: Mapping[str, Values]
@@ -96,6 +96,7 @@ class Facts:
 
 
 def _named(hosts: Sequence[str]) -> str:
+    hosts = [host for host in hosts if host]
     more = len(hosts) - MOST_HOSTS
     return " and ".join([*hosts[:MOST_HOSTS], *([f"{more} more"] if more > 0 else [])])
 
@@ -142,6 +143,7 @@ def _facts(comparable: bytes) -> Facts:
     if hosts:
         by_field["hosts"] = {("", ", ".join(hosts))}
     silent = {str(node["host"]) for node in nodes if "host" in node and not isinstance(node["environment"], Mapping)}
+    silent |= set() if UCX_VARIABLES in recorded else {""}
     values = {field: frozenset(values) for field, values in by_field.items()}
     return Facts(values, frozenset(recorded), frozenset(silent))
 
