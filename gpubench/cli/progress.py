@@ -26,6 +26,7 @@ from gpubench.model.text import visible
 from gpubench.node.spec import RunRecord
 from gpubench.node.spec.plain import parse_lines
 from gpubench.node.spec.records import RUN_FILE, SAMPLES_FILE
+from gpubench.plan.block_design import interleaved
 from gpubench.runtimes import RUNTIMES
 from gpubench.store.accounting import left_no_time
 from gpubench.store.campaign import Campaign
@@ -52,6 +53,8 @@ class Progress(Observer):
         self.workloads = {item.params_id: item for item in campaign.plan.workloads}
         self._seen: dict[Path, float] = {}
         self._durations: list[float] = []
+        # Runs of an interleaved block are alive at the same time: seconds of all blocks so far, and runs in them.
+        self._together: tuple[float, int] | None = (0.0, 0) if interleaved(campaign.plan.site) else None
         # Attempts from before this job are not news; whoever joins a job that runs wants to see how its run ends.
         old = [
             attempt
@@ -108,6 +111,8 @@ class Progress(Observer):
             self._not_begun(block, record.reason)
             return
         seconds = record_seconds(record)
+        if self._together is not None:
+            self._together = time.monotonic() - min(self._seen.values()), len(self._seen)
         if record.status == "ok":
             self._durations.append(seconds)
             self._ok[run.run] = path
@@ -165,7 +170,8 @@ class Progress(Observer):
 
     def _left(self) -> str:
         left = len(self.rows) - len(self._done)
-        each = sum(self._durations) / len(self._durations) if self._durations else self.campaign.plan.time.run_s
+        lasted, runs = (sum(self._durations), len(self._durations)) if self._together is None else self._together
+        each = lasted / runs if runs else self.campaign.plan.time.run_s
         elapsed = format_seconds(time.monotonic() - self.began)
         return f"{elapsed} elapsed, about {format_seconds(left * each)} left" if left else f"{elapsed} elapsed"
 

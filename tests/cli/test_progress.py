@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import re
 import shutil
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -91,6 +93,29 @@ def test_a_run_took_as_long_as_its_record_says_whenever_it_was_seen(
     assert times[0] > 1
     shown = re.findall(r": ok  (\S+)  \(", capsys.readouterr().out)
     assert sorted(shown) == sorted(map(format_seconds, times))
+
+
+def test_the_time_left_of_an_interleaved_campaign_counts_each_block_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: 23 s for a first block whose runs took 14 s each, and "about 5m33s left" of a budget of 4 minutes."""
+    clock = [1000.0]
+    monkeypatch.setattr("gpubench.cli.progress.time", types.SimpleNamespace(monotonic=lambda: clock[0]))
+    plan = make_plan(blocks=4)
+    plan = plan.model_copy(update={"site": plan.site.with_layout(arrangement="interleaved")})
+    campaign = begin(tmp_path / "c", plan)
+    progress = Progress(campaign, None)
+    for block in itertools.groupby(campaign.rows(), key=lambda row: row[1].block):
+        rows = list(block[1])
+        begun = [Writer(campaign).write(*row, record=False) for row in rows]
+        progress.look()
+        clock[0] += 20
+        for path, row in zip(begun, rows, strict=True):
+            shutil.rmtree(path)
+            Writer(campaign).write(*row)
+        progress.look()
+    left = re.findall(r"about (\S+) left", capsys.readouterr().out)
+    assert left == ["1m10s", "1m00s", "50s", "40s", "30s", "20s", "10s"]
 
 
 @pytest.mark.parametrize(("runtime", "tells"), [("pyxis", True), ("enroot", True), ("venv", False)])
