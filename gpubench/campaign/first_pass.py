@@ -19,21 +19,17 @@ from gpubench.errors import InterruptedByUserError
 from gpubench.model.cell_names import cell_names
 from gpubench.model.plan import numbers_of_blocks
 from gpubench.model.quantities import format_seconds
-from gpubench.model.text import counted
 from gpubench.node.spec.plain import parse_lines
 from gpubench.node.spec.records import SAMPLES_FILE
 from gpubench.node.spec.turns import SEQUENTIAL
 from gpubench.plan.block_design import MOST_ROUNDS, interleaved
 from gpubench.plan.budget import (
-    LEAST_BLOCKS,
     LEAST_REPS,
-    LEAST_SCATTER,
     MOST_TO_FILL,
     FirstPass,
     PilotWorkload,
     fill_budget,
 )
-from gpubench.plan.detectable import POWER
 from gpubench.plan.request import Request
 from gpubench.resources.profiles import outputs_of
 from gpubench.store.accounting import RunResult
@@ -88,7 +84,7 @@ def with_repetitions(request: Request, options: CampaignOptions, images: Images)
         blocks=fixed_blocks or blocks,
         budget_s=left_s,
     )
-    return dataclasses.replace(request, repetitions=_repetitions_spelled(first, request))
+    return dataclasses.replace(request, repetitions=[_repetitions_spelled(first, request)])
 
 
 def _run(request: Request, options: CampaignOptions, images: Images) -> RunResult:
@@ -190,8 +186,8 @@ def _at(row: Mapping[str, Any]) -> float:
     return dt.datetime.fromisoformat(row["started_at"]).timestamp()
 
 
-def _repetitions_spelled(first: FirstPass, request: Request) -> list[str]:
-    """``merge 4 x 0.98s (scatter 9 %), ...``, and where that comes from; what the blocks find with that scatter."""
+def _repetitions_spelled(first: FirstPass, request: Request) -> str:
+    """``merge 4 x 0.98s (scatter 9 %), ...``, and where that comes from."""
     names = cell_names([{"workload": item.name, "params": json.dumps(item.params)} for item in request.workloads])
     measured = [
         (name, item.reps, first.tried[item.params_id])
@@ -203,30 +199,6 @@ def _repetitions_spelled(first: FirstPass, request: Request) -> list[str]:
     ]
     full = [name for name, reps, pilot in measured if reps == pilot.most > LEAST_REPS]
     most = f"; {', '.join(full)}: as often as a run may" if full else ""
-    chosen = (
+    return (
         f"repetitions by a first pass of {format_seconds(first.seconds)}, to fill the budget: {', '.join(each)}{most}"
     )
-    return [chosen, *_finds(request, measured)]
-
-
-BETWEEN_RUNS = 0.008
-"""Standard deviation between runs of one version, which one run can't show: the middle one of ASSUMED_RESTARTS."""
-
-
-def _finds(request: Request, measured: Sequence[tuple[str, int, PilotWorkload]]) -> list[str]:
-    """A line: the difference that the blocks detect in each workload, if it scatters as in the first pass."""
-    # scipy takes a second, and the first run shall begin before.
-    from gpubench.stats.power import detectable_effect, sigma_from_parts  # noqa: PLC0415
-
-    family = len(request.workloads) * (len(request.variants) - 1)
-    if not family or request.blocks < LEAST_BLOCKS:
-        return []
-    each = []
-    for name, reps, pilot in measured:
-        sigma = sigma_from_parts(BETWEEN_RUNS, max(pilot.scatter, LEAST_SCATTER), reps)
-        each.append(f"{100 * detectable_effect(sigma, request.blocks, family, POWER):.2g} % in {name}")
-    return [
-        f"{counted(request.blocks, 'block')} find differences of about {', '.join(each)}, or more, with "
-        f"{100 * POWER:g} % power, if repetitions scatter as in the first pass, and runs of one version by "
-        f"{100 * BETWEEN_RUNS:g} %"
-    ]

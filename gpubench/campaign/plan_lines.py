@@ -147,7 +147,8 @@ def _undecidable(plan: Plan) -> str:
     ways = [
         need for foreseen in plan.foreseen for need in (foreseen.blocks_for_margin, foreseen.blocks_for_equivalence)
     ]
-    if not ways or any(need is not None and need <= blocks for need in ways):
+    unknown = {item.params_id for item in plan.workloads} - {foreseen.params_id for foreseen in plan.foreseen}
+    if not ways or unknown or any(need is not None and need <= blocks for need in ways):
         return ""
     least = min(foreseen.detectable for foreseen in plan.foreseen)
     return (

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gpubench.model.cell_names import cell_names
 from gpubench.model.plan import Comparison, Place, Plan, PowerPrediction
 from gpubench.model.text import counted
+from gpubench.plan.budget import LEAST_BLOCKS, LEAST_SCATTER
+from gpubench.plan.request import Request
 from gpubench.stats.data import ComparisonInput
 
 if TYPE_CHECKING:
@@ -45,6 +49,26 @@ def predict_for_plan(
             )
             predictions.append(PowerPrediction.model_validate({"workload": name, **at, **figures}))
     return predictions
+
+
+def power_by_first_pass(request: Request, blocks: int, foreseen: Sequence[PowerPrediction]) -> list[str]:
+    """A line: what ``blocks`` find if repetitions scatter as in the first pass; no workload that has a prediction."""
+    family = len(request.workloads) * (len(request.variants) - 1)
+    if request.tried is None or not family or blocks < LEAST_BLOCKS:
+        return []
+    from gpubench.stats.power import detectable_effect, sigma_from_parts  # noqa: PLC0415
+
+    names = cell_names([{"workload": item.name, "params": json.dumps(item.params)} for item in request.workloads])
+    between, predicted, each = ASSUMED_RESTARTS[1], {item.params_id for item in foreseen}, []
+    for name, item in zip(names, request.workloads, strict=True):
+        if item.params_id in request.tried.tried and item.params_id not in predicted:
+            scatter = max(request.tried.tried[item.params_id].scatter, LEAST_SCATTER)
+            sigma = sigma_from_parts(between, scatter, item.reps)
+            each.append(f"{100 * detectable_effect(sigma, blocks, family, POWER):.2g} % in {name}")
+    return each and [
+        f"{counted(blocks, 'block')} find differences of about {', '.join(each)}, or more, with {100 * POWER:g} % "
+        f"power, if repetitions scatter as in the first pass, and runs of one version by {100 * between:g} %"
+    ]
 
 
 def _noisiest(pilot: Sequence[ComparisonInput]) -> dict[tuple[str, Place], Sigma]:

@@ -13,7 +13,7 @@ from gpubench.model.text import counted
 from gpubench.node.spec.waiting import crowded, polls
 from gpubench.plan.block_design import ClusterShape, campaign_orders, interleaved, new_job, plan_block
 from gpubench.plan.budget import MOST_TO_FILL
-from gpubench.plan.detectable import predict_for_plan
+from gpubench.plan.detectable import power_by_first_pass, predict_for_plan
 from gpubench.plan.job_limits import job_limit
 from gpubench.plan.known_issues import apply_issues
 from gpubench.plan.request import Request
@@ -57,7 +57,8 @@ def make_plan(
     layouts = len({shape.place[1] for shape in shapes})
     skipped = len({(issue.nodes, issue.variant) for issue in applied if issue.action == "skip"})
     total_s = round(scope.blocks * (scope.time.block_s * len(shapes) - skipped * layouts * scope.time.run_s), 1)
-    notes = [*_notes(request, scope), *_notes_on_variants(request, variants)]
+    by_first_pass = power_by_first_pass(request, scope.blocks, foreseen)
+    notes = [*request.repetitions, *by_first_pass, *_notes(request, scope), *_notes_on_variants(request, variants)]
     recorded = {name: getattr(request, name) for name in RECORDED} | {"variants": variants, "known_issues": applied}
     return Plan(
         **recorded,
@@ -127,7 +128,7 @@ def _comparisons(request: Request, shapes: Sequence[ClusterShape]) -> list[Compa
 
 def _notes(request: Request, scope: Scope) -> list[str]:
     shapes, blocks = scope.clusters.shapes, scope.blocks
-    notes = [*request.repetitions]
+    notes = []
     if blocks < request.blocks:
         instead = "" if request.blocks == MOST_TO_FILL else f" instead of {request.blocks}"
         planned_s = blocks * scope.time.block_s * len(shapes)
