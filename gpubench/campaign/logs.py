@@ -1,5 +1,6 @@
 """Where the logs of a campaign are, and how those of its processes end."""
 
+import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,8 @@ from gpubench.store.campaign import Campaign
 from gpubench.store.states import account_now
 
 TAIL = 15
+_CRASH = re.compile(r".*Caught signal \d|Fatal Python error: ")
+"""The line of a crash, by UCX or by Python; the frames behind it tell the cause, and the end of the log doesn't."""
 
 
 def log_lines(campaign: Campaign, run: str | None) -> Iterator[str]:
@@ -40,7 +43,8 @@ def _last_lines(path: Path) -> Iterator[str]:
             for name in archive.namelist():
                 lines = archive.read(name).decode("utf-8", "replace").rstrip().splitlines()
                 yield f"  {name}  ({path}, {counted(len(lines), 'line')})"
-                for line in lines[-TAIL:]:
+                crash = next((number for number, line in enumerate(lines) if _CRASH.match(line)), len(lines) - TAIL)
+                for line in lines[max(crash, 0) :][:TAIL]:
                     yield f"    {line}"
     except (OSError, zipfile.BadZipFile) as error:
         raise DataError(f"{path} can't be read: {error}") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from gpubench.cli import display
 from tests.conftest import ROOT
 from tests.in_process import invoked as run
-from tests.store.campaign_builder import QUICK, begin, finish, make_plan
+from tests.store.campaign_builder import QUICK, Writer, begin, finish, make_plan
 
 GOLDEN = ROOT / "tests" / "golden" / "schemas" / "1"
 
@@ -24,6 +25,27 @@ def outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(GOLDEN / "campaign", tmp_path / "outputs" / "tiny")
     shutil.copytree(GOLDEN / "import", tmp_path / "import")
     return tmp_path / "outputs"
+
+
+def test_the_log_of_a_process_that_crashed_is_shown_from_the_crash_on(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(suite=QUICK[4:], blocks=1))
+    first, second = campaign.rows()
+    ran, failed = Writer(campaign).write(*first), Writer(campaign).write(*second, status="failed")
+    lines = {
+        "worker-0-0": [*"abc", "[n1:7:1:9] Caught signal 11 (Segmentation fault: not mapped)", *map(str, range(90))],
+        "worker-0-1": ["a", "Fatal Python error: Aborted", "in here"],
+        "client": [f"line {number}" for number in range(90)],
+    }
+    for directory in (ran, failed):
+        with zipfile.ZipFile(directory / "logs.zip", "w") as archive:
+            for name, text in lines.items():
+                archive.writestr(name, "\n".join(text))
+    shown = run("logs", campaign.directory).stdout.splitlines()
+    process = [number for number, line in enumerate(shown) if f"({failed}" in line]
+    assert not [line for line in shown if str(ran) in line]
+    assert shown[process[0] + 1 : process[1]] == [f"    {line}" for line in lines["worker-0-0"][3:18]]
+    assert shown[process[1] + 1 : process[2]] == [f"    {line}" for line in lines["worker-0-1"][1:]]
+    assert shown[process[2] + 1 :][:15] == [f"    {line}" for line in lines["client"][-15:]]
 
 
 def test_what_became_of_every_run_is_a_content_of_its_own(tmp_path: Path) -> None:
