@@ -220,8 +220,8 @@ def _to_know(verdict: Verdict) -> list[str | TextSpan]:
     shown = verdict.reason.partition(" after Holm")[0] if verdict.verdict in ("regression", "improvement") else ""
     beyond = "beyond the margin" if verdict.beyond_margin else ""
     text = "; ".join(word for word in (shown, beyond, decided, verdict.leaning, labels.more(verdict)) if word)
-    flags = [part for flag in verdict.flags for part in (" ", TextSpan(flag, "flag"))]
-    return [f"{text};" if text and flags else text, *flags]
+    flags = [part for flag in verdict.flags for part in (", ", TextSpan(flag, "flag"))][1:]
+    return [f"{text}; " if text and flags else text, *flags]
 
 
 def _names(verdicts: Sequence[Verdict]) -> list[str]:
