@@ -277,7 +277,8 @@ def binding_notes(search: Search, answer: SearchAnswer) -> list[str]:
     label = search.space.label
     pairs = [(label(change.low), label(change.high)) for change in answer.shown]
     return [
-        f"{alone} alone has {name}={value}, set by the binding: that may be the cause, not the version"
+        f"{alone} alone has {name}={value}, set by the binding: that may be the cause, not the version; "
+        "a search --over settings tells"
         for low, high in pairs
         for alone, other in ((low, high), (high, low))
         for name, value in by_binding[alone].items()

@@ -31,7 +31,7 @@ def _gpus(site: Site, kind: str) -> Iterator[CheckResult]:
     lacks["base"] = kind in CONTAINERS and image.base in ("", ImageSettings().base)
     missing = [f"image.{key}" for key, lacking in lacks.items() if lacking]
     if site.device == "gpu" or (site.device == "auto" and site.node.gpus):
-        have = f"{', '.join(missing)} isn't set" if missing else "images have CUDA"
+        have = f"{', '.join(missing)} {'isn' if len(missing) == 1 else 'aren'}'t set" if missing else "images have CUDA"
         used = "device = gpu" if site.device == "gpu" else f"node.gpus = {site.node.gpus}"
         yield CheckResult(not missing, f"{used}, and {have}")
 

@@ -170,7 +170,7 @@ def test_infiniband_and_network_file_systems_are_seen(on_machine: OnMachine, tmp
         ),
         (["batch.queue=gpu"], "node.gpus isn't set, and the nodes have GPUs"),
         (["interface=ib0"], "interface ib0 is InfiniBand or RoCE, and image.fabric is empty"),
-        (["node.gpus=2", "device=gpu"], "image.cuda, image.compute_capability, image.base isn't set"),
+        (["node.gpus=2", "device=gpu"], "image.cuda, image.compute_capability, image.base aren't set"),
     ],
 )
 def test_check_says_wrong_for_what_the_site_would_refuse_or_measure_otherwise(

@@ -72,6 +72,11 @@ def test_noise_that_nobody_has_measured_is_said_to_be_assumed(made: Plan) -> Non
     assert not any("noise" in line for line in plan_lines(Campaign(Path("c"), plan("base=1 b=2", blocks=2))))
 
 
+def test_a_variant_without_an_image_says_so_behind_its_packages_and_settings() -> None:
+    lines = plan_lines(Campaign(Path("c"), plan("base=1 b=2,dask==2025.5.1,UCX_TLS=tcp", blocks=2, images={})))
+    assert "  b: UCX 2 dask==2025.5.1 UCX_TLS=tcp, not built" in list(lines)
+
+
 @pytest.mark.parametrize("protocol", ["tcp", "ucx"])
 def test_over_ucx_the_plan_says_where_its_processes_listen_and_who_gets_in(protocol: str) -> None:
     lines = list(plan_lines(Campaign(Path("c"), plan("base=1 b=2", blocks=2, protocol=protocol))))

@@ -256,7 +256,7 @@ def test_a_profile_without_gpus_has_any_base_and_modules_bring_their_own_cuda() 
 )
 def test_gpus_without_cuda_in_the_image_are_wrong(kind: str, missing: str) -> None:
     (finding,) = check_image(cluster(), kind)
-    assert (finding.ok, finding.what) == (False, f"device = gpu, and {missing} isn't set")
+    assert (finding.ok, finding.what) == (False, f"device = gpu, and {missing} aren't set")
     found = cluster('device = "gpu"', "")
     assert found.device == "auto"
     assert (found.node.gpus, next(iter(check_image(found, kind))).ok) == (8, False)

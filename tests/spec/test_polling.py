@@ -22,7 +22,8 @@ def test_only_the_binding_s_thread_that_wakes_python_lets_a_process_sleep() -> N
 def test_more_of_them_than_cores_is_a_line_that_says_what_mends_it() -> None:
     assert crowded(2, 2, "") == ""
     assert crowded(3, 1, " of n1") == (
-        'oversubscribed: 3 processes poll while they wait, on 1 core of n1; layout.waiting = "event" lets them sleep'
+        'oversubscribed: 3 processes poll while they wait, on 1 core of n1; layout.waiting = "event" lets them sleep, '
+        "if every binding can"
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Set
 
 ASLEEP = {"UCXPY_PROGRESS_MODE": "thread", "UCXPY_ENABLE_PYTHON_FUTURE": "1"}
 """With these, ucxx wakes a process that waits instead of letting it poll; other bindings don't know them."""
-MENDED_BY = 'layout.waiting = "event" lets them sleep'
+MENDED_BY = 'layout.waiting = "event" lets them sleep, if every binding can'
 
 
 def polls(protocol: str, environment: Mapping[str, str]) -> bool:
