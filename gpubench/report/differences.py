@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gpubench.model.plan import Plan, PlannedVariant
+from gpubench.model.text import counted, shortened
 from gpubench.report.facts import facts_table
 from gpubench.report.sections import ColumnStyle, Heading, Medium, Section, SectionPart, TextSpan, TextTable
 from gpubench.results.judged_campaign import JudgedCampaign
@@ -56,8 +57,20 @@ def variants_section(inputs: JudgedCampaign) -> Section:
 
 
 def cautions(inputs: JudgedCampaign) -> list[str]:
-    """Notes beside the verdicts: unplanned differences, and settings of transports that changed none."""
-    return [*unplanned(inputs.plan, inputs.changes), *_same_transports(inputs.plan, inputs.outcomes)]
+    """Notes beside the verdicts: failed runs, unplanned differences, and settings of transports that changed none."""
+    failures, transports = (read(inputs.plan, inputs.outcomes) for read in (_failures, _same_transports))
+    return [*failures, *unplanned(inputs.plan, inputs.changes), *transports]
+
+
+def _failures(plan: Plan, outcomes: Iterable[RunResult]) -> Iterator[str]:
+    """Of each variant the runs that failed, with the first reason: a crash matters as much as a time."""
+    runs = list(outcomes)
+    for label in (variant.label for variant in plan.variants):
+        failed = [outcome.reason for outcome in runs if (outcome.run.variant, outcome.status) == (label, "failed")]
+        if failed:
+            planned = counted(sum(outcome.run.variant == label for outcome in runs), "run")
+            other = ", and others" if len(set(failed)) > 1 else ""
+            yield f"{len(failed)} of {planned} of {label} failed: {shortened(failed[0], 120)}{other}"
 
 
 def _same_transports(plan: Plan, outcomes: Iterable[RunResult]) -> Iterator[str]:

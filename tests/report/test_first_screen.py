@@ -17,6 +17,7 @@ from gpubench.report import labels
 from gpubench.report.answer import answer
 from gpubench.report.campaign_page import about, campaign_page
 from gpubench.report.compared import compared
+from gpubench.report.differences import cautions
 from gpubench.report.facts import shortened
 from gpubench.report.next_steps import next_steps
 from gpubench.results.judged_campaign import JudgedCampaign
@@ -36,6 +37,22 @@ def test_seconds_of_both_sides_are_of_the_blocks_that_the_verdict_used_and_agree
         for one, pair in zip(inputs.verdicts, inputs.seconds, strict=True):
             assert pair is not None
             assert pair[1] / pair[0] - 1 == pytest.approx(one.effect, abs=1e-9)
+
+
+def test_a_run_that_failed_is_among_the_first_notes_with_its_reason(
+    story: JudgedCampaign, troubled: JudgedCampaign
+) -> None:
+    for inputs in (story, troubled):
+        failed = [outcome for outcome in inputs.outcomes if outcome.status == "failed"]
+        notes = [note for note in cautions(inputs) if " failed: " in note]
+        assert len(notes) == len({outcome.run.variant for outcome in failed})
+        for label in {outcome.run.variant for outcome in failed}:
+            reasons = [outcome.reason for outcome in failed if outcome.run.variant == label]
+            planned = sum(outcome.run.variant == label for outcome in inputs.outcomes)
+            (note,) = (note for note in notes if f" of {label} failed: " in note)
+            assert note.startswith(f"{len(reasons)} of {planned} runs of {label} failed: {reasons[0]}")
+            assert note in text_of(reports.page_html(inputs)).partition("What to do next")[0]
+    assert notes, "the second campaign has none"
 
 
 def test_of_many_candidates_one_sentence_counts_every_verdict(story: JudgedCampaign) -> None:
