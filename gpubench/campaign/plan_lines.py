@@ -102,7 +102,10 @@ def _finds(plan: Plan) -> Iterator[str]:
             yield f"  {assumed_power(plan, blocks)}"
         return
     these = counted(blocks, "block")
-    yield f"  what {these} can find, with {100 * POWER:g} % power and the noise of an earlier campaign like this:"
+    # One figure for all where the earlier campaign doesn't tell them apart: see sigma_from_history.
+    pooled = len(plan.foreseen) > len({foreseen.sigma for foreseen in plan.foreseen}) == 1
+    noise = f"the noise of an earlier campaign like this{', the same for all workloads' if pooled else ''}"
+    yield f"  what {these} can find, with {100 * POWER:g} % power and {noise}:"
     for foreseen, name in zip(plan.foreseen, _foreseen_names(plan), strict=True):
         upper = f"(up to {_percent(foreseen.detectable_upper)} %, since that noise is uncertain)"
         least = f"{_percent(foreseen.detectable)} % or more {upper}"

@@ -17,7 +17,7 @@ from tests.plan.requests_by_hand import plan, workload
 WORKLOADS = [workload("message", size=1024), workload("message", size=10_000_000), workload("tasks")]
 
 
-def foreseen(made: Plan, *needs: tuple[int | None, int | None]) -> list[str]:
+def foreseen(made: Plan, *needs: tuple[int | None, int | None], pooled: bool = False) -> list[str]:
     """The lines of the plan, each of whose workloads needs so many blocks for the margin and for 'equivalent'."""
     cells = [
         PowerPrediction(
@@ -25,7 +25,7 @@ def foreseen(made: Plan, *needs: tuple[int | None, int | None]) -> list[str]:
             params_id=item.params_id,
             nodes=1,
             workers_per_node=2,
-            sigma=0.02,
+            sigma=0.02 * (1 if pooled else number),
             sigma_upper=0.03,
             detectable=0.061 * number,
             detectable_upper=0.077 * number,
@@ -55,6 +55,11 @@ def test_each_workload_has_a_line_with_what_is_found_and_what_more_would_take(ma
         "    tasks: differences of 18 % or more (up to 23 %, since that noise is uncertain)",
     ]
     assert lines[0].startswith("plan of ")
+
+
+def test_a_noise_that_the_workloads_share_is_said_to_be_the_same(made: Plan) -> None:
+    (line,) = (line for line in foreseen(made, (8, 3), (8, 3), (8, 3), pooled=True) if "the noise of" in line)
+    assert line.endswith("the noise of an earlier campaign like this, the same for all workloads:")
 
 
 def test_a_plan_that_can_decide_nothing_at_its_margin_says_so_first(made: Plan) -> None:
