@@ -67,6 +67,8 @@ def _run_job(
 
     with scheduler.acquire_machine(directory, waiting) as lock:
         left = budget.left() if budget else None
+        if left is not None:
+            observer.limited(left)
         running = scheduler.submit(directory, inherited(os.environ, blocks, left), lock)
         try:
             poll_until(ended, interval_s=LOOK_S)

@@ -17,6 +17,9 @@ class Observer:
     def waiting(self, holder: str) -> None:
         """Another job, of this holder, has the machine."""
 
+    def limited(self, seconds: float) -> None:
+        """A job begins, and no block of it may end later than in so many seconds."""
+
     def log(self, line: str) -> None:
         """A line that deserves to stay."""
 

@@ -32,8 +32,8 @@ from gpubench.store.accounting import left_no_time
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_record, record_seconds, run_directories
 
-BAR = 40
-"""Columns of the bar."""
+BAR = 24
+"""Columns of the bar: its words stand beside it on a terminal of 80."""
 LEAST_COMPLETE = 3
 """Complete blocks that are needed before estimates are shown."""
 
@@ -70,6 +70,7 @@ class Progress(Observer):
         self._done = {attempt.run for attempt, _ in finished}
         self._ok = {attempt.run: attempt.path for attempt, status in finished if status == "ok"}
         self._holder = ""
+        self._limit = math.inf
         self._out_of_time = False
 
     def waiting(self, holder: str) -> None:
@@ -78,6 +79,10 @@ class Progress(Observer):
             self._holder = holder
             self.log(f"waiting for this machine; it is held by {holder or 'another campaign'}")
         self._show(f"waiting for {holder or 'another campaign'}")
+
+    def limited(self, seconds: float) -> None:
+        """What is left is no more than this, however long blocks take."""
+        self._limit = time.monotonic() + seconds
 
     def look(self) -> None:
         """Check the run directories once."""
@@ -172,8 +177,10 @@ class Progress(Observer):
         left = len(self.rows) - len(self._done)
         lasted, runs = (sum(self._durations), len(self._durations)) if self._together is None else self._together
         each = lasted / runs if runs else self.campaign.plan.time.run_s
-        elapsed = format_seconds(time.monotonic() - self.began)
-        return f"{elapsed} elapsed, about {format_seconds(left * each)} left" if left else f"{elapsed} elapsed"
+        now = time.monotonic()
+        elapsed = format_seconds(now - self.began)
+        seconds = min(left * each, max(self._limit - now, 0.0))
+        return f"{elapsed} elapsed, about {format_seconds(seconds)} left" if left else f"{elapsed} elapsed"
 
     def log(self, line: str) -> None:
         """A line that stays."""

@@ -95,8 +95,19 @@ def test_a_run_took_as_long_as_its_record_says_whenever_it_was_seen(
     assert sorted(shown) == sorted(map(format_seconds, times))
 
 
-def test_the_time_left_of_an_interleaved_campaign_counts_each_block_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("limit", "shown"),
+    [
+        (None, ["1m10s", "1m00s", "50s", "40s", "30s", "20s", "10s"]),
+        (55.0, ["35s", "35s", "15s", "15s", "0.0s", "0.0s", "0.0s"]),
+    ],
+)
+def test_the_time_left_of_an_interleaved_campaign_counts_each_block_once_and_ends_with_the_budget(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    limit: float | None,
+    shown: list[str],
 ) -> None:
     """Seen: 23 s for a first block whose runs took 14 s each, and "about 5m33s left" of a budget of 4 minutes."""
     clock = [1000.0]
@@ -105,6 +116,8 @@ def test_the_time_left_of_an_interleaved_campaign_counts_each_block_once(
     plan = plan.model_copy(update={"site": plan.site.with_layout(arrangement="interleaved")})
     campaign = begin(tmp_path / "c", plan)
     progress = Progress(campaign, None)
+    if limit is not None:
+        progress.limited(limit)
     for block in itertools.groupby(campaign.rows(), key=lambda row: row[1].block):
         rows = list(block[1])
         begun = [Writer(campaign).write(*row, record=False) for row in rows]
@@ -115,7 +128,7 @@ def test_the_time_left_of_an_interleaved_campaign_counts_each_block_once(
             Writer(campaign).write(*row)
         progress.look()
     left = re.findall(r"about (\S+) left", capsys.readouterr().out)
-    assert left == ["1m10s", "1m00s", "50s", "40s", "30s", "20s", "10s"]
+    assert left == shown
 
 
 @pytest.mark.parametrize(("runtime", "tells"), [("pyxis", True), ("enroot", True), ("venv", False)])
@@ -157,12 +170,13 @@ def test_the_bar_says_how_many_blocks_are_complete_and_what_is_left(tmp_path: Pa
     for row in rows[:5]:
         Writer(campaign).write(*row)
     out = io.StringIO()
-    console = Terminal(file=out, force_terminal=True, width=150, color_system=None)
+    console = Terminal(file=out, force_terminal=True, width=80, color_system=None)
     progress = Progress(campaign, rich.live.Live(console=console))
+    progress.began -= 600
     console.print(progress.picture("block 3  1.19.0  starting"))
     bar, below = out.getvalue().splitlines()
-    assert "2 of 4 blocks  0.0s elapsed, about " in bar
-    assert bar.startswith("━" * 25)
+    assert "2 of 4 blocks  10m00s elapsed, about " in bar
+    assert bar.startswith("━" * 15)
     assert below == "block 3  1.19.0  starting"
 
 
