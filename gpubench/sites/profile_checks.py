@@ -51,7 +51,7 @@ def check_profile(name: str, settings: Sequence[str]) -> Iterator[CheckResult]:
     empty = [key for key in to_fill if not operator.attrgetter(key)(site)]  # --set may have filled it in
     yield from (CheckResult(False, f"{key} is empty, and {file} says that it must be filled in") for key in empty)
     for result in check_site(site):
-        if result.ok is not None or not any(result.what.startswith(f"{key} ") for key in empty):  # said already
+        if result.ok or not any(result.what.startswith(f"{key} ") for key in empty):  # said already
             yield result
     kind = RUNTIMES[site.runtime].KIND if site.runtime in RUNTIMES else ""
     yield from check_image(site, kind)
