@@ -22,7 +22,7 @@ from gpubench.images.variables import check_listed
 from gpubench.model.image import Image
 from gpubench.model.own_workload import OwnWorkload, packed_together
 from gpubench.node.spec.plain import content_id
-from gpubench.plan.block_pods import check_packages
+from gpubench.plan.block_pods import check_images_of_block_pods
 from gpubench.plan.make import make_plan
 from gpubench.plan.placement import check_graphs
 from gpubench.plan.request import Request
@@ -79,7 +79,7 @@ def prepare_request(
 def _for_images(request: Request, options: CampaignOptions, images: Images) -> Request:
     """The request whose processes can wait as these images do; raises PlanRefusedError, UsageError."""
     manifests = {spec: entry[1] for spec, entry in images.items() if entry}
-    check_packages(request.workloads, manifests)
+    check_images_of_block_pods(request.workloads, manifests)
     request = dataclasses.replace(request, site=with_waiting(request.site, request.protocol, manifests))
     check_graphs(request.site, request.device, [item.name for item in request.workloads], manifests)
     if not options.allow_unknown_env:

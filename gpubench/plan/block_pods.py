@@ -28,7 +28,7 @@ def check_block_pods(site: Site, workloads: Iterable[WorkloadSpec]) -> None:
         )
 
 
-def check_packages(workloads: Iterable[WorkloadSpec], manifests: Mapping[str, Mapping[str, Any]]) -> None:
+def check_images_of_block_pods(workloads: Iterable[WorkloadSpec], manifests: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise PlanRefusedError where an image that is known can't start them; ``manifests`` by UCX spec."""
     if not starts_pods(workloads):
         return

@@ -9,7 +9,7 @@ import pytest
 from gpubench.errors import PlanRefusedError
 from gpubench.node.spec import WorkloadSpec
 from gpubench.node.workloads.catalogue import CATALOGUE
-from gpubench.plan.block_pods import check_packages, starts_pods
+from gpubench.plan.block_pods import check_images_of_block_pods, starts_pods
 from gpubench.resources.profiles import load_site
 from tests.plan.requests_by_hand import plan, workload
 from tests.workloads.running import complete
@@ -38,10 +38,10 @@ def test_an_image_without_the_packages_is_refused_by_its_name() -> None:
         "1.17.0": {"stack": {"packages": {"parsl": "2026.1"}}},
     }
     with pytest.raises(PlanRefusedError, match=r"that of 1\.17\.0 lacks kubernetes; build it again"):
-        check_packages([parsl("kubernetes")], images)
-    check_packages([parsl("slurm")], images)
+        check_images_of_block_pods([parsl("kubernetes")], images)
+    check_images_of_block_pods([parsl("slurm")], images)
     del images["1.17.0"]
-    check_packages([parsl("kubernetes")], images)
+    check_images_of_block_pods([parsl("kubernetes")], images)
 
 
 @pytest.mark.parametrize(
