@@ -1,6 +1,6 @@
 """``node.pyz retire``: Dask moves the data of a node's workers to the others, and closes them."""
 
-from typing import Any, List
+from typing import Any, List, Set
 
 from gpubench.node.cluster_state import rank_of
 
@@ -18,10 +18,13 @@ def retire(address: str, rank: int) -> int:
 
     client = Client(address, timeout=CONNECT_S, name="gpubench-retire", set_as_default=False)
     try:
-        addresses = client.run_on_scheduler(workers_on, rank)
-        if addresses:
-            client.retire_workers(workers=addresses, close_workers=True)
-        left = client.run_on_scheduler(workers_on, rank)
+        asked: Set[str] = set()
+        while True:  # a worker may register while others are retired
+            left = set(client.run_on_scheduler(workers_on, rank))
+            if not left or left & asked:
+                break
+            client.retire_workers(workers=sorted(left), close_workers=True)
+            asked |= left
     finally:
         client.close()
     if left:

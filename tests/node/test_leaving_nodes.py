@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
 import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gpubench.node.retire import retire
 from gpubench.node.spec.cluster import (
     GONE,
     JOINED,
@@ -46,6 +49,37 @@ from distributed import Client
 client = Client(ADDRESS)
 client.retire_workers(names=["worker-0-0"])
 """
+
+
+@pytest.mark.parametrize(
+    ("there", "retired", "stays"),
+    [
+        ([[], ["a"]], [], False),
+        ([["a"], []], [["a"]], False),
+        ([["a"], ["b"], []], [["a"], ["b"]], False),
+        ([["a", "b"], ["b", "c"]], [["a", "b"]], True),
+    ],
+)
+def test_a_worker_that_registers_while_its_node_leaves_is_retired_too_or_was_never_asked_for(
+    monkeypatch: pytest.MonkeyPatch, there: list[list[str]], retired: list[list[str]], stays: bool
+) -> None:
+    """Seen: it registered between two questions, and the node stayed until its job's end for data that there was not.
+
+    Args:
+        there: the workers of the node, at each question.
+        retired: what Dask was told to retire.
+        stays: whether the node can't leave.
+    """
+    answers, told = iter(there), list[list[str]]()
+    client = types.SimpleNamespace(
+        run_on_scheduler=lambda *_: next(answers),
+        retire_workers=lambda workers, close_workers: told.append(workers),  # noqa: ARG005
+        close=lambda: None,
+    )
+    monkeypatch.setattr("distributed.Client", lambda *_, **__: client)
+    with pytest.raises(SystemExit) if stays else contextlib.nullcontext():
+        assert retire("tcp://127.0.0.1:1", 1) == 0
+    assert told == retired
 
 
 class Nodes:
