@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 import gpubench.node.workloads
 from gpubench.node.spec import WorkloadSpec
 from gpubench.node.workload import describe_error
-from gpubench.node.workloads import families
+from gpubench.node.workloads import device, families
 from gpubench.node.workloads.base import Measurement, UnavailableError, WorkloadContext
 from tests.workloads import own_files
 from tests.workloads.running import run
@@ -177,6 +178,26 @@ def test_the_clock_stands_around_the_results_that_a_function_returns(own: Make) 
         assert (result.status, [line["answer"] for line in lines]) == ("ok", ["unchecked"] * 3)
         assert all(line["wall_s"] >= 0.25 for line in lines), name
         assert result.keys_left == 0
+
+
+def test_what_gpus_still_do_is_waited_for_before_the_clock_starts_and_before_it_stops(
+    own: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task of cupy is finished when its kernels are launched (dask/distributed#2837)."""
+    measurement: Any = own("Sum")
+    log = sys.modules[type(measurement._what).__module__].LOG
+    log.clear()
+
+    def synchronise(*_: object) -> None:
+        log.append("GPUs are done")
+        time.sleep(0.25)
+
+    monkeypatch.setattr(device, "synchronize_workers", synchronise)
+    monkeypatch.setattr(type(measurement._what), "once", lambda _self: log.append("once"))
+    monkeypatch.setattr(type(measurement._what), "check", lambda *_: True)
+    _, (line,) = run(measurement, warmup=0, reps=1)
+    assert log == ["setup", "prepare", "GPUs are done", "once", "GPUs are done", "teardown"]
+    assert 0.25 <= line["wall_s"] < 0.5
 
 
 def test_a_class_is_set_up_prepared_checked_and_torn_down(own: Make) -> None:

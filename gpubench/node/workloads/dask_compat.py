@@ -123,6 +123,24 @@ def registrations(scheduler: Any) -> List[float]:
     return sorted(first.values())
 
 
+async def call_on_workers(function: Callable[[], object], dask_scheduler: Any) -> None:
+    """Call a function on every worker over connections that the scheduler keeps, for ``Client.run_on_scheduler``.
+
+    ``Client.run`` opens a new one to each worker in distributed 2022.11 and 2023.11 (``Scheduler.broadcast``:
+    ``send_recv(comm, close=True)``): inside a clock, that would be timed too.
+
+    Raises:
+        RuntimeError: it failed on a worker; holds the words of its exception.
+    """
+    from distributed.protocol.pickle import dumps
+
+    addresses = list(dask_scheduler.workers)
+    calls = [dask_scheduler.rpc(address).run(function=dumps(function)) for address in addresses]
+    for address, answer in zip(addresses, await asyncio.gather(*calls)):
+        if answer["status"] != "OK":
+            raise RuntimeError("{}: {}".format(address, answer.get("exception_text", answer["status"])))
+
+
 def _log_name(worker: Any) -> str:
     return next(name for name in _LOG_NAMES if hasattr(worker, name))
 

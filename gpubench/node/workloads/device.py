@@ -3,6 +3,8 @@
 import importlib.util
 from typing import Any, Dict, List, Optional
 
+from gpubench.node.workloads import dask_compat
+
 
 def array_module(device: str) -> Any:
     """``cupy`` or ``numpy``."""
@@ -128,4 +130,4 @@ def restore_memory_resource() -> None:
 def synchronize_workers(client: Any, device: str) -> None:
     """Wait for the GPUs of all workers, on which a finished task may still run; nothing to do on the CPU."""
     if device == "gpu":
-        client.run(synchronize)
+        client.run_on_scheduler(dask_compat.call_on_workers, synchronize)

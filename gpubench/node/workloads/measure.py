@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 
 from gpubench.node.spec import WorkloadSpec
 from gpubench.node.spec.columns import Sample
-from gpubench.node.workloads import dask_compat
+from gpubench.node.workloads import dask_compat, device
 from gpubench.node.workloads.base import Answer, Measurement, UnavailableError
 from gpubench.node.workloads.clock import utc_now
 from gpubench.node.workloads.counters import Cost
@@ -151,6 +151,7 @@ def _busy_wait(seconds: float) -> float:
 def _repeat(measurement: Measurement, result: Result, is_warmup: bool, slow: float) -> Sample:
     client = measurement.context.client
     measurement.prepare()
+    device.synchronize_workers(client, measurement.context.device)  # what it left to the GPUs isn't to be timed
     if result.floor is None:
         result.floor = measurement.least_moved_bytes
     marks = mark(client) if measurement.uses_transfer_log else None

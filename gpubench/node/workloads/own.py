@@ -11,6 +11,7 @@ from typing import Any, Mapping, Tuple
 import dask
 import distributed
 
+from gpubench.node.workloads import device
 from gpubench.node.workloads.base import Answer, Measurement, UnavailableError, WorkloadContext, judged
 from gpubench.node.workloads.catalogue.own import given, module_name
 
@@ -39,7 +40,8 @@ def create(name: str, context: WorkloadContext, backend: str, params: Mapping[st
 class OwnMeasurement(Measurement):
     """Measures ``what``: a function ``(client, params) -> result``, or a class with ``once``.
 
-    The clock stands around the call, and around the wait for Dask collections and futures that it returns.
+    The clock stands around the call, and around the wait for Dask collections and futures that it returns, and for what
+    the GPUs still do.
     """
 
     def __init__(self, context: WorkloadContext, params: Mapping[str, Any], what: Any) -> None:
@@ -66,6 +68,7 @@ class OwnMeasurement(Measurement):
         arguments = () if self._is_class else (self.context.client, dict(self.params))
         began = time.perf_counter()
         result = _finished(self.context.client, call(*arguments))
+        device.synchronize_workers(self.context.client, self.context.device)
         return time.perf_counter() - began, result
 
     def check(self, answer: Any) -> Answer:
