@@ -54,6 +54,15 @@ SEND_RECV = ROOT / "tests" / "workloads" / "fixtures" / "send_recv.out"
 -n 1MB --n-iter 6 --n-warmup-iter 2``; addresses are replaced."""
 
 
+@pytest.mark.parametrize("visible", ["0", "2,3", "3,0,1,2", "GPU-a,GPU-b", "MIG-a"])
+@pytest.mark.parametrize("is_client", [False, True])
+def test_both_sides_of_ucx_perftest_are_on_the_gpu_of_their_worker(visible: str, is_client: bool) -> None:
+    """``gpu_index = group_index % num_gpus`` (src/tools/perf/cuda/cuda_alloc.c), 0 of a server and 1 of a client."""
+    shown = link.shown_gpus(visible, is_client=is_client).split(",")
+    assert shown[is_client % len(shown)] == visible.partition(",")[0]
+    assert sorted(shown) == sorted(visible.split(","))
+
+
 def test_the_overall_figure_counts_and_not_the_last_interval_s_average() -> None:
     assert link.figures(PRINTED) == {"iterations": 2000, "median_s": 3.996e-6, "overall_s": 615.281e-6}
 

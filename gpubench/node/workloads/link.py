@@ -23,6 +23,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from distributed.comm.addressing import get_address_host
 
+from gpubench.node.workloads import nvml
 from gpubench.node.workloads.base import Answer, Measurement, UnavailableError, WorkloadContext
 from gpubench.node.workloads.links import Link
 from gpubench.node.workloads.message import chosen_pairs
@@ -30,6 +31,7 @@ from gpubench.node.workloads.programs import program_of
 
 PROGRAM = "ucx_perftest"
 SEND_RECV = "send_recv"
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 MODULE = f"ucxx.benchmarks.{SEND_RECV}"
 TRIES = 3
 """Of a pair whose server was taken by somebody else who connected to its port first: ucx_perftest takes one connection.
@@ -104,7 +106,7 @@ async def play(host: str, port: int, test: str, words: Sequence[str]) -> Dict[st
 
     ``again``: that may be for a reason that says nothing of UCX; see ``TRIES``.
     """
-    process = await _start(test, _client_words(test, host, port, words))
+    process = await _start(test, _client_words(test, host, port, words), is_client=True)
     if test == SEND_RECV:
         # Behind its last line it may hang for ever: ucxx 0.45.1 doesn't always end its notifier thread.
         output = await _figures_or_fault(process)
@@ -194,20 +196,33 @@ def _name(test: str) -> str:
     return MODULE if test == SEND_RECV else PROGRAM
 
 
-async def _start(test: str, words: Sequence[str]) -> Any:
-    own = program()
+def shown_gpus(visible: str, *, is_client: bool) -> str:
+    """The ``CUDA_VISIBLE_DEVICES`` with which ucx_perftest takes its worker's own GPU, the first of ``visible``.
+
+    Its server takes device 0 of those that it sees, its client device 1, modulo their number
+    (src/tools/perf/cuda/cuda_alloc.c:33, src/tools/perf/perftest.c:211 of UCX 1.12 to 1.22). All stay visible, as they
+    are to the worker: what a transport can do between GPUs may depend on that.
+    """
+    gpus = nvml.named(visible)
+    return ",".join([*gpus[-1:], *gpus[:-1]] if is_client else gpus)
+
+
+async def _start(test: str, words: Sequence[str], *, is_client: bool = False) -> Any:
+    own, environment = program(), dict(os.environ)
     command = [own["program"]]
     if test == SEND_RECV:
         command = [sys.executable, "-m", MODULE, "--progress-mode", progress_mode()]
         if "cupy" in words:
             # It sets CUDA_VISIBLE_DEVICES anew, to GPU 0 unless it is told this worker's first one.
-            gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0]
+            gpu = environment.get(VISIBLE, "0").partition(",")[0]
             if not gpu.isdigit():  # argparse's type=int (ucxx/benchmarks/send_recv.py:226@v0.45.01)
                 raise UnavailableError(f"{MODULE} takes a GPU by its number only, and this worker has {gpu}")
             command += ["-d", gpu, "-e", gpu]
+    elif VISIBLE in environment:
+        environment[VISIBLE] = shown_gpus(environment[VISIBLE], is_client=is_client)
     return await asyncio.create_subprocess_exec(
         *(*command, *words),
-        env=_environment(own["library"], os.environ),
+        env=_environment(own["library"], environment),
         cwd="/",  # python -m looks for modules there first
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
