@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import importlib.util
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping
@@ -15,6 +16,7 @@ from gpubench.node.workloads.clock import poll_until
 DEVICES = ("auto", "cpu", "gpu")
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 ALLOCATING = "gpubench.node.allocating"
+CPUS_NEAR_GPU = "gpubench.node.cpus_near_gpu"
 
 
 def count() -> int:
@@ -126,13 +128,14 @@ def worker_options(device: str, rmm_pool: str) -> List[str]:
 
     ``rmm_pool`` in bytes makes a pool of that size; under ``none`` and ``default`` no option is given: without it,
     ``dask cuda worker`` makes no pool. Its nannies start workers as new processes, which close themselves to others,
-    and all allocate arrays in the same way.
+    are bound to the CPUs near their GPUs as a whole, and all allocate arrays in the same way.
     Source: dask-cuda's API reference, ``dask cuda worker --rmm-pool-size``.
     """
     if device != "gpu":
         return []
     pool = ["--rmm-pool-size", rmm_pool] if rmm_pool.isdigit() else []
-    return [*pool, "--preload", PRELOAD, "--preload", ALLOCATING]
+    preloads = (PRELOAD, CPUS_NEAR_GPU, ALLOCATING)
+    return [*pool, *(word for module in preloads for word in ("--preload", module))]
 
 
 DEATH_TIMEOUT = "--death-timeout"
@@ -182,10 +185,15 @@ def bind_to_own_gpus(cuda_worker: Any) -> None:
     index = getattr(cuda_worker, "nvml_device_index", None)
     if index is not None:
         cuda_worker.nvml_device_index = lambda _number, visible: index(0, visible)
-    cpus = getattr(cuda_worker, "get_cpu_affinity", None)
-    if cpus is not None:
-        step = os.sched_getaffinity(0)
-        cuda_worker.get_cpu_affinity = lambda device: sorted(step.intersection(cpus(device)) or step)
+    step = os.sched_getaffinity(0)
+
+    def within_step(cpus: Callable[[Any], List[int]]) -> Callable[[Any], List[int]]:
+        return lambda device: sorted(step.intersection(cpus(device)) or step)
+
+    asking: List[Any] = [cuda_worker, sys.modules.get(f"{cuda_worker.__package__}.worker_common")]  # that from 25.08 on
+    for module in asking:
+        if hasattr(module, "get_cpu_affinity"):
+            module.get_cpu_affinity = within_step(module.get_cpu_affinity)
 
 
 def place() -> Dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dis
 import json
+import os
 import subprocess
 import sys
 import types
@@ -228,6 +229,35 @@ def test_the_cpus_near_a_gpu_are_found_by_index_and_uuid_or_it_is_said_why_not(e
 
 def test_cpus_beyond_the_64th_are_near_a_gpu_too(environment: Environment) -> None:
     assert ask(environment(STAND_IN_NODE="mig", STAND_IN_CPUS="5,70"), WIDE) == "[70]"
+
+
+BOUND = """
+import multiprocessing, os
+from gpubench.node import cpus_near_gpu
+step = os.sched_getaffinity(0)
+from importlib import reload
+multiprocessing.parent_process = lambda: "a nanny"
+reload(cpus_near_gpu)
+print(len(step), *sorted(os.sched_getaffinity(0)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "bound"),
+    [
+        ({"CUDA_VISIBLE_DEVICES": "1,0"}, "second"),
+        ({"CUDA_VISIBLE_DEVICES": f"GPU-00000000-0000-0000-0000-{SECOND}"}, "second"),
+        ({"CUDA_VISIBLE_DEVICES": "0,1"}, "first"),
+        ({"STAND_IN_NVML_AFFINITY": "3"}, "all"),
+    ],
+)
+def test_a_gpu_worker_is_bound_to_the_cpus_near_its_gpu_before_anything_starts_a_thread(
+    environment: Environment, more: dict[str, str], bound: str
+) -> None:
+    own = sorted(os.sched_getaffinity(0))
+    expected = {"first": own[:1], "second": own[1:2], "all": own}[bound]
+    variables = environment(STAND_IN_NODE="mig", STAND_IN_CPUS=",".join(map(str, own[:2])), **more)
+    assert ask(variables, BOUND) == " ".join(map(str, [len(own), *expected]))
 
 
 OWN = """
