@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 from gpubench.node import gpu_proofs, packages, probe, proofs, speed, ucx_log
-from gpubench.node.limit import Limit
+from gpubench.node.limit import Limit, WorkloadTimeoutError
 from gpubench.node.roles import RESULT_FILE, address_in
 from gpubench.node.spec import RunSpec, WorkloadRecord
 from gpubench.node.spec.plain import to_plain
@@ -29,6 +29,9 @@ from gpubench.node.workloads.bindings import keep_notifier
 from gpubench.node.workloads.families import load
 from gpubench.node.workloads.measure import slowness
 from gpubench.node.writer.atomic import write_atomic
+
+ANSWER_S = 60.0
+"""In which all processes of a cluster answer: ``Client.run`` itself waits for ever for one whose event loop hangs."""
 
 
 @dataclasses.dataclass
@@ -72,7 +75,8 @@ def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path, turns:
     client = Client(address, timeout=spec.deadlines.start_s, name="gpubench", set_as_default=True)
     probes: List[Dict[str, Any]] = []
     try:
-        context = _ready(client, spec, outcome, started=started, shared=str(run_dir))
+        with Limit(spec.deadlines.start_s + ANSWER_S):
+            context = _ready(client, spec, outcome, started=started, shared=str(run_dir))
         outcome.ready_s = time.monotonic() - started
         if turns:
             turns.end()
@@ -80,9 +84,12 @@ def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path, turns:
         outcome.speed, outcome.warnings = speed.table(probes), [*outcome.warnings, *speed.warnings(probes)]
         if turns:
             turns.begin(END)
-        _at_end(context, spec, outcome)
+        with Limit(ANSWER_S):
+            _at_end(context, spec, outcome)
     except proofs.CheckError as error:
         outcome.error = outcome.error or str(error)
+    except WorkloadTimeoutError as error:
+        outcome.error = outcome.error or f"a process of the cluster doesn't answer: {error}"
     for planned in spec.workloads[len(outcome.workloads) :]:
         outcome.workloads.append(workload_record(planned, "failed", outcome.error))
     write_atomic(scratch / RESULT_FILE, json.dumps(to_plain(outcome), default=str).encode("utf-8"))
@@ -160,7 +167,7 @@ def _measure_all(
                 if turns:
                     stack.enter_context(turns.all_of(place))
                 limit = stack.enter_context(Limit(planned.timeout_s))
-                stack.enter_context(watched(context.client, limit.end))
+                stack.enter_context(watched(context, limit.end))
                 proofs.check_same_workers(context.workers, context.client.run_on_scheduler(probe.worker_addresses))
                 if not place:
                     probes.append(context.client.run(speed.probe))
@@ -198,6 +205,7 @@ def _at_end(context: WorkloadContext, spec: RunSpec, outcome: ClientOutcome) -> 
     if spec.protocol != "ucx":
         return
     logs = dict(context.client.run(probe.ucx_said, kind=spec.device))
+    proofs.check_same_workers(context.workers, logs)
     outcome.carriers = sorted({name for log in logs.values() for name in log["carriers"]})
     logs["scheduler"] = context.client.run_on_scheduler(probe.ucx_said, kind=spec.device)
     logs["client"] = probe.ucx_said(spec.device)

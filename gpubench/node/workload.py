@@ -12,6 +12,7 @@ import traceback
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, Mapping, Sequence
 
+from gpubench.node import probe, proofs
 from gpubench.node.spec import WorkloadRecord, WorkloadSpec
 from gpubench.node.workloads import dask_compat, families, links
 from gpubench.node.workloads.base import WorkloadContext
@@ -29,15 +30,24 @@ class OutOfMemoryError(Exception):
 
 
 @contextlib.contextmanager
-def watched(client: Any, end: Callable[[Exception], None], every_s: float = LOOK_S) -> Iterator[None]:
-    """Look every second, in a thread, and call ``end`` with an OutOfMemoryError once a worker has no memory left."""
-    over = threading.Event()
+def watched(context: WorkloadContext, end: Callable[[Exception], None], every_s: float = LOOK_S) -> Iterator[None]:
+    """Look every second, in a thread, and call ``end`` with an error once the cluster can't measure any more.
+
+    Once a worker has no memory left, with an OutOfMemoryError. With a CheckError once one is gone: a nanny of dask-cuda
+    starts it anew under another address (``Nanny._on_worker_exit``), and tasks that are placed on the old one would
+    wait for it until the workload's limit.
+    """
+    client, over = context.client, threading.Event()
 
     def look() -> None:
         before: Dict[str, Any] = {}
         while not over.wait(every_s):
             try:
                 found: Dict[str, Any] = client.run_on_scheduler(dask_compat.short_of_memory)
+                proofs.check_same_workers(context.workers, client.run_on_scheduler(probe.worker_addresses))
+            except proofs.CheckError as error:
+                end(error)
+                return
             except Exception:  # noqa: BLE001 - the main thread finds the same error
                 return
             # A worker may be paused for a moment, until garbage is collected; what is on disk stays there.

@@ -7,9 +7,13 @@ as on two sockets. What it can't show: anything that a worker does on a GPU.
 
 from __future__ import annotations
 
+import concurrent.futures
+import contextlib
+import dataclasses
 import itertools
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,7 +27,7 @@ from gpubench.node.spec import Deadlines, WorkloadSpec
 from gpubench.node.spec.near_gpu import cpu_list
 from tests.conftest import ROOT, need
 from tests.gpu.stacks import IMAGES, STACKS, STAND_INS, obtain
-from tests.node.runners import Runner
+from tests.node.runners import Runner, until
 from tests.node.specs_by_hand import node_half, quiet_environment
 from tests.workloads.running import complete
 
@@ -132,20 +136,26 @@ def test_every_gpu_worker_has_its_own_gpu_and_the_cpus_near_it(
 
 
 MADE = """
-import json
+import json, os
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 from dask_cuda import cuda_worker
 from gpubench.node import gpu
 gpu.cuda_worker()
 made = []
 cuda_worker.Nanny = lambda *words, **options: made.append(options)
 cuda_worker.CUDAWorker("tcp://127.0.0.1:1", device_memory_limit=0.5, memory_limit=1000)
-print(json.dumps([[one["env"]["CUDA_VISIBLE_DEVICES"][0], one["data"][1]["device_memory_limit"]] for one in made]))
+for one in made:
+    cpus = [sorted(plugin.cores) for plugin in one["plugins"] if hasattr(plugin, "cores")]
+    print(json.dumps([one["env"]["CUDA_VISIBLE_DEVICES"][0], one["data"][1]["device_memory_limit"], *cpus]))
 """
 
 
 @pytest.mark.system
 @pytest.mark.parametrize("stack", STACKS)
-def test_every_gpu_worker_is_given_the_memory_limit_of_its_own_gpu(nvml: Path, python39: str, stack: str) -> None:
+def test_every_gpu_worker_is_given_the_memory_limit_of_its_own_gpu_and_no_cpu_beyond_the_step(
+    nvml: Path, python39: str, stack: str
+) -> None:
+    """The step has one CPU here; where it has none near a GPU, the worker has all of the step's."""
     found = obtain(stack, python39)
     variables = found.variables(nvml, "tcp", {"STAND_IN_NODE": "two-sockets"})
     variables["PYTHONPATH"] += f":{ROOT}"
@@ -154,7 +164,75 @@ def test_every_gpu_worker_is_given_the_memory_limit_of_its_own_gpu(nvml: Path, p
         words, env=quiet_environment(**variables), capture_output=True, text=True, timeout=150, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [[str(gpu), (40 - gpu) * 5 * 10**8] for gpu in range(8)]
+    of_step = [min(os.sched_getaffinity(0))]
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        [str(gpu), (40 - gpu) * 5 * 10**8, of_step] for gpu in range(8)
+    ]
+
+
+CALLED = """
+import functools, os, tempfile
+from distributed import Client, LocalCluster
+from gpubench.node.workloads import dask_compat
+
+def connections(dask_scheduler):
+    return sorted(str(comm) for comms in dask_scheduler.rpc.available.values() for comm in comms)
+
+with LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+    call = functools.partial(client.run_on_scheduler, dask_compat.call_on_workers)
+    call(functools.partial(tempfile.mkdtemp, dir=FOLDER))
+    first = client.run_on_scheduler(connections)
+    call(functools.partial(tempfile.mkdtemp, dir=FOLDER))
+    assert client.run_on_scheduler(connections) == first, first
+    try:
+        call(functools.partial(os.rmdir, os.path.join(FOLDER, "none")))
+    except RuntimeError as error:
+        print(len(os.listdir(FOLDER)), "No such file or directory" in str(error))
+"""
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("stack", STACKS)
+def test_all_workers_are_called_over_connections_that_the_scheduler_keeps(
+    python39: str, stack: str, tmp_path: Path
+) -> None:
+    """``Client.run`` of the two older stacks opens new ones, which a clock around it would time."""
+    code = CALLED.replace("FOLDER", repr(str(tmp_path)))
+    done = subprocess.run(
+        [obtain(stack, python39).python, "-c", code],
+        env=quiet_environment(PYTHONPATH=str(ROOT)),
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "4 True\n"), done.stderr
+
+
+def killed_worker(directory: Path) -> int:
+    """The first worker below ``directory`` is killed once the run has a sample; its number."""
+    until(lambda: any(path.stat().st_size for path in directory.glob("runs/*/samples.jsonl")))
+    for process in sorted(Path("/proc").glob("[0-9]*")):
+        with contextlib.suppress(OSError):
+            is_worker = (process / "cmdline").read_bytes().startswith(b"dask worker [")  # as Dask names them
+            if is_worker and (process / "cwd").readlink().is_relative_to(directory):
+                os.kill(int(process.name), signal.SIGKILL)
+                return int(process.name)
+    raise AssertionError("no worker")
+
+
+@pytest.mark.system
+def test_a_gpu_worker_that_dies_ends_its_workload_though_its_nanny_starts_another_one(
+    start: Start, tmp_path: Path
+) -> None:
+    workload = dataclasses.replace(shuffled(400)[0], reps=100_000, timeout_s=900.0)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        killed = pool.submit(killed_worker, tmp_path)
+        record, _ = start("ucxx-0.45.1", 2, "tcp", workloads=[workload])
+    assert killed.result()
+    assert record.status == "failed"
+    assert record.reason.startswith("the cluster changed while it was measured: tcp://"), record.reason
+    assert " left" in record.reason
 
 
 UNBOUND = """
