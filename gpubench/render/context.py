@@ -16,9 +16,10 @@ PYTHON = "/opt/gpubench/stack/bin/python"
 LIBRARIES = "/opt/gpubench/ucx/lib"
 MINIFORGE = "locks/miniforge.toml"
 
-DRIVER = "/usr/local/nvidia/lib:/usr/local/nvidia/lib64"
+DRIVER = "/usr/local/nvidia/lib:/usr/local/nvidia/lib64:/.singularity.d/libs"
 """Where some clusters mount the driver's libraries without telling ld.so: as the images nvidia/cuda have it in
-LD_LIBRARY_PATH, which this image replaces (https://gitlab.com/nvidia/container-images/cuda, Dockerfile of base)."""
+LD_LIBRARY_PATH, which this image replaces (https://gitlab.com/nvidia/container-images/cuda, Dockerfile of base); and
+where ``apptainer --nv`` binds them (container_linux.go, ``addLibsMount``)."""
 
 _TEMPLATES = ("docker/", "conda/environment")
 

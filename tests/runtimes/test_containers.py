@@ -18,6 +18,7 @@ import pytest
 from gpubench import resources
 from gpubench.errors import UsageError
 from gpubench.model.image import Image
+from gpubench.render.context import DRIVER
 from gpubench.render.jinja import environment
 from gpubench.render.shell import command_line
 from gpubench.runtimes import RUNTIMES, ImagePlace
@@ -314,6 +315,7 @@ def test_of_the_hosts_environment_only_the_passed_variables_arrive_in_apptainer(
     assert ("STACK" in arrived) == ("imported" in job.image.reference)
     if "STACK" in arrived:  # the image's own, where Apptainer imported it; its search path for libraries is kept, too
         assert arrived["LD_LIBRARY_PATH"] == "of the image:/.singularity.d/libs"
+        assert "/.singularity.d/libs" in DRIVER.split(":")  # of images that gpubench builds: there --nv binds libraries
         others -= {"STACK", "LD_LIBRARY_PATH"}
     assert others - OF_APPTAINER == {"GPUBENCH_RANK", "OUTDIR", "PATH", "SCRATCHDIR"}
 
