@@ -76,6 +76,12 @@ def worker_addresses(dask_scheduler: Any) -> List[str]:
     return list(dask_scheduler.workers)
 
 
+def workers_now(dask_scheduler: Any) -> Dict[str, Any]:
+    """``addresses`` as ``worker_addresses``, and ``short_of_memory`` as ``dask_compat`` has it, in one answer."""
+    short = dask_compat.short_of_memory(dask_scheduler)
+    return {"addresses": worker_addresses(dask_scheduler), "short_of_memory": short}
+
+
 async def cluster_when_complete(
     dask_scheduler: Any, workers: int, timeout_s: float, build_manifest: str
 ) -> Dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterator, Mapping, Sequence
 
 from gpubench.node import probe, proofs
 from gpubench.node.spec import WorkloadRecord, WorkloadSpec
-from gpubench.node.workloads import dask_compat, families, links
+from gpubench.node.workloads import families, links
 from gpubench.node.workloads.base import WorkloadContext
 from gpubench.node.workloads.catalogue.own import PACKAGE
 from gpubench.node.workloads.measure import Result, measure
@@ -43,23 +43,24 @@ def watched(context: WorkloadContext, end: Callable[[Exception], None], every_s:
         before: Dict[str, Any] = {}
         while not over.wait(every_s):
             try:
-                found: Dict[str, Any] = client.run_on_scheduler(dask_compat.short_of_memory)
-                proofs.check_same_workers(context.workers, client.run_on_scheduler(probe.worker_addresses))
+                now = client.run_on_scheduler(probe.workers_now)
+                proofs.check_same_workers(context.workers, now["addresses"])
             except proofs.CheckError as error:
                 end(error)
                 return
             except Exception:  # noqa: BLE001 - the main thread finds the same error
                 return
             # A worker may be paused for a moment, until garbage is collected; what is on disk stays there.
+            short = now["short_of_memory"]
             gone = [
-                facts for address, facts in found.items() if facts["spilled"] or facts["from_gpu"] or address in before
+                facts for address, facts in short.items() if facts["spilled"] or facts["from_gpu"] or address in before
             ]
             if gone:
                 end(OutOfMemoryError("; ".join(describe(facts) for facts in gone)))
                 return
-            before = found
+            before = short
 
-    thread = threading.Thread(target=look, name="gpubench-memory", daemon=True)
+    thread = threading.Thread(target=look, name="gpubench-watch", daemon=True)
     thread.start()
     try:
         yield
