@@ -66,7 +66,7 @@ class CampaignOptions:
     ] = None
     blocks: Annotated[
         str | None,
-        typer.Option(help="This many blocks, fixed; +N with bench --campaign: N more blocks."),
+        typer.Option(help="This many blocks, with --budget at most; +N with bench --campaign: N more blocks."),
     ] = None
     budget: Annotated[
         str | None, typer.Option(help="Time budget, like 10m: plan the largest number of blocks that fits.")

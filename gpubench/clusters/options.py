@@ -23,7 +23,10 @@ Name = Annotated[
 ]
 MaybeTime = Annotated[str | None, typer.Option("--time", help="Time limit of the job, like 2h.")]
 Wait = Annotated[
-    str, typer.Option("--wait", help="How long to wait, also in the queue; the cluster starts even if it takes longer.")
+    str,
+    typer.Option(
+        "--wait", help="How long to wait, also in the queue; what was asked for happens even if it takes longer."
+    ),
 ]
 
 

@@ -46,7 +46,7 @@ def least_whole_sets(variants: int) -> int:
 def blocks_that_fit(
     *, requested: int, variants: int, all_places_block_s: float, budget_s: float, firm: bool, spent_s: float = 0.0
 ) -> int:
-    """The most blocks ≤ ``requested`` that fit, in whole balanced sets, at least five.
+    """The most blocks ≤ ``requested`` that fit, in whole balanced sets, at least five; fewer where fewer are requested.
 
     Args:
         requested: blocks per place.
@@ -59,22 +59,21 @@ def blocks_that_fit(
     Raises:
         PlanRefusedError: a firm budget holds fewer than the least.
     """
-    least = least_whole_sets(variants)
+    least = min(least_whole_sets(variants), requested)
     most = max(least, requested // variants * variants)
     holds = int(budget_s // all_places_block_s)
     if (holds + 1) * all_places_block_s <= budget_s:  # 1.0 // 0.2 is 4: one more than the division says fits exactly
         holds += 1
-    fitting = holds // variants * variants
-    if fitting >= least:
-        return min(fitting, most)
+    if holds >= least:
+        return min(max(least, holds // variants * variants), most)
     if firm:
         needed = least * all_places_block_s
         of = f"a budget of {format_seconds(budget_s)}"
         if spent_s:
             of = f"what the first pass left of the budget, {format_seconds(budget_s)},"
+        why = "--blocks asks for" if least < least_whole_sets(variants) else f"{variants} variants need"
         raise PlanRefusedError(
-            f"{of} holds {holds} blocks of about "
-            f"{format_seconds(all_places_block_s)}; {variants} variants need {least} "
+            f"{of} holds {holds} blocks of about {format_seconds(all_places_block_s)}; {why} {least} "
             f"({least} x {format_seconds(all_places_block_s)} = {format_seconds(needed)})",
             then=f"give --budget {int((needed + spent_s) // 60) + 1}m, "
             "--blocks 5 without a budget, fewer variants, fewer counts in --nodes or --workers, or a smaller --suite",
@@ -150,7 +149,7 @@ def fill_budget(first: FirstPass, *, budget_s: float, blocks: int, variants: int
     Source: optimum allocation with costs, Cochran, Sampling Techniques, 3rd ed., section 5.5.
     """
     idle_s = first.run_s(dict.fromkeys(first.tried, 0))
-    least = least_whole_sets(variants)
+    least = min(least_whole_sets(variants), blocks)
     sets = range(max(least, blocks // variants * variants), least - 1, -variants)
     fill_s, held = 0.0, least
     for held in sets:

@@ -135,9 +135,7 @@ def _notes(request: Request, scope: Scope) -> list[str]:
         too_long = request.budget_s is not None and planned_s > request.budget_s
         why = "the most whole balanced sets within the budget"
         if too_long:
-            why = (
-                f"the fewest that carry a verdict, longer than the budget of {format_seconds(request.budget_s or 0.0)}"
-            )
+            why = f"the fewest that a budget plans, longer than the site's of {format_seconds(request.budget_s or 0.0)}"
         notes.append(f"{counted(blocks, 'block')}{instead}: {why}")
     if blocks < 5 and len(request.variants) > 1:
         notes.append(f"{counted(blocks, 'block')}: with fewer than 5 hardly any difference can be confirmed")

@@ -18,7 +18,7 @@ def test_the_least_is_a_whole_balanced_set_of_five_blocks_or_more(variants: int,
 def test_blocks_are_whole_sets_that_fit_and_no_more_than_asked(
     variants: int, asked: int, block_s: float, budget_s: float
 ) -> None:
-    least = least_whole_sets(variants)
+    least = min(least_whole_sets(variants), asked)
     try:
         blocks = blocks_that_fit(
             requested=asked, variants=variants, all_places_block_s=block_s, budget_s=budget_s, firm=True
@@ -26,12 +26,11 @@ def test_blocks_are_whole_sets_that_fit_and_no_more_than_asked(
     except PlanRefusedError:
         assert budget_s < least * block_s
         return
-    assert blocks % variants == 0
-    assert blocks >= LEAST_BLOCKS
-    assert blocks <= max(asked, least)
+    assert blocks % variants == 0 or blocks == asked
+    assert min(LEAST_BLOCKS, asked) <= blocks <= asked
     assert blocks * block_s <= budget_s
     one_set_more = blocks + variants
-    assert one_set_more > max(asked, least) or one_set_more * block_s > budget_s * (1 - 1e-9)
+    assert one_set_more > asked or one_set_more * block_s > budget_s * (1 - 1e-9)
 
 
 def test_blocks_that_fill_a_budget_exactly_fit() -> None:
@@ -47,6 +46,9 @@ def test_a_firm_budget_that_is_too_small_is_refused_with_the_arithmetic() -> Non
         "smaller --suite"
     )
     assert caught.value.exit_code == 6
+    with pytest.raises(PlanRefusedError, match=r"holds 3 blocks of about 16s; --blocks asks for 4 \(4 x 16s = 1m04s\)"):
+        plan(budget_s=60.0, budget_firm=True, blocks=4)
+    assert sum(len(job.blocks) for job in plan(budget_s=60.0, budget_firm=True, blocks=3).jobs) == 3
 
 
 def test_the_budget_that_a_refusal_names_is_enough() -> None:
@@ -56,7 +58,7 @@ def test_the_budget_that_a_refusal_names_is_enough() -> None:
 def test_a_habit_of_the_site_that_is_too_small_gives_way_to_the_fewest_useful_blocks() -> None:
     made = plan(budget_s=60.0, budget_firm=False, blocks=20)
     assert sum(len(job.blocks) for job in made.jobs) == 6
-    assert "6 blocks instead of 20: the fewest that carry a verdict, longer than the budget of 1m00s" in made.notes
+    assert "6 blocks instead of 20: the fewest that a budget plans, longer than the site's of 1m00s" in made.notes
     made = plan(budget_s=240.0, budget_firm=False, blocks=20)
     assert "14 blocks instead of 20: the most whole balanced sets within the budget" in made.notes
 
