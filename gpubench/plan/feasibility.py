@@ -21,6 +21,12 @@ def check_bounds(site: Site, nodes: Sequence[int], workers: Sequence[int]) -> No
     if fault := interface_fault(site.interface):
         raise PlanRefusedError(f"site {site.name}: {fault}", then="--set interface=..., as `ip link` names it")
     check_counts(site, nodes, workers)
+    gpus = site.node.gpus or 0
+    if site.device != "cpu" and 0 < gpus < max(workers):
+        raise PlanRefusedError(
+            f"{max(workers)} workers per node, and {gpus} GPUs (node.gpus): a worker takes one GPU",
+            then=f"--workers {gpus} at most, or correct node.gpus",
+        )
 
 
 def check_counts(site: Site, nodes: Sequence[int], workers: Sequence[int]) -> None:

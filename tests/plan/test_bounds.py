@@ -30,6 +30,16 @@ def test_absurd_counts_and_shares_are_refused(words: dict[str, object], said: st
         plan(**words)
 
 
+def test_more_gpu_workers_than_a_node_has_gpus_are_refused() -> None:
+    of_two = site("[node]\ngpus = 2\n", device="gpu", env={})
+    with pytest.raises(
+        PlanRefusedError, match=r"4 workers per node, and 2 GPUs \(node\.gpus\): a worker takes one GPU"
+    ):
+        plan(site=of_two, workers=[2, 4])
+    plan(site=of_two, workers=[1, 2])
+    plan(site=site("[node]\ngpus = 2\n", device="cpu"), workers=[2, 4])
+
+
 def test_shares_that_are_too_small_are_refused_with_what_to_do() -> None:
     with pytest.raises(PlanRefusedError) as caught:
         plan(machine_memory=48)
