@@ -42,11 +42,14 @@ def cost_lines(campaign: Campaign) -> Iterator[str]:
         absent = "built, not imported yet" if variant.ucx in built else "not built"
         role = "  (baseline)" if variant.label == plan.baseline else ""
         yield f"  {variant.label}: {variant_text(variant, absent)}{role}"
+    skipped = [bool(plan.skip_reason(job.nodes, run.variant)) for job, _, run in runs]
+    impossible = [bool(plan.skip_reason(one.nodes, one.baseline, one.candidate)) for one in plan.comparisons]
     nodes, workers = (", ".join(map(str, sorted(set(counts)))) for counts in zip(*plan.places, strict=True))
     yield (
-        f"  {counted(blocks, 'block')} x {counted(len(plan.variants), 'variant')} = {counted(len(runs), 'run')} "
+        f"  {counted(blocks, 'block')} x {counted(len(plan.variants), 'variant')} = "
+        f"{_less_skipped(counted(len(runs), 'run'), sum(skipped))} "
         f"of suite {plan.suite} on site {plan.site.name}, nodes {nodes}, workers per node {workers}, "
-        f"{counted(len(plan.comparisons), 'comparison')}, "
+        f"{_less_skipped(counted(len(plan.comparisons), 'comparison'), sum(impossible))}, "
         f"seed {plan.seed}"
     )
     yield f"  about {format_seconds(plan.time.total_s)}: {format_seconds(plan.time.run_s)} a run ({plan.time.source})"
@@ -68,6 +71,10 @@ def cost_lines(campaign: Campaign) -> Iterator[str]:
             yield f"  caution: {check.what}"
     if plan.protocol == "ucx":  # whose listeners can't be bound to an address
         yield f"  scheduler, workers and clients listen on {plan.listeners}"
+
+
+def _less_skipped(all_of_them: str, skipped: int) -> str:
+    return f"{all_of_them} ({skipped} of them skipped)" if skipped else all_of_them
 
 
 def variant_text(variant: PlannedVariant, absent: str = "not built") -> str:

@@ -185,12 +185,13 @@ def _facts(plan: Plan, job: PlannedJob) -> dict[str, Any]:
         }
         for block in job.blocks
     ]
+    running = [run for block in job.blocks for run in block.runs if not plan.skip_reason(job.nodes, run.variant)]
     return {
         "job": job.job,
         "nodes": job.nodes,
         "blocks": blocks,
-        "runs": sum(len(block.runs) for block in job.blocks),
-        "about": format_seconds(plan.time.block_s * len(blocks)),
+        "runs": len(running),
+        "about": format_seconds(plan.time.run_s * len(running)),
         "limit_s": int(job.limit_s),
         "gpubench": plan.gpubench,
         "in_image": RUNTIMES[site.runtime].prefix(place_of(site, plan.device)),

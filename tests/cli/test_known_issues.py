@@ -42,6 +42,8 @@ def test_skipped_runs_are_recorded_with_their_reason_and_the_campaign_is_complet
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"  skipped: b on 2 nodes: {WHY}\n" in done.stdout
     assert "  on 2 nodes nothing can be compared: every candidate is skipped\n" in done.stdout
+    assert " = 4 runs (1 of them skipped) of suite " in done.stdout
+    assert " 2 comparisons (1 of them skipped), seed " in done.stdout
     assert "runs: 3 ok, 1 skipped\n" in done.stdout
     assert f"no data: skipped, as planned: {WHY}" in done.stdout
     campaign = campaign_in(tmp_path)

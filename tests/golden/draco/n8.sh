@@ -12,7 +12,7 @@
 #SBATCH --partition=batch_dgx1_m2
 #SBATCH --account=sw_rapids_testing
 #SBATCH --nv-meta=ml-model.rapids-benchmarks
-# j004-n8: 4 blocks, 16 runs, nodes: 8, about 1h04m. The time limit leaves room for slower runs.
+# j004-n8: 4 blocks, 12 runs, nodes: 8, about 48m00s. The time limit leaves room for slower runs.
 # Variables and workloads of each run: specs/*.json.
 # Rendered by gpubench 0.1. By hand: sbatch job.sh, in the directory where it stands; some blocks only:
 # GPUBENCH_BLOCKS="1 2" sbatch job.sh
