@@ -275,15 +275,25 @@ def binding_notes(search: Search, answer: SearchAnswer) -> list[str]:
         sides = planned_environment(campaign.plan, campaign.manifests()).sides
         by_binding |= {label: side.by_binding for label, side in sides.items()}
     label = search.space.label
-    pairs = [(label(change.low), label(change.high)) for change in answer.shown]
+    pairs = [(change.low, change.high) for change in answer.shown]
     return [
         f"{alone} alone has {name}={value}, set by the binding: that may be the cause, not the version; "
-        "a search --over settings tells"
+        f"this tells: {_over_settings(search, low, high)}"
         for low, high in pairs
-        for alone, other in ((low, high), (high, low))
+        for alone, other in ((label(low), label(high)), (label(high), label(low)))
         for name, value in by_binding[alone].items()
         if by_binding[other].get(name) != value
     ]
+
+
+def _over_settings(search: Search, low: int, high: int) -> str:
+    ends = " ".join(map(search.space.variant, (low, high)))
+    site = "" if search.options.site == CampaignOptions().site else search.options.site
+    named = {"--site": site, "--suite": search.options.suite}
+    words = [word for option, value in named.items() if value for word in (option, value)]
+    return command_line(
+        ["gpubench", "bisect", "--over", "settings", *words, "--workload", search.workload, "--variants", ends]
+    )
 
 
 def _measure(search: Search, steps: Sequence[Step], move: Begin | Extend, observe: Observe) -> Mapping[str, str]:

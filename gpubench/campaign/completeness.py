@@ -6,7 +6,7 @@ from gpubench.errors import IncompleteError
 from gpubench.render.shell import command_line
 from gpubench.schedulers import JobState, submitted
 from gpubench.store.accounting import PENDING, Accounting, RunResult, account, missing_runs
-from gpubench.store.campaign import Campaign
+from gpubench.store.campaign import SEARCH_FILE, Campaign
 from gpubench.store.states import doubts
 
 
@@ -46,7 +46,10 @@ def _resume_hint(campaign: Campaign, missing: Sequence[RunResult], states: Mappi
 
 
 def continue_command(campaign: Campaign) -> str:
-    """What to type to run what is missing of a campaign."""
+    """What to type to run what is missing of a campaign, or of the search that it is a step of."""
+    search = campaign.directory.parent
+    if (search / SEARCH_FILE).exists():
+        return command_line(["gpubench", "bisect", str(search)])
     return command_line(["gpubench", "bench", "--campaign", str(campaign.directory)])
 
 

@@ -14,7 +14,7 @@ from gpubench.errors import IncompleteError
 from gpubench.resources.profiles import to_type
 from gpubench.schedulers import JobState, submitted
 from gpubench.store.accounting import account
-from gpubench.store.campaign import Campaign
+from gpubench.store.campaign import SEARCH_FILE, Campaign
 from tests.cli.test_makefile import TARGETS
 from tests.conftest import ROOT, Run
 from tests.store.campaign_builder import Writer, begin, finish, make_plan
@@ -44,6 +44,12 @@ def test_runs_of_submitted_jobs_are_waited_for_and_others_are_run(tmp_path: Path
 def test_a_campaign_whose_path_has_a_blank_is_quoted(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "a campaign", make_plan(blocks=1))
     assert resume_hint(campaign) == f"to run what is missing: gpubench bench --campaign '{campaign.directory}'"
+
+
+def test_a_step_of_a_search_goes_on_with_the_search(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "step-03", make_plan(blocks=1))
+    (tmp_path / SEARCH_FILE).touch()
+    assert resume_hint(campaign) == f"to run what is missing: gpubench bisect {tmp_path}"
 
 
 def test_an_image_that_is_missing_is_built_by_the_command(gpubench: Run) -> None:
