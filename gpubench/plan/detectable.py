@@ -93,7 +93,8 @@ def assumed_power(plan: Plan, blocks: int) -> str:
     quiet, usual, restless = (f"{100 * detectable_effect(sigma, blocks, family, POWER):.1f} %" for sigma in sigmas)
     least, needed, most = (str(blocks_needed(plan.margin, sigma, family, POWER) or "over 200") for sigma in sigmas)
     return (
-        f"the noise here is not known (no earlier campaign of this shape); on a usual machine, {blocks} blocks find "
-        f"differences of {usual} (quiet: {quiet}, restless: {restless}), and {100 * plan.margin:g} % takes {needed} "
-        f"blocks (quiet: {least}, restless: {most}), with {100 * POWER:g} % power among {counted(family, 'comparison')}"
+        "the noise here is not known (no earlier campaign with these sizes and repetitions); on a usual machine, "
+        f"{blocks} blocks find differences of {usual} (quiet: {quiet}, restless: {restless}), and "
+        f"{100 * plan.margin:g} % takes {needed} blocks (quiet: {least}, restless: {most}), with {100 * POWER:g} % "
+        f"power among {counted(family, 'comparison')}"
     )

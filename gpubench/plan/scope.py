@@ -51,7 +51,7 @@ def _time_model(request: Request) -> TimeModel:
     else:
         estimates = request.site.estimates
         run_s = estimates.run + sum(max(estimates.workload, _least_s(item)) for item in request.workloads)
-        source = f"the profile of site {request.site.name}; no run of this shape is known here yet"
+        source = f"the profile of site {request.site.name}; no run with these sizes and repetitions is known here yet"
     run_s = max(round(run_s, 2), LEAST_RUN_S)
     return TimeModel(run_s=run_s, block_s=round(run_s * len(request.variants), 2), total_s=0.0, source=source)
 

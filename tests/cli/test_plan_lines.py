@@ -73,7 +73,9 @@ def test_a_plan_that_can_decide_nothing_at_its_margin_says_so_first(made: Plan) 
 
 def test_noise_that_nobody_has_measured_is_said_to_be_assumed(made: Plan) -> None:
     lines = list(plan_lines(Campaign(Path("c"), made)))
-    assert lines[-1].startswith("  the noise here is not known (no earlier campaign of this shape); on a usual")
+    assert lines[-1].startswith(
+        "  the noise here is not known (no earlier campaign with these sizes and repetitions); on a usual"
+    )
     assert not any("noise" in line for line in plan_lines(Campaign(Path("c"), plan("base=1 b=2", blocks=2))))
 
 

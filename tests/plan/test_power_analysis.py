@@ -66,7 +66,8 @@ def test_a_plan_without_history_says_what_its_blocks_find_on_usual_machines():
     finds = [f"{100 * detectable_effect(sigma, 8, 1, 0.9):.1f}" for sigma in sigmas]
     takes = [str(blocks_needed(0.03, sigma, 1, 0.9)) for sigma in sigmas]
     assert assumed_power(planned(), 8) == (
-        "the noise here is not known (no earlier campaign of this shape); on a usual machine, 8 blocks find "
+        "the noise here is not known (no earlier campaign with these sizes and repetitions); on a usual machine, "
+        "8 blocks find "
         f"differences of {finds[1]} % (quiet: {finds[0]} %, restless: {finds[2]} %), and 3 % takes {takes[1]} blocks "
         f"(quiet: {takes[0]}, restless: {takes[2]}), with 90 % power among 1 comparison"
     )
