@@ -327,7 +327,7 @@ def test_effects_stand_together_by_variant_on_an_axis_that_shows_the_margin(stor
     assert [row["first"] for row in spec["data"]["values"]].count(True) == 2
     x = across(spec)
     assert (x["scale"]["type"], x["scale"]["constant"]) == ("symlog", 3)
-    assert x["axis"]["values"] == [0, 3, 10, 30, -3]
+    assert x["axis"]["values"] == [0, 3, 10, 20, 50, -3]
     svg = drawn(spec)
     heads = [svg.index(f">{pair}<") for pair in spec["facet"]["row"]["sort"]]
     assert heads == sorted(heads)

@@ -81,7 +81,7 @@ def _rows(verdicts: Sequence[Verdict], names: Sequence[str]) -> list[dict[str, A
 def _ticks(bounds: Sequence[float], band: float) -> list[float]:
     """Zero, the margin, and round numbers beyond it, in percent."""
     beyond = [step * 10**power for power in range(4) for step in (1, 2, 5)]
-    sizes = [band, *(size for size in beyond if size > 1.6 * band)]
+    sizes = [band, *(size for size in beyond if size >= 2 * band)]
     ticks = [0, *sizes, *(-size for size in [*sizes, 90])]
     return [tick for tick in ticks if bounds[0] <= tick <= bounds[1]]
 
