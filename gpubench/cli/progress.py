@@ -3,10 +3,9 @@
 import contextlib
 import json
 import math
-import statistics
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import rich.console
@@ -19,12 +18,10 @@ from gpubench.campaign.observer import Observer
 from gpubench.cli.say import say
 from gpubench.cli.terminal import Terminal
 from gpubench.errors import DataError
-from gpubench.model.cell_names import cell_names
-from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
+from gpubench.model.plan import PlannedBlock, PlannedRun
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import visible
 from gpubench.node.spec import RunRecord
-from gpubench.node.spec.plain import parse_lines
 from gpubench.node.spec.records import RUN_FILE, SAMPLES_FILE
 from gpubench.plan.block_design import interleaved
 from gpubench.runtimes import RUNTIMES
@@ -34,14 +31,12 @@ from gpubench.store.rundirs import read_record, record_seconds, run_directories
 
 BAR = 24
 """Columns of the bar: its words stand beside it on a terminal of 80."""
-LEAST_COMPLETE = 3
-"""Complete blocks that are needed before estimates are shown."""
 
 
 class Progress(Observer):
-    """Watches the run directories of a campaign; prints a line when a run ends.
+    """Watches the run directories of a campaign; prints a line when a run ends, and on a terminal shows a bar.
 
-    On a terminal there is a bar too, and after each complete block a line of estimates.
+    It shows no times: whoever sees effects before the last block may stop at the one that pleases.
     """
 
     def __init__(self, campaign: Campaign, live: rich.live.Live | None, *, joining: bool = False) -> None:
@@ -64,11 +59,7 @@ class Progress(Observer):
         self._old = {attempt.path for attempt in old}
         planned = {run.run for _, run in self.rows}
         records = [(attempt, _record(attempt.path)) for attempt in old if attempt.run in planned]
-        finished = [
-            (attempt, record.status) for attempt, record in records if record and record.status in ("ok", "failed")
-        ]
-        self._done = {attempt.run for attempt, _ in finished}
-        self._ok = {attempt.run: attempt.path for attempt, status in finished if status == "ok"}
+        self._done = {attempt.run for attempt, record in records if record and record.status in ("ok", "failed")}
         self._holder = ""
         self._limit = math.inf
         self._out_of_time = False
@@ -120,7 +111,6 @@ class Progress(Observer):
             self._together = time.monotonic() - min(self._seen.values()), len(self._seen)
         if record.status == "ok":
             self._durations.append(seconds)
-            self._ok[run.run] = path
         failed = [
             f"{workload.workload} {workload.status}: {workload.reason}"
             for workload in record.workloads
@@ -133,8 +123,6 @@ class Progress(Observer):
         )
         if len(self._done) == len(self.rows) and RUNTIMES[self.campaign.plan.site.runtime].DEFINES_LEAVE:
             self.log("every run has ended; the job removes its containers from its nodes")
-        if self.live and self._is_complete(block.block) and len(self._complete()) >= LEAST_COMPLETE:
-            self.log(self._so_far())
 
     def _not_begun(self, block: PlannedBlock, reason: str) -> None:
         """One line for all blocks that the budget leaves no time for: where one has none, those after it have none."""
@@ -142,23 +130,8 @@ class Progress(Observer):
             self._out_of_time = True
             self.log(f"block {block.block} and those after it are not begun: {reason}")
 
-    def _is_complete(self, block: int) -> bool:
-        return all(run in self._done for run in self.blocks[block])
-
-    def _complete(self) -> list[int]:
-        return [block for block in self.blocks if self._is_complete(block)]
-
-    def _so_far(self) -> str:
-        """Estimates from the complete blocks; verdicts are made only at the end."""
-        plan = self.campaign.plan
-        changes = estimates(plan, list(self.campaign.rows()), self._ok)
-        names = cell_names([key for key, _, _ in changes])
-        several = len(plan.variants) > 2
-        figures = [
-            f"{name}{f' {candidate}' if several else ''} {100 * change:+.1f} %"
-            for name, (_, candidate, change) in zip(names, changes, strict=True)
-        ]
-        return f"  so far, not final, {len(self._complete())} of {len(self.blocks)} blocks: {', '.join(figures)}"
+    def _complete(self) -> int:
+        return sum(all(run in self._done for run in runs) for runs in self.blocks.values())
 
     def _describe(self, block: PlannedBlock, run: PlannedRun, path: Path, began: float) -> str:
         running = format_seconds(time.monotonic() - began)
@@ -196,7 +169,7 @@ class Progress(Observer):
     def picture(self, line: str) -> rich.console.RenderableType:
         """A bar with blocks and the time that is left, above a line of what runs."""
         bar = rich.progress_bar.ProgressBar(total=len(self.rows), completed=len(self._done), width=BAR)
-        counts = f"{len(self._complete())} of {len(self.blocks)} blocks  {self._left()}"
+        counts = f"{self._complete()} of {len(self.blocks)} blocks  {self._left()}"
         row = rich.table.Table.grid(padding=(0, 2))
         row.add_row(bar, rich.text.Text(visible(counts)))
         return rich.console.Group(row, rich.text.Text(visible(line), style="dim"))
@@ -208,53 +181,6 @@ def _record(path: Path) -> RunRecord | None:
         return read_record(path)
     except DataError:
         return None
-
-
-Row = tuple[PlannedJob, PlannedBlock, PlannedRun]
-Estimate = tuple[dict[str, object], str, float]
-"""What identifies a cell, the candidate, and its effect as a ratio minus one."""
-
-
-def estimates(plan: Plan, rows: Sequence[Row], ok: Mapping[str, Path]) -> list[Estimate]:
-    """The planned comparisons' effects so far: the mean over complete pairs, as the verdict's, and nothing else.
-
-    ``ok`` holds the directories of runs that ended well, by run id.
-    """
-    numbers = {run: _means(path) for run, path in ok.items()}
-    runs = {(job.place, block.block, run.variant): run.run for job, block, run in rows}
-    params = {item.params_id: json.dumps(item.params) for item in plan.workloads}
-    changes = []
-    for comparison in plan.comparisons:
-        differences = []
-        for place, block, variant in runs:
-            if place == comparison.place and variant == comparison.candidate:
-                sides = [
-                    numbers.get(runs.get((place, block, label), ""), {}) for label in (comparison.baseline, variant)
-                ]
-                before, after = (side.get(comparison.params_id) for side in sides)
-                if before and after:
-                    differences.append(math.log(after / before))
-        if differences:
-            key: dict[str, object] = {"workload": comparison.workload, "params": params[comparison.params_id]}
-            key |= {
-                "backend": comparison.backend,
-                "nodes": comparison.nodes,
-                "workers_per_node": comparison.workers_per_node,
-            }
-            changes.append((key, comparison.candidate, math.expm1(statistics.fmean(differences))))
-    return changes
-
-
-def _means(run: Path) -> dict[str, float]:
-    """The mean seconds of each workload of a run, by ``params_id``; none if it can't be read (judging reports why)."""
-    samples: dict[str, list[float]] = {}
-    try:
-        for line in parse_lines((run / SAMPLES_FILE).read_text(encoding="utf-8")):
-            if not line["warmup"]:
-                samples.setdefault(line["params_id"], []).append(float(line["wall_s"]))
-    except (OSError, ValueError, KeyError):
-        return {}
-    return {params_id: statistics.fmean(seconds) for params_id, seconds in samples.items() if min(seconds) > 0}
 
 
 @contextlib.contextmanager

@@ -1,10 +1,9 @@
-"""What is shown while a campaign runs: a bar on a terminal, and estimates that are no verdicts."""
+"""What is shown while a campaign runs: a line per run, and a bar on a terminal."""
 
 from __future__ import annotations
 
 import io
 import itertools
-import json
 import re
 import shutil
 import sys
@@ -15,59 +14,12 @@ import pytest
 import rich.live
 
 from gpubench.campaign.status_lines import status_lines
-from gpubench.cli.progress import Progress, estimates
+from gpubench.cli.progress import Progress
 from gpubench.cli.terminal import Terminal
 from gpubench.model.quantities import format_seconds
 from gpubench.store.accounting import account
-from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_record, record_seconds
-from tests.conftest import ROOT, Run
 from tests.store.campaign_builder import Writer, begin, make_plan
-
-GOLDEN = ROOT / "tests" / "golden" / "schemas" / "1" / "campaign"
-CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-WORDS = ("regression", "improvement", "equivalent", "inconclusive", "verdict")
-
-
-def test_the_estimates_so_far_are_the_effects_that_the_verdicts_state(gpubench: Run, tmp_path: Path) -> None:
-    campaign = Campaign.open(Path(shutil.copytree(GOLDEN, tmp_path / "c")))
-    ok = {path.name.rpartition("-")[0]: path for path in campaign.runs_dir.iterdir()}
-    found = estimates(campaign.plan, list(campaign.rows()), ok)
-    stated = json.loads(gpubench("compare", campaign.directory, "--json").stdout)["cells"]
-    assert [(key["workload"], candidate) for key, candidate, _ in found] == [
-        (one["workload"], one["candidate"]) for one in stated
-    ]
-    assert [change for _, _, change in found] == pytest.approx([one["effect"] for one in stated], rel=1e-9)
-    first = next(block for _, block, _ in campaign.rows())
-    for run in first.runs:
-        del ok[run.run]
-    assert len(estimates(campaign.plan, list(campaign.rows()), ok)) == len(found), "one block is left"
-    assert estimates(campaign.plan, list(campaign.rows()), {}) == []
-
-
-def watched(campaign: Campaign) -> list[str]:
-    """The lines of a terminal while every run of the campaign ends, one after the other."""
-    out = io.StringIO()
-    console = Terminal(file=out, force_terminal=True, width=150, color_system=None)
-    with rich.live.Live(console=console, auto_refresh=False) as live:
-        progress = Progress(campaign, live)
-        for row in campaign.rows():
-            Writer(campaign).write(*row)
-            progress.look()
-            live.refresh()
-    return CONTROL.sub("", out.getvalue()).splitlines()
-
-
-def test_a_terminal_shows_a_bar_and_from_the_third_block_on_estimates_that_are_not_final(tmp_path: Path) -> None:
-    lines = watched(begin(tmp_path / "c", make_plan(blocks=4)))
-    so_far = [line.strip() for line in lines if "not final" in line]
-    assert [line.partition(":")[0] for line in so_far] == [
-        "so far, not final, 3 of 4 blocks",
-        "so far, not final, 4 of 4 blocks",
-    ]
-    for name in ("message 1 KiB", "message 10 MB", "merge", "transpose-sum", "tasks"):
-        assert f"{name} " in so_far[0]
-    assert not any(word in line for line in so_far for word in WORDS)
 
 
 def test_where_no_terminal_is_only_the_runs_have_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
