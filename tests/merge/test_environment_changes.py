@@ -23,10 +23,10 @@ from gpubench.results.merge.environment_changes import (
     with_changes,
     with_oversubscription,
 )
-from gpubench.results.merge.evidence import noise, series
+from gpubench.results.merge.evidence import evidence, noise
 from gpubench.results.merge.explain import Explained, FieldDifference
 from gpubench.results.merge.family import cells, family
-from gpubench.results.merge.provenance import facts, is_oversubscribed
+from gpubench.results.merge.provenance import facts
 from gpubench.stats.data import CellRun, ComparisonInput
 from gpubench.store.accounting import account
 from tests.merging import merge, read_runs
@@ -390,8 +390,6 @@ def drop(*path: str | int) -> Callable[[Provenance], None]:
         drop("nodes", 0, "network"),
         drop("nodes", 0, "environment"),
         drop("nodes", 0, "kernel"),
-        drop("nodes", 0, "host"),
-        lambda found: found.update(nodes="?", processes=[3, {}, {"ucx": 5, "versions": []}]),
         dict.clear,
     ],
 )
@@ -454,16 +452,6 @@ def test_a_campaign_in_which_nothing_changed_has_no_change(tmp_path: Path) -> No
     assert found_in(family(campaign.plan, table), found, expected) == Changes([()] * 5)
 
 
-@pytest.mark.parametrize(
-    "times", [[None, 0.5], [0.0, 0.5], ["fast", 0.5], [True, 0.5], [float("nan"), 0.5], [None] * 2, 3]
-)
-def test_probes_that_hold_no_times_are_left_out(times: object) -> None:
-    probes = [{"name": "w0", "wall_s": times}, {"name": "w1", "wall_s": [0.25, 1.5]}]
-    found = noise({"speed": probes})
-    assert found["slowest"] in (1.0, 3.0)
-    assert found["speed_ms"] in (500.0, 875.0)
-
-
 def test_the_slowest_worker_is_held_against_the_median_of_its_probe() -> None:
     probes = [{"name": "w0", "wall_s": [1.0, 2.0]}, {"name": "w1", "wall_s": [1.5, 5.0]}, {"wall_s": [1.0, 2.0]}]
     assert noise({"speed": probes})["slowest"] == 2.5
@@ -480,31 +468,13 @@ def test_what_proves_the_library_and_the_transport_is_kept_and_never_compared() 
     assert not list(facts(one).differing(facts(other)))
 
 
-def test_runs_whose_environments_agree_share_what_is_compared() -> None:
-    one, other = whole(), whole()
-    other["processes"][0]["pid"] = 1
-    other["processes"][0]["ucx"] |= {"env_at_start": {}}
-    other["nodes"][0]["load"] = []
-    other["nodes"][0].setdefault("environment", {})["TMPDIR"] = "/elsewhere"
-    assert facts(one) is facts(other)
-    other["nodes"][0]["kernel"] = "6.2.0"
-    assert "kernel" in set(facts(one).differing(facts(other)))
-
-
-def polling(host: str, cores: list[int]) -> Provenance:
-    return {"host": host, "affinity": cores, "ucx": {"env": {}}}
-
-
 def test_a_run_is_oversubscribed_where_more_processes_poll_than_their_host_has_cores() -> None:
-    two, three = ([polling("n1", [0, 1])] * count for count in (2, 3))
-    assert is_oversubscribed({"processes": three}, "ucx")
-    assert not is_oversubscribed({"processes": two}, "ucx")
-    assert not is_oversubscribed({"processes": three}, "tcp")
-
-
-@pytest.mark.parametrize("hole", [{}, {"processes": None}, {"processes": [{"host": "n1"}]}, {"processes": ["n1"]}])
-def test_a_run_that_says_nothing_of_its_processes_is_not_called_oversubscribed(hole: Provenance) -> None:
-    assert is_oversubscribed(hole, "ucx") is False
+    several = whole()
+    two = several | {"processes": several["processes"][:2]}
+    assert evidence(several, None, "ucx").oversubscribed
+    assert not evidence(two, None, "ucx").oversubscribed
+    assert not evidence(several, None, "tcp").oversubscribed
+    assert not evidence({}, None, "ucx").oversubscribed
 
 
 def test_a_comparison_with_one_oversubscribed_run_says_so() -> None:
@@ -523,11 +493,11 @@ def test_differences_are_either_planned_or_not() -> None:
 
 
 def test_what_the_nodes_recorded_each_second_is_joined() -> None:
-    nodes = [
-        {"load": [{"load1": 0.5, "busy": 1.0}, {"load1": 1.5, "busy": 2}, {"load1": "?"}]},
-        {"load": 3},
-        {"load": [{"load1": 2.5}, 7]},
-    ]
-    assert series(nodes, "load1") == [0.5, 1.5, 2.5]
-    assert series(nodes[:1], "busy") == [1.0, 2.0]
-    assert series([], "steal") == []
+    two = {"nodes": [whole("n1")["nodes"][0], whole("n2")["nodes"][0]]}
+    for node, loads in zip(two["nodes"], ((0.5, 1.5), (2.5,)), strict=True):
+        node["load"] = [{"t": 0.0, "load1": load, "busy": 1.0, "steal": 0.0} for load in loads]
+    found = evidence(two, None, "tcp")
+    assert (found.noise["load"], found.noise["busy"]) == (1.5, 1.0)
+    assert {host: loads["load"] for host, loads in found.by_host.items()} == {"n1": 1.0, "n2": 2.5}
+    two["nodes"][0]["load"] = []
+    assert evidence(two, None, "tcp").by_host["n1"] == {}

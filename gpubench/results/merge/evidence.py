@@ -1,13 +1,13 @@
-"""What a run's provenance and record prove and measure beside its times. Every key of them may be missing. Pure."""
+"""What a run's provenance and record prove and measure beside its times. Pure."""
 
 import dataclasses
-import math
 import statistics
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from gpubench.node.spec import RunRecord
-from gpubench.results.merge.provenance import Facts, facts, is_oversubscribed
+from gpubench.node.spec.waiting import crowded_hosts
+from gpubench.results.merge.provenance import Facts, facts
 
 NOISE = {
     "load": "load average, mean",
@@ -41,46 +41,25 @@ class Evidence:
 
 
 def evidence(provenance: Mapping[str, Any], record: RunRecord | None, protocol: str) -> Evidence:
-    """That of a run."""
-    by_host = {str(node["host"]): _loads([node]) for node in entries([provenance], "nodes") if "host" in node}
-    return Evidence(
-        facts(provenance), noise(provenance, record), by_host, oversubscribed=is_oversubscribed(provenance, protocol)
-    )
+    """That of a run; its provenance is empty where it left none."""
+    crowded = crowded_hosts(protocol, provenance.get("processes", []))
+    by_host = {node["host"]: _loads([node]) for node in provenance.get("nodes", [])}
+    return Evidence(facts(provenance), noise(provenance, record), by_host, oversubscribed=bool(crowded))
 
 
 def noise(provenance: Mapping[str, Any], record: RunRecord | None = None) -> dict[str, float]:
     """Numbers of one run by their names in ``NOISE``."""
-    numbers = _loads(list(entries([provenance], "nodes")))
-    probes = [row["wall_s"] for row in entries([provenance], "speed") if isinstance(row.get("wall_s"), list)]
-    if times := [float(wall_s) for row in probes for wall_s in row if _is_time(wall_s)]:
+    numbers = _loads(provenance.get("nodes", []))
+    workers = [row["wall_s"] for row in provenance.get("speed", [])]
+    if times := [wall_s for worker in workers for wall_s in worker]:
         numbers["speed_ms"] = 1000 * statistics.median(times)
-        of_each = ([time for time in wall_s if _is_time(time)] for wall_s in zip(*probes, strict=False))
-        ratios = (max(of_probe) / statistics.median_low(of_probe) for of_probe in of_each if of_probe)
-        numbers["slowest"] = max(ratios, default=1.0)
+        probes = zip(*workers, strict=False)  # a worker may have gone before the last
+        numbers["slowest"] = max((max(probe) / statistics.median_low(probe) for probe in probes), default=1.0)
     phases = record.phases if record else {}
-    return numbers | {name: float(phases[name]) for name in NOISE if isinstance(phases.get(name), int | float)}
+    return numbers | {name: phases[name] for name in NOISE if name in phases}
 
 
-def _loads(nodes: list[Mapping[str, Any]]) -> dict[str, float]:
-    return {name: statistics.fmean(values) for name, key in _LOAD.items() if (values := series(nodes, key))}
-
-
-def entries(records: Iterable[Mapping[str, Any]], key: str) -> Iterator[Mapping[str, Any]]:
-    """Every object in the lists at ``key``."""
-    for record in records:
-        listed = record.get(key)
-        if isinstance(listed, list):
-            yield from (item for item in listed if isinstance(item, dict))
-
-
-def series(nodes: Iterable[Mapping[str, Any]], name: str) -> list[float]:
-    """What the nodes recorded of ``load1``, ``busy`` or ``steal`` while the run went on, joined."""
-    values = [entry.get(name) for entry in entries(nodes, "load")]
-    if set(map(type, values)) == {float}:  # a second of every run is one: by far the most
-        return cast("list[float]", values)
-    return [float(value) for value in values if isinstance(value, (float, int))]
-
-
-def _is_time(value: Any) -> bool:
-    """Whether it is seconds of a probe that was made: hand-made or damaged provenance may hold anything."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+def _loads(nodes: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Means over all that the nodes recorded while the run went on."""
+    samples = [sample for node in nodes for sample in node["load"]]
+    return {name: statistics.fmean(sample[key] for sample in samples) for name, key in _LOAD.items() if samples}

@@ -1,16 +1,11 @@
 """What the provenance of a run says, read flat: a value per field and host. Pure.
 
-Every key of a ``provenance.json`` may be missing. Not read is what never stands still: load, process ids, scratch
-directories.
+Not read is what never stands still: load, process ids, scratch directories.
 """
 
 import dataclasses
-import functools
-import marshal
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
-
-from gpubench.node.spec.waiting import crowded_hosts
 
 UNSET, ABSENT = "unset", "absent"
 MOST_HOSTS = 8
@@ -30,9 +25,8 @@ SHOWN = ("processes", "ucx.loaded", "ucx.path", "transport.observed", "transport
 """Fields that prove what a run used. They differ where versions of UCX do, so they aren't compared."""
 NOT_PROVED = "not proved: UCX didn't say (1.18 and newer can)"
 _SAID = ("python", "node_half", "cpus_near_gpu")
-_PROCESS = (*_SAID, "versions")
-_AT_START = ("env_at_start",)
-_NODE = ("host", "network", *_MACHINE)
+_VARIABLES = ("env", "env_at_start")
+_OF_NODES = {"network": _NETWORK, "environment": ENVIRONMENT}
 
 _PASSING = ("br-", "cali", "cni", "docker", "flannel", "lxc", "tap", "veth", "virbr", "vnet")
 """How interfaces begin that come and go with other people's containers."""
@@ -55,8 +49,6 @@ class Facts:
 
     def differing(self, other: "Facts") -> Iterator[str]:
         """Fields that both know and in which they differ: host by host where the hosts are the same."""
-        if self is other:
-            return
         hosts = "hosts" in self.values and self.values["hosts"] == other.values.get("hosts")
         silent = self.silent | other.silent
         for field in {field for field, _ in self.values.items() ^ other.values.items()}.difference(SHOWN):
@@ -112,110 +104,50 @@ def said(field: str, runs: Iterable[Facts]) -> str:
 
 
 def facts(provenance: Mapping[str, Any]) -> Facts:
-    """The part of one ``provenance.json`` that is compared or shown; runs that agree in it share one object."""
-    processes = [
-        {name: process[name] for name in _PROCESS if name in process} | {"ucx": _less(process.get("ucx"), _AT_START)}
-        for process in _mappings(provenance.get("processes"))
-    ]
-    nodes = [
-        {name: node[name] for name in _NODE if name in node}
-        | {"environment": _less(node.get("environment"), _OF_EACH_RUN)}
-        for node in _mappings(provenance.get("nodes"))
-    ]
-    transport = _less(provenance.get("transport"), ())
-    return _facts(marshal.dumps({"processes": processes, "nodes": nodes, "transport": transport}, AS_EQUALS))
-
-
-AS_EQUALS = 2
-"""The last version of marshal in which equal values are equal bytes; as a key it takes a fifth of JSON's time."""
-
-
-@functools.lru_cache(maxsize=4096)
-def _facts(comparable: bytes) -> Facts:
-    provenance = marshal.loads(comparable)  # noqa: S302 - our own bytes, of a moment ago
-    by_field: dict[str, set[tuple[str, str]]] = {}
-    recorded: set[str] = set()
-    nodes = list(_mappings(provenance.get("nodes")))
-    of_run = (*_of_processes(provenance, recorded), *_of_nodes(nodes, recorded), *_of_transport(provenance))
+    """The part of one ``provenance.json`` that is compared or shown; nothing where it is missing (``{}``)."""
+    processes, nodes = provenance.get("processes", []), provenance.get("nodes", [])
+    values: dict[str, set[tuple[str, str]]] = {}
+    of_run = (*_of_processes(processes), *_of_nodes(nodes), *_of_transport(provenance.get("transport", {})))
     for host, field, value in of_run:
-        by_field.setdefault(field, set()).add((host, str(value)))
-    hosts = sorted({str(node["host"]) for node in nodes if "host" in node})
-    if hosts:
-        by_field["hosts"] = {("", ", ".join(hosts))}
-    silent = {str(node["host"]) for node in nodes if "host" in node and not isinstance(node["environment"], Mapping)}
-    silent |= set() if UCX_VARIABLES in recorded else {""}
-    values = {field: frozenset(values) for field, values in by_field.items()}
-    return Facts(values, frozenset(recorded), frozenset(silent))
+        values.setdefault(field, set()).add((host, str(value)))
+    if nodes:
+        values["hosts"] = {("", ", ".join(sorted({node["host"] for node in nodes})))}
+    recorded = {section for node in nodes for name, section in _OF_NODES.items() if name in node}
+    silent = {node["host"] for node in nodes if "environment" not in node}
+    if processes:
+        recorded.add(UCX_VARIABLES)
+    else:
+        silent.add("")
+    by_field = {field: frozenset(of_field) for field, of_field in values.items()}
+    return Facts(by_field, frozenset(recorded), frozenset(silent))
 
 
-def _of_transport(provenance: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    of_kind = ((name, words) for name, words in _items(provenance["transport"]) if isinstance(words, list) and words)
-    listed = {name: ", ".join(sorted(map(str, words))) for name, words in of_kind}
+def _of_transport(transport: Mapping[str, list[str]]) -> Iterator[tuple[str, str, Any]]:
+    listed = {name: ", ".join(sorted(words)) for name, words in transport.items() if words}
     if "observed" in listed:  # all others were possible, and nothing proves more
         listed.setdefault("carriers", NOT_PROVED)
     yield from (("", f"transport.{name}", words) for name, words in listed.items())
 
 
-def _of_processes(provenance: Mapping[str, Any], recorded: set[str]) -> Iterator[tuple[str, str, Any]]:
-    processes = list(_mappings(provenance.get("processes")))
+def _of_processes(processes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, Any]]:
     if processes:
         yield "", "processes", len(processes)
     for process in processes:
-        for field in _SAID:
-            if field in process:
-                yield "", field, process[field]
-        for name, version in _items(process.get("versions")):
-            yield "", f"versions.{name}", version
-        ucx = process.get("ucx")
-        yield from (("", f"ucx.{name}", value) for name, value in _items(ucx) if name != "env" and value)
-        variables = ucx.get("env") if isinstance(ucx, Mapping) else None
-        recorded |= {UCX_VARIABLES} if isinstance(variables, Mapping) else set()
-        for name, value in _items(variables):
-            yield "", f"{ENVIRONMENT}{name}", value
+        ucx = process["ucx"]
+        yield from (("", field, process[field]) for field in _SAID if field in process)
+        yield from (("", f"versions.{name}", version) for name, version in process["versions"].items())
+        yield from (("", f"ucx.{name}", value) for name, value in ucx.items() if value and name not in _VARIABLES)
+        yield from (("", f"{ENVIRONMENT}{name}", value) for name, value in ucx["env"].items())
 
 
-def _of_nodes(nodes: list[Mapping[str, Any]], recorded: set[str]) -> Iterator[tuple[str, str, Any]]:
+def _of_nodes(nodes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, Any]]:
     for node in nodes:
-        host = str(node.get("host", ""))
-        for field in _MACHINE:
-            if field in node:
-                yield host, field, node[field]
-        network, environment = node.get("network"), node.get("environment")
-        recorded |= {_NETWORK} if isinstance(network, Mapping) else set()
-        recorded |= {ENVIRONMENT} if isinstance(environment, Mapping) else set()
-        for interface, kinds in _items(network):
-            for kind, value in _items(kinds) if not interface.startswith(_PASSING) else ():
-                yield host, f"{_NETWORK}{interface}.{kind}", value
-        for name, value in _items(environment):
+        host = node["host"]
+        yield from ((host, field, node[field]) for field in _MACHINE if field in node)
+        for interface, kinds in node.get("network", {}).items():
+            if not interface.startswith(_PASSING):
+                yield from ((host, f"{_NETWORK}{interface}.{kind}", value) for kind, value in kinds.items())
+        for name, value in node.get("environment", {}).items():
             # UCX_* in force are what the processes say: the binding adds to them.
-            if not name.startswith("UCX_"):
+            if name not in _OF_EACH_RUN and not name.startswith("UCX_"):
                 yield host, f"{ENVIRONMENT}{name}", value
-
-
-def _less(value: Any, names: Collection[str]) -> Any:
-    return {name: value[name] for name in value if name not in names} if isinstance(value, Mapping) else None
-
-
-def _items(value: Any) -> list[tuple[str, Any]]:
-    return [(str(name), inner) for name, inner in value.items()] if isinstance(value, Mapping) else []
-
-
-def _mappings(value: Any) -> Iterator[Mapping[str, Any]]:
-    yield from (entry for entry in (value if isinstance(value, list) else []) if isinstance(entry, Mapping))
-
-
-def is_oversubscribed(provenance: Mapping[str, Any], protocol: str) -> bool:
-    """Whether more processes of a run polled on a machine than it has cores; False where that isn't recorded."""
-    try:
-        settings = [
-            (process["host"], process["ucx"]["env"], process["affinity"]) for process in provenance.get("processes", ())
-        ]
-        return _crowded(protocol, marshal.dumps(settings, AS_EQUALS))
-    except (AttributeError, KeyError, TypeError):
-        return False  # a hole in it mustn't stop a report
-
-
-@functools.lru_cache(maxsize=4096)
-def _crowded(protocol: str, settings: bytes) -> bool:
-    processes = marshal.loads(settings)  # noqa: S302 - as above
-    return bool(crowded_hosts(protocol, [{"host": h, "ucx": {"env": e}, "affinity": a} for h, e, a in processes]))
