@@ -1,6 +1,7 @@
-"""``BASE.json`` of dask-cuda's benchmarks: a pandas table column by column, with ``BASE.npy`` and an address map.
+"""``BASE.json`` of dask-cuda's benchmarks: a pandas table column by column.
 
-Two forms. Since mid-2022 a row is one timed repetition (``wallclock``); before, a row was a link between two workers
+The bandwidths of its links (``BASE.npy``, ``BASE.address_map.json``) are no times of a workload, and aren't read. Two
+forms. Since mid-2022 a row is one timed repetition (``wallclock``); before, a row was a link between two workers
 and repeated one summary of all repetitions (``time_mean``, ``time_std`` with the divisor n). What the files don't say,
 their place often does: ``outputs/20220711/ucx-1.12.1/``, and ``BASE-20220712.1.json`` is a rerun of that day.
 """
@@ -11,8 +12,6 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from gpubench.node.spec.plain import parse_json
 from gpubench.results.importers.base import Format, Refused, Row, day, plain_number, positive, whole
@@ -49,8 +48,6 @@ def read(path: Path, name: str) -> Iterator[Row | Refused]:
         yield Refused(name, 1, "no table of a dask-cuda benchmark: no wallclock or time_mean by row")
         return
     beside = _beside(path)
-    if bad := beside.pop("unreadable", None):
-        yield Refused(name, 0, f"{bad}; the times are kept")
     if "wallclock" in rows[0]:
         for number, fields in enumerate(rows):
             yield _row(path, name, number + 1, fields, beside)
@@ -76,27 +73,7 @@ def _beside(path: Path) -> dict[str, Any]:
             documents[file.removesuffix(".json")] = parse_json((path.parent / file).read_bytes())
         except (OSError, ValueError):
             continue
-    array, addresses = path.with_suffix(".npy"), path.with_name(f"{path.stem}.address_map.json")
-    try:
-        if array.is_file():
-            documents["p2p"] = _bandwidths(array)
-        if addresses.is_file():
-            documents["address_map"] = parse_json(addresses.read_bytes())
-    except (OSError, ValueError, EOFError, MemoryError):  # its heading may say any size
-        documents["unreadable"] = f"{array.name} or {addresses.name} beside it can't be read"
     return documents
-
-
-def _bandwidths(path: Path) -> dict[str, Any]:
-    """The whole array: it is small, and nothing of a source is thrown away. Raises ValueError: it holds no numbers."""
-    with path.open("rb") as file:
-        array = np.lib.format.read_array(file, allow_pickle=False)
-    if array.dtype.kind not in "fiu":
-        raise ValueError(f"{array.dtype} is no bandwidth")
-    return {
-        "shape": list(array.shape),
-        "values": [None if math.isnan(value) else value for value in array.ravel().tolist()],
-    }
 
 
 def _facts(path: Path, fields: Mapping[str, Any], beside: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,7 +97,7 @@ def _facts(path: Path, fields: Mapping[str, Any], beside: Mapping[str, Any]) -> 
         "threads_per_worker": whole(fields.get("worker_threads")),
         "protocol": fields.get("protocol"),
         "device": _DEVICES.get(word),
-        "documents": {key: beside[key] for key in ("version-info", "environment-info") if key in beside},
+        "documents": beside,
     }
 
 
@@ -128,19 +105,16 @@ def _row(path: Path, name: str, number: int, fields: Mapping[str, Any], beside: 
     seconds, size = positive(fields["wallclock"]), positive(fields.get("data_processed"))
     if seconds is None:
         return Refused(name, number, f"wallclock {fields['wallclock']!r} is no time")
-    facts = _facts(path, fields, beside)
-    # The links' figures are of the whole file: they stand with its first row.
-    links = {key: beside[key] for key in ("p2p", "address_map") if key in beside and number == 1}
     return Row(
         file=name,
         line=number,
         wall_s=seconds,
-        extra={**fields, **links},
+        extra=fields,
         run=name.removesuffix(".json"),
         identity=(name, number),
         rep=number - 1,
         bytes=int(size) if size else None,
-        **facts,
+        **_facts(path, fields, beside),
     )
 
 
@@ -150,13 +124,12 @@ def _summary(path: Path, name: str, rows: list[dict[str, Any]], beside: Mapping[
     seconds, spread, reps = positive(first["time_mean"]), positive(first.get("time_std")), whole(first.get("nreps"))
     if seconds is None or len(times) > 1:
         return Refused(name, 1, "its rows don't agree on one time_mean")
-    links = [{key: value for key, value in fields.items() if key.startswith(_LINK)} for fields in rows]
     size = positive(first.get("data_processed"))
     return Row(
         file=name,
         line=1,
         wall_s=seconds,
-        extra={**{key: value for key, value in first.items() if not key.startswith(_LINK)}, "links": links},
+        extra={key: value for key, value in first.items() if not key.startswith(_LINK)},
         run=name.removesuffix(".json"),
         identity=(name, 1),
         reps=reps,
@@ -167,7 +140,7 @@ def _summary(path: Path, name: str, rows: list[dict[str, Any]], beside: Mapping[
 
 
 FORMAT = Format(
-    what="BASE.json of dask-cuda's benchmarks, with .npy, .address_map.json and version-info.json where they stand",
+    what="BASE.json of dask-cuda's benchmarks, with version-info.json where it stands",
     patterns=("*.json",),
     leave=("*.address_map.json", "version-info.json", "environment-info.json", "scheduler-*.json", "import.json"),
     read=read,
