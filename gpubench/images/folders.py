@@ -98,13 +98,13 @@ def content_hash(rows: dict[str, Row]) -> str:
     )
 
 
-def changed_files(folder: Path, rows: dict[str, Row], *, deep: bool) -> list[str]:
+def changed_files(folder: Path, rows: dict[str, Row]) -> list[str]:
     """Files that were changed, removed or added since ``rows`` was recorded, sorted.
 
-    Size and time decide, and only where they differ the bytes; ``deep`` reads all bytes.
+    Size and time decide, and only where they differ the bytes.
     """
     here = _files(folder)
-    suspects = [path for path in here.keys() & rows.keys() if deep or here[path] != rows[path][:2]]
+    suspects = [path for path in here.keys() & rows.keys() if here[path] != rows[path][:2]]
     digests = _digests(folder, suspects)
     changed = [path for path, digest in zip(suspects, digests, strict=True) if digest != rows[path][2]]
     return sorted({*changed, *(here.keys() ^ rows.keys())})
@@ -221,7 +221,7 @@ def obtain(home: Path, name: str, build: Build, progress: Progress, *, sound: So
 def read_sound(path: Path) -> Folder:
     """A finished folder whose files are as they were built; raises DataError for any other."""
     folder = read(path)
-    check(folder, deep=False)
+    check(folder)
     return folder
 
 
@@ -236,17 +236,13 @@ def read(path: Path) -> Folder:
         raise _damaged(path, "its image.json is missing or can't be read") from None
 
 
-def check(folder: Folder, *, deep: bool) -> None:
-    """Compare the folder with what was built; ``deep`` reads every byte.
-
-    Raises:
-        DataError: a file was changed, removed or added.
-    """
+def check(folder: Folder) -> None:
+    """Compare the folder with what was built; raises DataError: a file was changed, removed or added."""
     try:
         rows = {
             path: tuple(row) for path, row in json.loads((folder.path / "inventory.json").read_text("utf-8")).items()
         }
-        changed = changed_files(folder.files, rows, deep=deep)
+        changed = changed_files(folder.files, rows)
     except (OSError, ValueError, AttributeError, TypeError):
         raise _damaged(folder.path, "its files or inventory.json can't be read") from None
     if not changed and content_hash(rows) != folder.content:

@@ -12,7 +12,7 @@ import pytest
 
 from gpubench.errors import DataError
 from gpubench.images.folders import Folder
-from gpubench.images.kinds.venvs import check_python, verify
+from gpubench.images.kinds.venvs import check_python, ready
 from tests.conftest import free_port, need
 
 pytestmark = pytest.mark.integration
@@ -75,7 +75,7 @@ def test_an_index_that_refuses_ends_quickly_and_leaves_the_rest(built, start, tm
     assert "Connection refused" in log.read_text("utf-8")
     assert "secret" not in line + log.read_text("utf-8")
     for image, _ in built.images.values():
-        verify(image)
+        ready(image)
 
 
 def test_an_index_that_never_answers_ends_in_bounded_time(built, start, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shlex
 import shutil
@@ -102,7 +104,9 @@ class Importer:
         """The imported file, every byte of it checked."""
         found = squashfs.find_import(self.folder, digest)
         assert found
-        squashfs.check(found, deep=True)
+        squashfs.check(found)
+        sidecar = json.loads(Path(f"{found.path}.json").read_text())
+        assert sidecar["squashfs_sha256"] == hashlib.sha256(found.path.read_bytes()).hexdigest()
         return found
 
 

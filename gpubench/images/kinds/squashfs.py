@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import hashlib
 import json
 from pathlib import Path
 
@@ -24,19 +23,15 @@ class ImportedSquashfs:
     Args:
         path: of the file.
         digest: ``sha256:…`` of the image in the registry.
-        spec: UCX spec as typed; ``date`` and ``build_id`` likewise from the image that was asked for.
+        spec: UCX spec as typed; ``date`` likewise from the image that was asked for.
         size: of the file, bytes.
-        sha256: of the file, hex.
     """
 
     path: Path
     digest: str
     spec: str
     date: str
-    build_id: str
-    architecture: str
     size: int
-    sha256: str
 
 
 def find_import(folder: Path, digest: str) -> ImportedSquashfs | None:
@@ -63,10 +58,7 @@ def at(path: Path) -> ImportedSquashfs | None:
             digest=plain["digest"],
             spec=plain["ucx_spec"],
             date=plain["date"],
-            build_id=plain["build_id"],
-            architecture=plain["architecture"],
             size=int(plain["size"]),
-            sha256=plain["squashfs_sha256"],
         )
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(f"the sidecar of {path} is missing or can't be read", then=_AGAIN) from None
@@ -75,23 +67,14 @@ def at(path: Path) -> ImportedSquashfs | None:
     return image
 
 
-def check(image: ImportedSquashfs, *, deep: bool) -> None:
-    """Compare the file with its sidecar: its size, and if ``deep`` every byte.
-
-    Raises:
-        DataError: it is missing or was changed since it was imported.
-    """
+def check(image: ImportedSquashfs) -> None:
+    """Raise DataError where the file is missing, or hasn't the size that was imported."""
     try:
         size = image.path.stat().st_size
-        if size != image.size:
-            raise DataError(f"{image.path} has {size} bytes, and {image.size} were imported", then=_AGAIN)
-        if deep:
-            with image.path.open("rb") as file:
-                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-            if sha256 != image.sha256:
-                raise DataError(f"{image.path} was changed since it was imported: its sha256 is {sha256}", then=_AGAIN)
     except OSError as error:
         raise DataError(f"can't read {image.path}: {error.strerror or error}", then=_AGAIN) from None
+    if size != image.size:
+        raise DataError(f"{image.path} has {size} bytes, and {image.size} were imported", then=_AGAIN)
 
 
 def imported(folder: Path) -> list[ImportedSquashfs]:
@@ -116,7 +99,7 @@ def _find(request: ImageRequest, folder: Path, spec: str) -> Found | None:
     imported = find_import(folder, row.digest)
     if imported is None:
         return None
-    check(imported, deep=False)
+    check(imported)
     image = docker_image(row).model_copy(update={"kind": "squashfs", "reference": str(imported.path)})
     return image, row.document
 
@@ -129,7 +112,7 @@ def ready(image: Image) -> None:
         raise DataError(
             f"{path} is missing, or was imported from another image", then="import it again: gpubench images import"
         )
-    check(imported, deep=False)
+    check(imported)
 
 
 def entries(paths: ImagePaths) -> list[Entry]:

@@ -398,8 +398,8 @@ def _differing(packages: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
             yield f"packages of {spec} that differ from {first}: {changes}"
 
 
-def verify(image: Image, *, deep: bool = False) -> None:
-    """Refuse an image that isn't what was built. Cheap (sizes and times of its files); ``deep`` reads every byte.
+def ready(image: Image) -> None:
+    """Refuse an image that isn't what was built, by the sizes and times of its files.
 
     Raises:
         DataError: a file changed, is missing or was added; names the folder and what to do.
@@ -407,7 +407,7 @@ def verify(image: Image, *, deep: bool = False) -> None:
     stack = folders.read(Path(image.python).parents[2])
     ucx = folders.read(Path(image.env["LD_LIBRARY_PATH"]).parents[2])
     for folder in (stack, ucx):
-        folders.check(folder, deep=deep)
+        folders.check(folder)
     check_python(stack)
     if image_id(stack, ucx) != image.id:
         raise DataError(f"image {image.ucx_spec} in {ucx.path} is not the planned one ({image.id})", then="plan again")
@@ -470,9 +470,6 @@ def obtain(request: ImageRequest) -> Obtained:
     if request.look_only:
         return dict(find(request.specs, request.root, site=request.site))
     return dict(ensure(request.specs, request.root, request.progress, site=request.site))
-
-
-ready = verify
 
 
 def entries(paths: ImagePaths) -> list[Entry]:
