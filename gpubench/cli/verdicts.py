@@ -29,13 +29,12 @@ if TYPE_CHECKING:
     from gpubench.stats.question import Question
     from gpubench.store.campaign import Campaign
 
-CANNOT = {
-    "campaign": {},
-    "import": {"allow": "an import doesn't record its environment"},
-    "table": {"allow": "a table doesn't record its environment"},
-    "sides": {"allow": "two targets are compared without a check of their environments"},
+NOTHING_TO_ALLOW = {
+    "import": "an import doesn't record its environment",
+    "table": "a table doesn't record its environment",
+    "sides": "two targets are compared without a check of their environments",
 }
-"""By kind of results: options that they don't support, and why."""
+"""By kind of results: why they don't support ``--allow``."""
 
 
 def register(app: typer.Typer) -> None:
@@ -71,13 +70,11 @@ def compare(
     raise typer.Exit(exit_code(answer.verdicts, options.fail_on))
 
 
-def _table_answer(path: Path, options: QuestionOptions) -> VerdictAnswer:
+def _table_answer(path: Path, options: CompareOptions) -> VerdictAnswer:
     from gpubench.report.contents import verdict_answer
     from gpubench.results.loading import load_table
 
     question = _question("table", options)
-    if not isinstance(options, CompareOptions):
-        return verdict_answer(load_table(path, None, ()), question)
     return verdict_answer(load_table(path, options.columns, (options.by or "").replace(",", " ").split()), question)
 
 
@@ -124,11 +121,9 @@ def _question(kind: str, options: QuestionOptions) -> Question:
     from gpubench.stats.question import Question
 
     margin = parsed("margin", options.margin)
-    question = Question(margin, options.baseline, options.candidate, tuple(options.allow or ()))
-    for name, why in CANNOT[kind].items():
-        if getattr(question, name) != getattr(Question(), name):
-            raise UsageError(f"--{name}: {why}", then="leave it out")
-    return question
+    if options.allow and kind in NOTHING_TO_ALLOW:
+        raise UsageError(f"--allow: {NOTHING_TO_ALLOW[kind]}", then="leave it out")
+    return Question(margin, options.baseline, options.candidate, tuple(options.allow or ()))
 
 
 def report(
@@ -137,23 +132,21 @@ def report(
     """Judge, and write report.html and report.md. Opens offline.
 
     With B (the same suite on Slurm and on Kubernetes, say): one page with both curves, and a verdict at every size that
-    both have. Sizes with another layout of workers are refused. With --only: verdicts; scaling
-    (speed-up, efficiency); runs (the outcome of each).
+    both have. Sizes with another layout of workers are refused. With --only: scaling (speed-up, efficiency), or runs
+    (the outcome of each).
     """
     from gpubench.cli.display import show_answer
     from gpubench.results.loading import is_table
     from gpubench.store.campaign import SEARCH_FILE
 
     _refuse_what_excludes(options, two=other is not None)
-    form = options.form
-    prints_verdicts = options.only is Content.VERDICTS or (form == "markdown" and options.only is None)
     if campaign is not None and is_table(campaign):
-        _require_no_page(campaign, options, prints_verdicts=prints_verdicts and other is None)
-        show_answer(_table_answer(campaign, options), form)
-    elif campaign is not None and other is None and (campaign / SEARCH_FILE).is_file():
+        what = f"{campaign} is a table of samples, for which there is no page"
+        raise UsageError(what, then=f"gpubench compare {campaign}")
+    if campaign is not None and other is None and (campaign / SEARCH_FILE).is_file():
         _report_search(campaign, options)
-    elif prints_verdicts:
-        show_answer(_answer(campaign, other, outputs, options), form)
+    elif options.form == "markdown" and options.only is None:
+        show_answer(_answer(campaign, other, outputs, options), "markdown")
     elif campaign is not None and other is not None:
         _report_sides(campaign, other, options)
     else:
@@ -175,14 +168,6 @@ def _report_search(directory: Path, options: ReportOptions) -> None:
         say_text(markdown(page))
     else:
         finish_report(page, options)
-
-
-def _require_no_page(table: Path, options: ReportOptions, *, prints_verdicts: bool) -> None:
-    if prints_verdicts:
-        return
-    if options.only is not None:
-        raise UsageError(f"{table}: it has no {options.only}", then="name a campaign")
-    raise UsageError(f"{table} is a table of samples, for which there is no page", then=f"gpubench compare {table}")
 
 
 def _report_sides(first: Path, second: Path, options: ReportOptions) -> None:
@@ -216,8 +201,8 @@ def _report_one(kept: Campaign | ImportedResults, options: ReportOptions) -> Non
     question = _question("campaign" if campaign else "import", options)
     if question != Question(allow=question.allow):
         raise UsageError(
-            "--baseline, --candidate and --margin are for two targets, or --only verdicts",
-            then="name a second target",
+            "--baseline, --candidate and --margin are for two targets",
+            then="name a second target, or type: gpubench compare",
         )
     if options.only is not None:
         show_section(section(results_of(kept), options.only, campaign), options.form)

@@ -6,6 +6,5 @@ from enum import StrEnum
 class Content(StrEnum):
     """What can be shown of results."""
 
-    VERDICTS = "verdicts"
     SCALING = "scaling"
     RUNS = "runs"

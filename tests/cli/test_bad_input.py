@@ -125,7 +125,7 @@ WRONG: list[tuple[str, int, str]] = [
     ("report outputs/tiny --json", 2, "--json prints one section; name it with --only"),
     ("report outputs/tiny --only runs --svg x", 2, "--only and --markdown print"),
     ("report outputs/tiny --html x.html", 2, "--html is for two targets"),
-    ("report outputs/tiny --margin 3%", 2, "are for two targets, or --only verdicts"),
+    ("report outputs/tiny --margin 3%", 2, "are for two targets; name a second target, or"),
     ("report outputs/tiny outputs/tiny/runs", 2, "outputs/tiny is named twice"),
     ("report import --only runs", 2, "is an import: this needs runs, which"),
     ("status import", 2, "is an import: this needs runs, which"),
@@ -434,7 +434,7 @@ def test_a_terminal_that_is_gone_is_one_line_and_no_bug() -> None:
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
 def test_closed_streams_are_no_bug_and_no_file_takes_their_place(tmp_path: Path, closed: str) -> None:
     campaign = shutil.copytree(CAMPAIGN, tmp_path / "campaign")
-    script = f"'{GPUBENCH}' report --only verdicts '{campaign}' {closed}"
+    script = f"'{GPUBENCH}' compare --fail-on regression '{campaign}' {closed}"
     done = subprocess.run(["bash", "-c", script], env=plain_environment(), capture_output=True, text=True, check=False)
     assert (done.returncode, "bug" in done.stderr) == (0, False)
     assert (campaign / "results.parquet").read_bytes().startswith(b"PAR1")

@@ -132,8 +132,6 @@ def test_a_table_is_known_by_the_end_of_its_name(tmp_path: Path) -> None:
     assert run("compare", path).stdout == named.stdout
     assert "put both sides into one" in str(run("compare", path, path).exception)
     assert "there is no page; gpubench compare" in str(run("report", path).exception)
-    assert run("report", path, "--only", "verdicts", *asked).stdout == named.stdout
-    assert "it has no scaling" in str(run("report", path, "--only", "scaling").exception)
 
 
 def test_blocks_of_two_campaigns_are_never_one_whatever_their_numbers(tmp_path: Path) -> None:

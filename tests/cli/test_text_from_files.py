@@ -81,7 +81,7 @@ OF_CAMPAIGNS = [
     ["compare", "X"],
     ["compare", "X", "--json"],
     ["compare", "X", "--markdown"],
-    *(["report", "X", "--only", only] for only in ("verdicts", "scaling", "runs")),
+    *(["report", "X", "--only", only] for only in ("scaling", "runs")),
     *(["report", "X", "--only", only, "--json"] for only in ("scaling", "runs")),
     *(["report", "X", "--only", only, "--markdown"] for only in ("scaling", "runs")),
     ["report", "X"],
