@@ -37,7 +37,7 @@ from gpubench.plan.request_checks import plan_clusters
 from gpubench.plan.scope import plan_scope
 from gpubench.results.merge.family import cells, family
 from gpubench.results.merge.table import merge_directory
-from gpubench.stats.question import Decision, Question
+from gpubench.stats.question import Question
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict, judge
 from gpubench.store.accounting import account
@@ -78,7 +78,7 @@ def read(directory: Path) -> list[Verdict]:
     assert not problems, problems
     plan = campaign.whole_plan
     table = cells(plan, accounting.outcomes, merged)
-    return judge(family(plan, table), Decision.of(plan, Question()).settings)
+    return judge(family(plan, table), Question().settings(plan))
 
 
 def _plan(campaigns: Campaigns, which: int, seed: int) -> Plan:

@@ -11,7 +11,7 @@ from gpubench.results.merge.provenance import Facts, facts
 from gpubench.results.merge.table import Merged
 from gpubench.results.results import Results, RunCircumstances
 from gpubench.stats.data import CellRun, ComparisonInput, Key
-from gpubench.stats.question import Decision, Question
+from gpubench.stats.question import Question
 from gpubench.store.accounting import RunResult
 from gpubench.store.campaign import Campaign
 
@@ -38,9 +38,7 @@ def campaign_results(campaign: Campaign, outcomes: Sequence[RunResult], merged: 
 
 
 def _family(plan: Plan, runs: Sequence[CellRun], question: Question) -> list[ComparisonInput]:
-    """The planned one; the pair that is asked for takes the place of its mirror image, or stands beside it."""
-    decision = Decision.of(plan, question)
-    return family(plan.model_copy(update={"comparisons": decision.comparisons}), runs)
+    return family(plan.model_copy(update={"comparisons": question.comparisons(plan)}), runs)
 
 
 def _in_planned_order(plan: Plan, runs: Sequence[CellRun]) -> list[Key]:

@@ -35,47 +35,31 @@ class Question:
             )
         return VerdictSettings(Margin(next(iter(margins), DEFAULT_MARGIN) if self.margin is None else self.margin))
 
-
-@dataclasses.dataclass(frozen=True)
-class Decision:
-    """How a campaign is judged: ``settings``, and the ``comparisons`` of its family in the order of their verdicts."""
-
-    settings: VerdictSettings
-    comparisons: list[Comparison]
-
-    @staticmethod
-    def of(plan: Plan, question: Question) -> "Decision":
-        """What was planned, but for what is asked.
-
-        Args:
-            question: a pair in it is judged in place of its mirror image or beside the planned family.
+    def comparisons(self, plan: Plan) -> list[Comparison]:
+        """The family of a campaign: the pair that is asked for, instead of its mirror image or beside what was planned.
 
         Raises:
             UsageError: the plan has no such variant.
         """
-        return Decision(question.settings(plan), _comparisons(plan, question))
-
-
-def _comparisons(plan: Plan, question: Question) -> list[Comparison]:
-    if question.baseline is None and question.candidate is None:
-        return plan.comparisons
-    labels = [item.label for item in plan.variants]
-    baseline = plan.baseline if question.baseline is None else question.baseline
-    candidates = labels if question.candidate is None else [question.candidate]
-    for label in (baseline, *candidates):
-        if label not in labels:
-            raise UsageError(f"campaign {plan.campaign} has no variant '{label}'{nearest(label, labels)}")
-    if question.candidate == baseline:
-        raise UsageError(f"{baseline} is the baseline", then="name another --candidate, or another --baseline")
-    candidates = [candidate for candidate in candidates if candidate != baseline]
-    chosen = [
-        comparison.model_copy(update={"baseline": baseline, "candidate": candidate})
-        for candidate in candidates
-        for comparison in plan.comparisons
-        if comparison.candidate == plan.comparisons[0].candidate
-    ]
-    pairs = [{baseline, candidate} for candidate in candidates]
-    return [
-        *chosen,
-        *(comparison for comparison in plan.comparisons if {comparison.baseline, comparison.candidate} not in pairs),
-    ]
+        if self.baseline is None and self.candidate is None:
+            return plan.comparisons
+        labels = [item.label for item in plan.variants]
+        baseline = plan.baseline if self.baseline is None else self.baseline
+        candidates = labels if self.candidate is None else [self.candidate]
+        for label in (baseline, *candidates):
+            if label not in labels:
+                raise UsageError(f"campaign {plan.campaign} has no variant '{label}'{nearest(label, labels)}")
+        if self.candidate == baseline:
+            raise UsageError(f"{baseline} is the baseline", then="name another --candidate, or another --baseline")
+        candidates = [candidate for candidate in candidates if candidate != baseline]
+        chosen = [
+            comparison.model_copy(update={"baseline": baseline, "candidate": candidate})
+            for candidate in candidates
+            for comparison in plan.comparisons
+            if comparison.candidate == plan.comparisons[0].candidate
+        ]
+        pairs = [{baseline, candidate} for candidate in candidates]
+        return [
+            *chosen,
+            *(planned for planned in plan.comparisons if {planned.baseline, planned.candidate} not in pairs),
+        ]

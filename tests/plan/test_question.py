@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpubench.errors import UsageError
-from gpubench.stats.question import Decision, Question
+from gpubench.stats.question import Question
 from gpubench.stats.settings import VerdictSettings
 from tests.plan.requests_by_hand import plan as planned
 
@@ -17,23 +17,22 @@ def test_of_nothing_planned_the_defaults_hold():
 
 def test_a_campaign_is_judged_as_planned_but_for_what_is_asked():
     plan = planned("a=1.17.0 b=1.19.0 c=1.20.0", margin=0.02)
-    asked = Decision.of(plan, Question())
-    assert asked.settings == VerdictSettings(0.02)
-    assert asked.comparisons == plan.comparisons
-    other = Decision.of(plan, Question(margin=0.1, baseline="b", candidate="a"))
-    assert other.settings.margin == 0.1
-    pairs = [(one.baseline, one.candidate) for one in other.comparisons]
+    assert Question().settings(plan) == VerdictSettings(0.02)
+    assert Question().comparisons(plan) == plan.comparisons
+    other = Question(margin=0.1, baseline="b", candidate="a")
+    assert other.settings(plan).margin == 0.1
+    pairs = [(one.baseline, one.candidate) for one in other.comparisons(plan)]
     assert pairs == [("b", "a")] * 2 + [("a", "c")] * 2, "in place of its mirror image, before the others"
 
 
 def test_a_variant_that_the_plan_lacks_is_refused():
     with pytest.raises(UsageError, match="no variant 'd'"):
-        Decision.of(planned(), Question(candidate="d"))
+        Question(candidate="d").comparisons(planned())
 
 
 def test_the_baseline_is_no_candidate():
     with pytest.raises(UsageError, match="b is the baseline; name another --candidate"):
-        Decision.of(planned("b=1.17.0 c=1.19.0"), Question(candidate="b"))
+        Question(candidate="b").comparisons(planned("b=1.17.0 c=1.19.0"))
 
 
 def test_two_plans_that_disagree_are_asked_about():
