@@ -15,13 +15,13 @@ from gpubench.results.campaigns import campaign_results
 from gpubench.results.importers.directory import ImportedResults
 from gpubench.results.imports import import_results
 from gpubench.results.merge.table import merge_directory
-from gpubench.results.merge.table_files import READERS, as_samples, read_table
+from gpubench.results.merge.table_files import FIELDS, READERS, as_samples, parse_columns, read_table, time_of
 from gpubench.results.results import Results
 from gpubench.results.sides import two_sides
 from gpubench.results.targets import all_opened, opened, root_of
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.question import Question
-from gpubench.stats.table import comparisons_from_frame, require_columns
+from gpubench.stats.table import comparisons_from_frame
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records
 from gpubench.store.states import account_now
@@ -82,12 +82,11 @@ def load_table(path: Path, columns: str | None, by: Sequence[str]) -> Results:
         UsageError: no file, or no such column.
         DataError: it can't be read.
     """
-    table, note = read_table(path, columns)
+    mapping = {} if columns is None else parse_columns(columns, FIELDS)
+    table, note = read_table(path, time_of(mapping))
     if note:
         _log.warning(f"{path}: {note}")
-    frame = as_samples(table, path, columns)
-    if "variant" not in frame.columns:
-        require_columns(frame, by)
+    frame = as_samples(table, path, mapping)
     return Results(
         kind="table",
         name=str(path),

@@ -10,7 +10,6 @@ from typing import Any
 import polars as pl
 
 from gpubench.errors import DataError, UsageError
-from gpubench.model.text import shortened
 from gpubench.node.spec.columns import COLUMNS, NEEDED
 from gpubench.stats.data import CellRun, ComparisonInput, Key, Status
 from gpubench.stats.verdict import Verdict
@@ -118,17 +117,11 @@ _LONGEST_S, _SHORTEST_S = 1e15, 1e-15
 """Times beyond these are no times, and their squares no numbers."""
 
 
-def require_columns(frame: pl.DataFrame, by: Sequence[str]) -> None:
+def _require_columns(frame: pl.DataFrame, by: Sequence[str]) -> None:
     """Raises DataError for a missing column (for ``block`` it says what can't be concluded), UsageError for ``by``."""
     # A verdict's own fields stand beside its key in one flat row of JSON.
     if taken := set(by) & (_DESCRIBES_SAMPLES | {field.name for field in dataclasses.fields(Verdict)}):
         raise UsageError(f"--by {', '.join(sorted(taken))}", then="these columns can't tell cells apart; name others")
-    if not set(_REQUIRED) & set(frame.columns):
-        header = shortened("".join(letter if letter.isprintable() else "?" for letter in ",".join(frame.columns)), 60)
-        raise DataError(
-            f"the table has none of the columns {', '.join(_REQUIRED)}; its header reads '{header}'",
-            then="one header line, names spelled as these, fields separated by commas, semicolons or tabs, UTF-8",
-        )
     if "block" not in frame.columns:
         raise DataError(
             "the table has no column 'block'; without blocks nothing tells a difference between the variants from a "
@@ -199,7 +192,7 @@ def comparisons_from_frame(
             variant isn't there.
         UsageError: a column of ``by`` can't tell cells apart.
     """
-    require_columns(frame, by)
+    _require_columns(frame, by)
     keys = list(dict.fromkeys([*CELL, *by]))
     table = normalise(frame, keys)
     variants = table["variant"].unique().sort().to_list()

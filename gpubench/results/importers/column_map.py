@@ -13,9 +13,9 @@ from typing import Any
 
 import polars as pl
 
-from gpubench.errors import DataError, UsageError
+from gpubench.errors import DataError
 from gpubench.results.importers.base import Format, Reader, Refused, Row, csv_rows, day, plain_number, positive, whole
-from gpubench.results.merge.table_files import TIMES, Dialect, find_dialect, refuse_other_than_times
+from gpubench.results.merge.table_files import TIMES, Dialect, find_dialect, parse_columns, time_of
 
 PARAMS = "params."
 _MAGIC = b"PAR1"
@@ -48,20 +48,8 @@ FIELDS: dict[str, Callable[[str], Any]] = {
 
 
 def reader(text: str) -> Reader:
-    """Reads tables by the map ``text``, ``FIELD=COLUMN`` by commas; raises UsageError for what is no map."""
-    columns: dict[str, str] = {}
-    for word in text.split(","):
-        field, equals, column = (part.strip() for part in word.partition("="))
-        is_field = field in TIMES or field in FIELDS or (field.startswith(PARAMS) and field != PARAMS)
-        if not equals or not column or not is_field or field in columns:
-            raise UsageError(
-                f"--columns: '{word}' is no FIELD=COLUMN, or names a field twice",
-                then=f"fields are {', '.join((*TIMES, *FIELDS))} and {PARAMS}NAME",
-            )
-        refuse_other_than_times(field, column)
-        columns[field] = column
-    if len(columns.keys() & TIMES.keys()) > 1:
-        raise UsageError("--columns names several columns of times", then="write wall_s=COLUMN")
+    """Reads tables by the map ``text``; raises as ``parse_columns``."""
+    columns = parse_columns(text, FIELDS, PARAMS)
     return lambda path, name: _rows(path, name, columns)
 
 
@@ -72,7 +60,7 @@ def read(path: Path, name: str) -> Iterator[Row | Refused]:
 
 def _rows(path: Path, name: str, columns: Mapping[str, str]) -> Iterator[Row | Refused]:
     """Rows of a CSV, or of a Parquet file, whose lines are the numbers of its rows, from 1."""
-    time = next((column for field, column in columns.items() if field in TIMES), "")
+    time = time_of(columns)
     with path.open("rb") as file:
         is_parquet = file.read(len(_MAGIC)) == _MAGIC
     try:

@@ -5,7 +5,7 @@ import csv
 import dataclasses
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -97,12 +97,6 @@ def _rows(path: Path, separator: str) -> list[list[str]]:
     return rows
 
 
-def time_column(columns: str | None) -> str:
-    """The column that a map ``FIELD=COLUMN,…`` names for the time; empty where it names none."""
-    pairs = [[part.strip() for part in word.partition("=")[::2]] for word in (columns or "").split(",")]
-    return next((column for field, column in pairs if field in TIMES), "")
-
-
 def _name_parts(column: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(column)]
 
@@ -142,6 +136,35 @@ def refuse_other_than_times(field: str, column: str) -> None:
         raise UsageError(f"{mapped} is in {units[-1]}", then=f"write {_UNITS[units[-1]]}={column}")
 
 
+def parse_columns(text: str, fields: Collection[str], prefix: str = "") -> dict[str, str]:
+    """Columns by field, as ``--columns`` names them: ``FIELD=COLUMN,…``; a field may also be ``prefix`` and a name.
+
+    Raises:
+        UsageError: it is no map, names no field, or a column that by its name holds no such time.
+    """
+    mapping: dict[str, str] = {}
+    for word in text.split(","):
+        field, equals, column = (part.strip() for part in word.partition("="))
+        if not equals or not column or field in mapping:
+            raise UsageError(f"--columns: '{word}' is no FIELD=COLUMN, or names a field twice", then=_LIKE_THIS)
+        if field not in (*TIMES, *fields) and not (prefix and field.startswith(prefix) and field != prefix):
+            named = (*TIMES, *fields, *([f"{prefix}NAME"] if prefix else []))
+            raise UsageError(f"--columns: no field '{field}'", then=f"there are {', '.join(named)}")
+        refuse_other_than_times(field, column)
+        mapping[field] = column
+    if len(TIMES.keys() & mapping.keys()) > 1:
+        raise UsageError("--columns names several columns of times", then=_LIKE_THIS)
+    return mapping
+
+
+_LIKE_THIS = "write it like --columns variant=build,wall_s=seconds"
+
+
+def time_of(mapping: Mapping[str, str]) -> str:
+    """The column that a map names for the time; empty where it names none."""
+    return next((column for field, column in mapping.items() if field in TIMES), "")
+
+
 _NAMES: dict[str, pl.DataType] = dict.fromkeys(("workload", "variant", "run", "job"), pl.String())
 """Columns of a CSV that are names whatever they look like: as numbers, versions 1.1 and 1.10 would be one."""
 
@@ -176,8 +199,8 @@ _SECOND = "_duplicated_0"
 """The suffix that polars appends to a name that is in a CSV's header twice."""
 
 
-def read_table(path: Path, columns: str | None = None) -> tuple[pl.DataFrame, str]:
-    """The table, and how its CSV was read where that isn't plain.
+def read_table(path: Path, time: str = "") -> tuple[pl.DataFrame, str]:
+    """The table, and how its CSV was read where that isn't plain; ``time`` is as for ``find_dialect``.
 
     Raises:
         UsageError: no file, or one of an unknown kind.
@@ -188,7 +211,7 @@ def read_table(path: Path, columns: str | None = None) -> tuple[pl.DataFrame, st
     read, then = READERS[path.suffix.lower()]
     try:
         with path.open("rb"):  # Python's error has a cause by itself; that of polars names the file once more
-            dialect = find_dialect(path, time_column(columns)) if read is _read_csv else Dialect()
+            dialect = find_dialect(path, time) if read is _read_csv else Dialect()
             frame = read(path, dialect)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from None
@@ -204,34 +227,34 @@ FIELDS = (*(column.name for column in COLUMNS if column.compare), "status")
 _NEEDED = ("variant", "block", "wall_s")
 
 
-def as_samples(frame: pl.DataFrame, path: Path, columns: str | None) -> pl.DataFrame:
+def as_samples(frame: pl.DataFrame, path: Path, mapping: Mapping[str, str]) -> pl.DataFrame:
     """The table with the columns that samples need.
 
     Args:
         frame: as it was read. Without ``workload`` its rows are of one, called as the file is; without ``nodes`` of one
             node; without ``run`` and ``rep`` every row is a run.
-        columns: which column is which field, ``FIELD=COLUMN`` by commas; in place of a column of the field's own name.
+        mapping: columns by field; each takes the place of a column of the field's own name.
 
     Raises:
-        UsageError: ``columns`` is no map, or not one of this table.
+        UsageError: the table lacks a column of ``mapping``.
         DataError: neither the table nor the map has a column of variants or of times.
     """
-    named = _map(columns, frame)
-    if not TIMES.keys() & named.keys() and (time := next((field for field in TIMES if field in frame.columns), "")):
+    if unknown := next((column for column in mapping.values() if column not in frame.columns), ""):
+        raise UsageError(f"--columns: the table has no column '{unknown}'", then=f"it has {', '.join(frame.columns)}")
+    named = dict(mapping)
+    if not time_of(named) and (time := next((field for field in TIMES if field in frame.columns), "")):
         named[time] = time
     fields = frame.select(pl.col(column).alias(field) for field, column in named.items())
     frame = frame.drop({*named, *named.values()}, strict=False).hstack(fields)
     for time in TIMES.keys() & named.keys():
         frame = _in_seconds(frame, time, named[time])
     missing = [name for name in _NEEDED if name not in frame.columns]
-    if frame.width == 1:  # parted by something else; what reads the samples says so
-        return frame
     if missing and missing != ["block"]:
         what = "none of the columns" if missing == list(_NEEDED) else "no column"
         header = shortened(visible(",".join(frame.columns)), 60)
-        raise DataError(
-            f"{path} has {what} {', '.join(missing)}; its header reads '{header}'", then=_way(frame, missing)
-        )
+        # Of one column, something else parts the fields.
+        way = _way(frame, missing) if frame.width > 1 else "part fields by commas, semicolons or tabs; write UTF-8"
+        raise DataError(f"{path} has {what} {', '.join(missing)}; its header reads '{header}'", then=way)
     given = {"workload": pl.lit(path.stem), "nodes": pl.lit(1)}
     if not {"run", "rep"} & set(frame.columns):
         row = pl.int_range(1, pl.len() + 1).cast(pl.String)
@@ -254,28 +277,6 @@ def _in_seconds(frame: pl.DataFrame, field: str, column: str) -> pl.DataFrame:
             then="give plain numbers",
         )
     return frame.with_columns(wall_s=seconds).drop(field)
-
-
-def _map(columns: str | None, frame: pl.DataFrame) -> dict[str, str]:
-    mapping: dict[str, str] = {}
-    for word in columns.split(",") if columns is not None else ():
-        field, equals, column = (part.strip() for part in word.partition("="))
-        if not equals or not column or field in mapping:
-            raise UsageError(f"--columns: '{word}' is no FIELD=COLUMN, or names a field twice", then=_LIKE_THIS)
-        if field not in (*FIELDS, *TIMES):
-            raise UsageError(f"--columns: no field '{field}'", then=f"there are {', '.join((*FIELDS, *TIMES))}")
-        if column not in frame.columns:
-            raise UsageError(
-                f"--columns: the table has no column '{column}'", then=f"it has {', '.join(frame.columns)}"
-            )
-        refuse_other_than_times(field, column)
-        mapping[field] = column
-    if len(TIMES.keys() & mapping.keys()) > 1:
-        raise UsageError("--columns names several columns of times", then=_LIKE_THIS)
-    return mapping
-
-
-_LIKE_THIS = "write it like --columns variant=build,wall_s=seconds"
 
 
 def _way(frame: pl.DataFrame, missing: list[str]) -> str:
