@@ -5,7 +5,8 @@ import functools
 from collections.abc import Mapping, Sequence
 
 from gpubench.errors import UsageError
-from gpubench.images.wheels import releases, resolve, version_key
+from gpubench.images.specs import wheel_of
+from gpubench.images.wheels import releases, version_key
 from gpubench.model.variant import ImageSpec, parse_variant, parse_variants
 from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step, answer_so_far, next_move
 from gpubench.store.campaign import Campaign
@@ -91,7 +92,7 @@ def versions_between(ends: Sequence[str]) -> list[str]:
         UsageError: not two ends, no releases of UCX, or ends that differ in more than the release.
     """
     _, specs, env = two_ends("versions", ends, otherwise="give both the same, or list the points: --points")
-    old, new = (version_key(resolve(spec.ucx).release) for spec in specs)
+    old, new = (version_key(wheel_of(spec.ucx).release) for spec in specs)
     if old == new:
         raise UsageError(f"both ends are UCX {specs[0].ucx}", then="name two releases")
     between = [release for release in releases() if min(old, new) < version_key(release) < max(old, new)]

@@ -5,8 +5,11 @@ import re
 from typing import Literal
 
 from gpubench.errors import PlanRefusedError, UsageError
-from gpubench.images.wheels import PREFIX, RELEASE, releases, resolve
+from gpubench.images.wheels import Wheel, releases, resolve
 
+_PREFIX = re.compile(r"(ucx-)?v?(?=\d)")
+"""What may stand before a version, as in ``v1.16.0`` and ``ucx-1.16.0``."""
+_RELEASE = re.compile(r"\d+(\.\d+)*(\.post\d+)?")
 _REF = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/+-]*[A-Za-z0-9])?")
 _BARE_BRANCH = re.compile(r"\d+\.\d+\.x")
 _RELEASE_OF_REF = re.compile(r"v?(\d+\.\d+(?:\.\d+)?)(?:\.x|-rc\d+)?")
@@ -35,7 +38,7 @@ class RequestedUcx:
 
 
 def parse(spec: str) -> RequestedUcx:
-    """Read a spec of a built image; ``resolve`` is for those that hold wheels only.
+    """Read a spec of an image.
 
     ``1.16.0 v1.16.0 ucx-1.16.0`` a release · ``wheel:1.16.0`` · ``v1.14.x master git:REF`` · ``REF@COMMIT`` ·
     ``distribution`` the base's own · ``none``.
@@ -52,29 +55,50 @@ def parse(spec: str) -> RequestedUcx:
     how, colon, rest = text.partition(":")
     if text in ("distribution", "none"):
         return RequestedUcx(kind="distribution" if text == "distribution" else "none")
-    if colon and how == "wheel":
-        return RequestedUcx(kind="wheel", name=resolve(rest).version)
-    name = PREFIX.sub("", text.lower(), count=1)
-    if not colon and RELEASE.fullmatch(name):
-        return RequestedUcx(kind="release", name=_full(spec, name))
+    if how == "wheel" and is_release(rest):
+        return RequestedUcx(kind="wheel", name=resolve(_full(spec, rest)).version)
+    if is_release(text):
+        return RequestedUcx(kind="release", name=_full(spec, text))
     if colon and how != "git":
         raise UsageError(f"UCX '{spec}': '{how}:' is no source of UCX", then="write wheel:VERSION or git:REF")
     return _git(spec, rest if colon else text)
 
 
+def is_release(text: str) -> bool:
+    """Whether it is a release, or the beginning of one, and no branch or commit."""
+    return _RELEASE.fullmatch(_PREFIX.sub("", text.lower(), count=1)) is not None
+
+
+def wheel_of(spec: str) -> Wheel:
+    """The wheel that a spec means.
+
+    Raises:
+        UsageError: as ``parse``, and where there is no such wheel.
+        PlanRefusedError: a branch or a commit, which wheels can't give.
+    """
+    ucx = parse(spec)
+    if ucx.kind not in ("release", "wheel"):
+        raise PlanRefusedError(
+            f"UCX '{spec}' is a branch or commit, which needs an image built from source",
+            then="write a release, or name a clone on this machine (--set image.ucx_repository=DIR); "
+            f"releases: {', '.join(releases())}",
+        )
+    return resolve(ucx.name)
+
+
 def named(spec: str) -> str:
     """The spec by which an image is built and found: of ``1.16`` and ``v1.16.0`` ``1.16.0``, others as they are."""
     ucx, comma, stack = spec.partition(",")
-    name = PREFIX.sub("", ucx.strip().lower(), count=1)
-    if not RELEASE.fullmatch(name):
+    try:
+        parsed = parse(ucx)
+    except UsageError:  # whoever needs its image says so
         return spec
-    begins = [release for release in releases() if release.startswith(name + ".")]
-    whole = name if name.count(".") >= 2 else begins[0] if len(begins) == 1 else ucx
-    return f"{whole}{comma}{stack}"
+    return f"{parsed.name}{comma}{stack}" if parsed.kind == "release" else spec
 
 
-def _full(spec: str, name: str) -> str:
-    """``1.22`` → ``1.22.0``; a release without a wheel may still be a tag."""
+def _full(spec: str, text: str) -> str:
+    """``v1.22`` → ``1.22.0``; a release without a wheel may still be a tag."""
+    name = _PREFIX.sub("", text.lower(), count=1)
     if name.count(".") >= 2:
         return name
     begins = [release for release in releases() if release.startswith(name + ".")]

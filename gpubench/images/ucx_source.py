@@ -12,9 +12,7 @@ from pathlib import Path
 from gpubench.errors import BuildError, MissingToolError, UsageError
 from gpubench.images.process import run_logged
 from gpubench.images.recipes import FABRICS
-from gpubench.images.specs import COMMIT
-from gpubench.images.wheels import PREFIX as BEFORE_RELEASE
-from gpubench.images.wheels import RELEASE
+from gpubench.images.specs import COMMIT, is_release
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.node.spec.plain import content_id
@@ -119,8 +117,7 @@ def named_source(text: str, site: Site) -> UcxSource | None:
         UsageError: the folder is gone, and as ``source_of``.
     """
     repository, named = local_repository(site), site.image.ucx_repository
-    is_release = RELEASE.fullmatch(BEFORE_RELEASE.sub("", text.lower(), count=1))
-    if is_release or text.startswith("wheel:") or text in ("distribution", "none"):
+    if is_release(text) or text.startswith("wheel:") or text in ("distribution", "none"):
         return None
     if repository is None and named.startswith(("/", "~")):
         raise UsageError(f"UCX '{text}': the clone {named} is gone", then="put it back, or name another one")

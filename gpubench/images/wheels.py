@@ -1,20 +1,16 @@
-"""Which wheel of libucx a version means."""
+"""The wheels of libucx."""
 
 import functools
 import platform
-import re
 import sys
 
 import pydantic
 
 from gpubench.errors import PlanRefusedError, UsageError
-from gpubench.model.base import Settings, nearest
+from gpubench.model.base import Settings
 from gpubench.resources import docker_file
 
 _WHEELS = "locks/libucx-cu12.toml"
-PREFIX = re.compile(r"(ucx-)?v?(?=\d)")
-"""What may stand before a version, as in ``v1.16.0`` and ``ucx-1.16.0``."""
-RELEASE = re.compile(r"\d+(\.\d+)*(\.post\d+)?")
 
 
 class Wheel(Settings):
@@ -69,40 +65,13 @@ def releases() -> list[str]:
     return list(dict.fromkeys(wheel.release for wheel in wheels()))
 
 
-def resolve(spec: str) -> Wheel:
-    """The wheel that ``spec`` means: of a release its newest, post-releases included; of ``1.16.0.post1`` that one.
-
-    Raises:
-        UsageError: no such release, or several that begin so.
-        PlanRefusedError: a branch, which wheels can't give.
-    """
-    name = PREFIX.sub("", spec.strip().lower(), count=1)
-    if not RELEASE.fullmatch(name):
-        raise _not_a_release(spec, name)
-    exact = [wheel for wheel in wheels() if name in (wheel.release, wheel.version)]
-    if exact:
-        return exact[-1]
-    begins = [release for release in releases() if release.startswith(name + ".")]
-    if len(begins) > 1:
-        raise UsageError(f"UCX '{spec}' is ambiguous", then=f"write one of {', '.join(begins)}")
-    if begins:
-        return resolve(begins[0])
-    raise UsageError(
-        f"there is no wheel of UCX '{spec}'{_closest(name)}", then=f"wheels exist of {', '.join(releases())}"
-    )
-
-
-def _not_a_release(spec: str, name: str) -> UsageError | PlanRefusedError:
-    if re.fullmatch(r"[\d.]+\.x|git:.*|[a-z][\w./-]*(@.*)?", name):
-        return PlanRefusedError(
-            f"UCX '{spec}' is a branch or commit, which needs an image built from source",
-            then="write a release, or name a clone on this machine (--set image.ucx_repository=DIR); "
-            f"releases: {', '.join(releases())}",
-        )
-    return UsageError(f"UCX '{spec}' is no version{nearest(name, releases())}", then="write a release like 1.19.0")
-
-
-def _closest(name: str) -> str:
+def resolve(name: str) -> Wheel:
+    """The newest wheel of release ``1.16.0``, or that of version ``1.16.0.post1``; UsageError: there is none."""
+    versions = [wheel for wheel in wheels() if name in (wheel.release, wheel.version)]
+    if versions:
+        return versions[-1]
     key = version_key(name.partition(".post")[0])
-    older = [release for release in releases() if version_key(release) <= key]
-    return f" (nearest: {older[-1] if older else releases()[0]})"
+    nearest = [release for release in releases() if version_key(release) <= key] or releases()[:1]
+    raise UsageError(
+        f"there is no wheel of UCX '{name}' (nearest: {nearest[-1]})", then=f"wheels exist of {', '.join(releases())}"
+    )

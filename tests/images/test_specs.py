@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.errors import PlanRefusedError, UsageError
-from gpubench.images.specs import COMMIT, RequestedUcx, named, parse
+from gpubench.images.specs import COMMIT, RequestedUcx, named, parse, wheel_of
+from gpubench.images.wheels import releases, wheels
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 
@@ -48,6 +49,7 @@ def test_a_spec_asks_for_one_thing(spec: str, asked: RequestedUcx, release: str)
         (f"master@{SHA.upper()}", "is no full commit"),
         ("conda:1.16.0", r"'conda:' is no source of UCX; write wheel:VERSION or git:REF"),
         ("wheel:1.99.0", r"there is no wheel of UCX '1\.99\.0'"),
+        ("wheel:master", r"'wheel:' is no source of UCX"),
         ("a..b", "is no version and no git ref"),
         ("-upload-pack=x", "is no version and no git ref"),
         ("master; rm -rf", "is no version and no git ref"),
@@ -84,3 +86,38 @@ def test_whatever_is_typed_is_refused_or_safe_to_write_anywhere(text: str) -> No
 )
 def test_one_version_has_one_name_by_which_images_are_built_and_found(spec, name):
     assert named(spec) == name
+
+
+@given(
+    prefix=st.sampled_from(["", "v", "ucx-", "ucx-v", "V", "UCX-"]),
+    wheel=st.sampled_from(wheels()),
+    blanks=st.sampled_from(["", " "]),
+)
+def test_every_way_to_write_a_release_means_its_newest_wheel(prefix: str, wheel, blanks: str) -> None:
+    newest = [other for other in wheels() if other.release == wheel.release][-1]
+    assert wheel_of(blanks + prefix + wheel.release) == newest
+    if ".post" in wheel.version:
+        assert wheel_of(prefix + wheel.version + blanks) == wheel
+
+
+@pytest.mark.parametrize(
+    ("spec", "near"), [("1.18.2", "1.18.1"), ("1.12.0", "1.14.1"), ("1.19.0.post7", "1.19.0"), ("9.9.9", "1.22.0")]
+)
+def test_a_release_without_a_wheel_names_the_nearest(spec: str, near: str) -> None:
+    says = rf"there is no wheel of UCX '{spec}' \(nearest: {near}\); wheels exist of 1\.14\.1, "
+    with pytest.raises(UsageError, match=says):
+        wheel_of(spec)
+
+
+@pytest.mark.parametrize("spec", ["v1.14.x", "1.14.x", "master", "topic/rndv"])
+def test_a_branch_needs_an_image_built_from_source(spec: str) -> None:
+    with pytest.raises(PlanRefusedError, match="needs an image built from source") as refused:
+        wheel_of(spec)
+    assert all(release in str(refused.value) for release in releases())
+
+
+def test_another_architecture_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "ppc64le")
+    says = "no wheel for linux on ppc64le; wheels exist for linux on aarch64 and x86_64"
+    with pytest.raises(PlanRefusedError, match=says):
+        wheel_of("1.19.0").digest()

@@ -39,8 +39,9 @@ from gpubench.images.folders import Folder, Progress
 from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, Obtained
 from gpubench.images.manifests import MANIFEST
 from gpubench.images.process import WHEELS_ONLY, environment, program, run_uv
+from gpubench.images.specs import wheel_of
 from gpubench.images.ucx_source import UcxSource, named_source
-from gpubench.images.wheels import Wheel, resolve
+from gpubench.images.wheels import Wheel
 from gpubench.model.base import nearest
 from gpubench.model.image import Image, manifest_id
 from gpubench.model.quantities import format_seconds
@@ -361,7 +362,7 @@ def _parts(specs: Sequence[str], site: Site | None) -> dict[str, tuple[Stack, di
     """
     requested = {spec: ImageSpec.parse(spec) for spec in specs}
     ucx_by_spec = {
-        spec: (named_source(image.ucx, site) if site else None) or resolve(image.ucx)
+        spec: (named_source(image.ucx, site) if site else None) or wheel_of(image.ucx)
         for spec, image in requested.items()
     }
     shared = [ucx_by_spec[spec] for spec, image in requested.items() if not image.stack]
