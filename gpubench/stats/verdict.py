@@ -178,15 +178,10 @@ class Verdict:
 
     @property
     def shown(self) -> tuple[float | None, float | None]:
-        """The interval on which the verdict rests: of an equivalent cell the margin's, of others Holm's.
-
-        The cell's own where verdicts of an earlier version have neither.
-        """
-        equivalent = self.verdict == "equivalent"
-        bounds = (
-            (self.low_equivalence, self.high_equivalence) if equivalent else (self.low_adjusted, self.high_adjusted)
-        )
-        return (self.low, self.high) if bounds[0] is None else bounds
+        """The interval on which the verdict rests: of an equivalent cell the margin's, of others Holm's."""
+        if self.verdict == "equivalent":
+            return self.low_equivalence, self.high_equivalence
+        return self.low_adjusted, self.high_adjusted
 
     @property
     def leaning(self) -> str:

@@ -327,7 +327,8 @@ def test_an_effect_without_an_interval_does_not_press_the_others_flat_and_stands
 ) -> None:
     shown = [one for one in story.verdicts if one.effect is not None]
     names = [f"row {number}" for number in range(len(shown))]
-    alone = [dataclasses.replace(shown[0], effect=14.3, low=None, high=None, low_equivalence=None), *shown[1:]]
+    none = dict.fromkeys(("low", "high", "low_equivalence", "high_equivalence"))
+    alone = [dataclasses.replace(shown[0], effect=14.3, **none), *shown[1:]]
     spec = forest(alone, names, 0.03)
     assert across(spec)["scale"]["domain"][1] < 200
     assert drawn(spec).count("+1430.0 %") == 1

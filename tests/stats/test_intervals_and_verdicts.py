@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -85,12 +84,6 @@ def test_an_equivalent_comparison_shows_the_interval_that_lies_within_the_margin
                 assert one.low_equivalence <= one.effect <= one.high_equivalence
                 wider += one.high > 0.03 or one.low < 1 / 1.03 - 1
     assert wider > 3
-
-
-def test_verdicts_of_an_earlier_version_show_the_interval_they_have() -> None:
-    (one,) = judge([cell(noisy(6, effect=0.002, sd=0.005))], VerdictSettings())
-    older = dataclasses.replace(one, low_equivalence=None, high_equivalence=None)
-    assert (older.verdict, older.shown) == ("equivalent", (one.low, one.high))
 
 
 def test_an_effect_that_family_alone_makes_undecided_is_likely_and_not_proven() -> None:
