@@ -212,6 +212,7 @@ def test_with_a_map_and_blocks_three_columns_are_enough_and_the_first_variant_is
     [
         ("variant=build,wall_s=took", "--columns: the table has no column 'took'"),
         ("variant=build,seconds", "--columns: 'seconds' is no FIELD=COLUMN"),
+        ("variant=build,variant=seconds", "names a field twice"),
         ("variant=build,who=seconds", "--columns: no field 'who'"),
     ],
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from gpubench.errors import DataError, UsageError
+from gpubench.errors import DataError
 from gpubench.results.importers.directory import Given, ImportedResults, import_files, open_imported
 from gpubench.results.importers.draco_csv import NO_MEASUREMENT
 from gpubench.results.importers.formats import FORMATS
@@ -104,10 +104,3 @@ def test_nothing_usable_is_an_error_that_names_the_first_reason(tmp_path: Path) 
     with pytest.raises(DataError, match=r"multi-node-merge.csv:2: 1 field,"):
         imported(tmp_path, "hello")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_directory_that_holds_something_else_is_never_written_to(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "thesis.tex").touch()
-    with pytest.raises(UsageError, match="no import"):
-        imported(tmp_path, line())

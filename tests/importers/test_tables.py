@@ -75,10 +75,7 @@ def test_a_time_may_have_another_unit(tmp_path: Path, field: str, seconds: float
 @pytest.mark.parametrize(
     ("columns", "says"),
     [
-        ("wall_s=a,wall_ms=b", "names several columns of times"),
-        ("wall_s", "'wall_s' is no FIELD=COLUMN"),
         ("wall_s=a,block=b", "no field 'block'; there are wall_s, .*params.NAME"),
-        ("wall_s=a,wall_s=b", "names a field twice"),
         ("wall_s=a,params.=b", "no field 'params.'"),
     ],
 )
@@ -181,10 +178,8 @@ def test_a_table_with_semicolons_and_decimal_commas_is_read_as_its_plain_twin(tm
     assert other.drop("extra", "run").equals(plain)
 
 
-def test_a_column_called_wall_ms_needs_no_map_and_a_rate_is_no_time(tmp_path: Path) -> None:
+def test_a_column_called_wall_ms_needs_no_map(tmp_path: Path) -> None:
     assert imported(tmp_path, "wall_ms,variant\n250,a\n", None).table["wall_s"].to_list() == [0.25]
-    with pytest.raises(UsageError, match="holds a rate, of which more is better"):
-        imported(tmp_path, TABLE, "wall_s=throughput")
 
 
 def test_columns_that_the_map_does_not_name_count_by_their_own_names(tmp_path: Path) -> None:

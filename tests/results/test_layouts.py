@@ -24,8 +24,8 @@ def key(nodes: int, workers: int) -> Key:
     )
 
 
-def side(name: str, slower: float = 1.0) -> Results:
-    """Two workers on one node take a second, one on each of two nodes three."""
+def side(name: str, *slower: float) -> Results:
+    """Two workers on one node take a second, one on each of two nodes three; so many times as long on either."""
     runs = [
         CellRun(
             f"{nodes}{block}",
@@ -33,7 +33,7 @@ def side(name: str, slower: float = 1.0) -> Results:
             "1.22.0",
             None,
             None,
-            (nodes**1.585 * slower * (1 + block / 1000),),
+            (nodes**1.585 * slower[nodes - 1] * (1 + block / 1000),),
             "ok",
             key=key(nodes, 2 // nodes),
             origin=name,
@@ -46,13 +46,16 @@ def side(name: str, slower: float = 1.0) -> Results:
 
 
 def test_two_sides_keep_layouts_apart_in_curves_names_and_seconds() -> None:
-    sides = two_sides(side("a"), side("b", 1.1), Question())
+    sides = two_sides(side("a", 1.0, 1.0), side("b", 1.1, 1.2), Question())
     first, _ = curves(sides)
     assert [(one.nodes, one.workers_per_node, len(one.logs)) for one in first.measured] == [(1, 2, 6), (2, 1, 6)]
     assert cell_names([dict(each) for each in sides.keys]) == ["merge 1 on each node", "merge 2 on each node"]
     comparisons = sides.family(Question())
-    both = seconds(comparisons, judge(comparisons, VerdictSettings()))
-    assert sorted(round(pair[0], 2) for pair in both if pair) == [1.0, 3.01]
+    verdicts = judge(comparisons, VerdictSettings())
+    both = [pair for pair in seconds(comparisons, verdicts) if pair]
+    assert sorted(round(before, 2) for before, _ in both) == [1.0, 3.01]
+    assert [after / before for before, after in both] == pytest.approx([1 + (one.effect or 0.0) for one in verdicts])
+    assert sorted(one.effect for one in verdicts if one.effect) == pytest.approx([0.1, 0.2])
 
 
 def test_where_some_rows_say_nothing_of_nodes_all_are_told_apart_by_their_workers() -> None:

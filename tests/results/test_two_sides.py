@@ -13,14 +13,10 @@ import polars as pl
 import pytest
 from campaign_builder import Writer, begin, make_plan, variant
 
-from gpubench.results import judged_campaign as inputs
 from gpubench.results.loading import load
 from gpubench.results.merge.table import parquet
-from gpubench.results.results import Results, judge
 from gpubench.results.sides import SideLayout, two_sides
-from gpubench.stats.data import CellRun
 from gpubench.stats.question import Question
-from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.unpaired import block_logs
 from tests.conftest import Run
 
@@ -201,35 +197,3 @@ def test_the_planned_question_is_judged_and_of_two_different_ones_one_must_be_na
         refused.stderr
     )
     assert gpubench("compare", a, narrow, "--margin", "30%").returncode == 0
-
-
-def two_layouts(name: str, seconds_of: dict[tuple[int, int], float]) -> Results:
-    """Six blocks of one workload at places (nodes, workers per node)."""
-    question = ("workload", "merge"), ("backend", "dask"), ("params", "{}")
-    runs = [
-        CellRun(
-            f"{nodes}x{workers}-{block}",
-            block,
-            "1.17.0",
-            None,
-            None,
-            (level * (1 + block / 1000),),
-            "ok",
-            key=(*question, ("nodes", nodes), ("workers_per_node", workers), ("threads_per_worker", 1)),
-            origin=name,
-            workers=nodes * workers,
-        )
-        for (nodes, workers), level in seconds_of.items()
-        for block in range(6)
-    ]
-    keys = list(dict.fromkeys(run.key for run in runs))
-    return Results("campaign", name, Path(name), ["1.17.0"], keys, runs, lambda _: [])
-
-
-def test_places_with_as_many_workers_keep_their_own_seconds() -> None:
-    one, other = two_layouts("one", {(1, 2): 1.0, (2, 1): 3.0}), two_layouts("other", {(1, 2): 1.1, (2, 1): 3.6})
-    family = two_sides(one, other, Question()).family(Question())
-    verdicts = judge(family, VerdictSettings())
-    ratios = [after / before for before, after in filter(None, inputs.seconds(family, verdicts))]
-    assert [verdict.effect for verdict in verdicts] == pytest.approx([0.1, 0.2])
-    assert ratios == pytest.approx([1.1, 1.2])
