@@ -13,7 +13,6 @@ import typer
 from gpubench.campaign.completeness import require_complete
 from gpubench.campaign.status_lines import counts
 from gpubench.cli.say import say, say_lines, say_text
-from gpubench.store.accounting import Accounting
 from gpubench.store.campaign import Campaign
 
 if TYPE_CHECKING:
@@ -28,34 +27,34 @@ if TYPE_CHECKING:
     from gpubench.results.judged_campaign import JudgedCampaign
     from gpubench.results.results import Results
     from gpubench.stats.question import Question
-    from gpubench.stats.settings import FailOn, VerdictSettings
+    from gpubench.stats.settings import FailOn
     from gpubench.stats.verdict import Verdict
 
 
-def show_verdicts(
-    verdicts: Sequence[Verdict],
-    settings: VerdictSettings,
-    accounting: Accounting | None = None,
-    seconds: Sequence[tuple[float, float] | None] = (),
-) -> None:
-    """The answer in a sentence, then a line per verdict; on a terminal that is wide enough, a table in colour."""
-    from gpubench.report.answer import answer
+def show_answer(answer: VerdictAnswer, form: Form = "lines") -> None:
+    """Print the verdicts and the notes on them.
+
+    For people it is the answer in a sentence, then a line per verdict; on a terminal that is wide enough, a table in
+    colour.
+    """
+    if form == "markdown" and answer.document:
+        say_text(answer.document())
+        return
+    if form != "lines":
+        show_section(answer.section, form)
+        return
+    from gpubench.report.answer import answer as sentences
     from gpubench.report.verdicts import verdict_lines
 
-    if len(verdicts) > 1:
-        say_lines(answer(verdicts, settings))
-    if not (sys.stdout.isatty() and _show_table(verdicts, seconds)):
-        say_lines(verdict_lines(verdicts, seconds))
-    if accounting is not None:
-        say(f"runs: {counts(accounting)}")
-
-
-def show_judged(judged: JudgedCampaign) -> None:
-    """The verdict table of a campaign, below what its labels stand for."""
-    from gpubench.report.compared import compared
-
-    say(compared(judged))
-    show_verdicts(judged.verdicts, judged.settings, judged.accounting, judged.seconds)
+    if answer.compared:
+        say(answer.compared)
+    if len(answer.verdicts) > 1:
+        say_lines(sentences(answer.verdicts, answer.settings))
+    if not (sys.stdout.isatty() and _show_table(answer.verdicts, answer.seconds)):
+        say_lines(verdict_lines(answer.verdicts, answer.seconds))
+    if answer.accounting is not None:
+        say(f"runs: {counts(answer.accounting)}")
+    say_lines(f"note: {note}" for note in answer.section.notes)
 
 
 def _show_table(verdicts: Sequence[Verdict], seconds: Sequence[tuple[float, float] | None]) -> bool:
@@ -81,12 +80,9 @@ def show_next_steps(steps: Sequence[NextStep]) -> None:
 
 
 def show_report(campaign: Campaign, judged: JudgedCampaign) -> Page:
-    """Write the campaign's page, and print where it is and what a reader must know."""
-    from gpubench.report.differences import cautions
+    """Write the campaign's page, and print where it is."""
     from gpubench.report.writing import write_campaign_page
 
-    for line in cautions(judged):
-        say(f"note: {line}")
     page = write_campaign_page(campaign, judged)
     say(f"report: {campaign.report}")
     say(f"samples: {campaign.results}")
@@ -99,9 +95,7 @@ def show_import(kept: ImportedResults) -> Page:
 
     page, answer = page_of_import(kept, search_bar)
     if answer:
-        show_verdicts(answer.verdicts, answer.settings, seconds=answer.seconds)
-        for note in answer.section.notes:
-            say(f"note: {note}")
+        show_answer(answer)
     write_page(page, kept.directory / "report.html", kept.directory / "report.md")
     say(f"report: {kept.directory / 'report.html'}")
     return page
@@ -116,9 +110,7 @@ def show_sides(sides: Results, question: Question, path: Path) -> Page:
 
     answer = verdict_answer(sides, question)
     page = sides_page(sides, answer, curves(sides))
-    show_verdicts(answer.verdicts, answer.settings, seconds=answer.seconds)
-    for note in answer.section.notes:
-        say(f"note: {note}")
+    show_answer(answer)
     write_page(page, path)
     say(f"page: {path}")
     return page
@@ -149,20 +141,6 @@ def show_charts(page: Page, directory: Path | None) -> None:
     if directory is not None:
         count = write_charts(page, directory)
         say(f"charts: {count} in {directory}" if count else f"charts: none, {page.why_no_chart}")
-
-
-def show_answer(answer: VerdictAnswer, form: Form) -> None:
-    """Print the verdicts and the notes on them."""
-    if form == "markdown" and answer.document:
-        say_text(answer.document())
-    elif form != "lines":
-        show_section(answer.section, form)
-    else:
-        if answer.compared:
-            say(answer.compared)
-        show_verdicts(answer.verdicts, answer.settings, answer.accounting, answer.seconds)
-        for note in answer.section.notes:
-            say(f"note: {note}")
 
 
 def show_section(section: Section, form: Form) -> None:
@@ -200,12 +178,14 @@ def conclude(campaign: Campaign, fail_on: FailOn | None) -> None:
         typer.Exit: a verdict is at least as bad as ``fail_on``.
     """
     # Late: scipy takes a second, which belongs behind the measurements.
+    from gpubench.report.contents import judged_answer
     from gpubench.results.judging import judge_campaign
+    from gpubench.stats.question import Question
     from gpubench.stats.verdict import exit_code
 
     judged = judge_campaign(campaign)
     say("")
-    show_judged(judged)
+    show_answer(judged_answer(judged, Question()))
     page = show_report(campaign, judged)
     show_next_steps(page.steps)
     require_complete(campaign, judged.accounting)

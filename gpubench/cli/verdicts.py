@@ -146,7 +146,7 @@ def report(
     if campaign is not None and other is None and (campaign / SEARCH_FILE).is_file():
         _report_search(campaign, options)
     elif options.form == "markdown" and options.only is None:
-        show_answer(_answer(campaign, other, outputs, options), "markdown")
+        show_answer(_answer(campaign, other, outputs, options), options.form)
     elif campaign is not None and other is not None:
         _report_sides(campaign, other, options)
     else:
@@ -211,14 +211,15 @@ def _report_one(kept: Campaign | ImportedResults, options: ReportOptions) -> Non
 
 
 def _written_page(kept: Campaign | ImportedResults, question: Question) -> Page:
-    from gpubench.cli.display import show_import, show_judged, show_report
+    from gpubench.cli.display import show_answer, show_import, show_report
+    from gpubench.report.contents import judged_answer
     from gpubench.results.judging import judge_campaign
     from gpubench.store.campaign import Campaign
 
     if not isinstance(kept, Campaign):
         return show_import(kept)
     judged = judge_campaign(kept, question)
-    show_judged(judged)
+    show_answer(judged_answer(judged, question))
     return show_report(kept, judged)
 
 

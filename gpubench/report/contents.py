@@ -17,7 +17,7 @@ from gpubench.report.section_names import Content
 from gpubench.report.sections import Section
 from gpubench.report.verdicts import verdict_section
 from gpubench.results.curves import curves, workload_of
-from gpubench.results.judged_campaign import seconds
+from gpubench.results.judged_campaign import JudgedCampaign, seconds
 from gpubench.results.judging import judge_campaign
 from gpubench.results.results import Results, judge
 from gpubench.stats.data import ComparisonInput, Key
@@ -37,7 +37,11 @@ UNPAIRED_NOTE = (
 
 def campaign_answer(campaign: Campaign, question: Question) -> VerdictAnswer:
     """Of the whole family, or the pair that is asked for; writes ``results.parquet`` and ``verdicts.json``."""
-    judged = judge_campaign(campaign, question)
+    return judged_answer(judge_campaign(campaign, question), question)
+
+
+def judged_answer(judged: JudgedCampaign, question: Question) -> VerdictAnswer:
+    """That of a campaign that was judged for this question."""
     plan = judged.plan
     base = question.baseline or plan.baseline
     rows = [
