@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -128,3 +129,11 @@ def item(host: str, digest: str, *, spec: str = SPEC, build_id: str = BUILD, arc
         architecture=architecture,
         document={},
     )
+
+
+def wait_for_blobs(paths: list[str]) -> None:
+    """Until a part of an image has been asked for."""
+    deadline = time.monotonic() + 150
+    while not any("/blobs/" in path for path in paths):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -1,167 +1,64 @@
-"""The import script against a real registry and real mksquashfs; only the command enroot is a stand-in."""
+"""What the import script does alike with enroot (a stand-in) and with the real Apptainer, against a real registry."""
 
 from __future__ import annotations
 
-import json
 import os
-import platform
-import shutil
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gpubench.render.importing import link_name, squashfs_name
 from tests.conftest import free_port, need
-from tests.docker.daemon import PASSWORD, USER
-from tests.importing.nodes import BUILD, DATE, REPOSITORY, SPEC, Importer, image_files, item
+from tests.importing.nodes import BUILD, REPOSITORY, SPEC, Importer, image_files, item, wait_for_blobs
 from tests.importing.registry import Registry, proxy
 
 pytestmark = pytest.mark.system
 
-
-def push(registry: Registry, tag: str = "t", **more: object) -> str:
-    return registry.push(REPOSITORY, tag, image_files(), **more)  # type: ignore[arg-type]
-
-
-def read(path: Path, inside: str) -> str:
-    words = ["unsquashfs", "-no-progress", "-cat", str(path), inside]
-    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+MISSING = {"enroot": "404", "apptainer": "manifest unknown"}
+DOWN = {"enroot": "curl: (7)", "apptainer": "connection refused"}
+CUT_OFF = {"enroot": "curl: (18)", "apptainer": "unexpected EOF"}
+"""What each says of an image that isn't there, of a registry that is down, and of bytes that are missing."""
 
 
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 150
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+@pytest.fixture(params=["enroot", "apptainer"])
+def importer(request: pytest.FixtureRequest, tmp_path: Path) -> Importer:
+    return Importer(tmp_path / "a node", tmp_path / "squash files", request.param)
 
 
-def test_an_image_is_imported_under_its_digest_with_a_sidecar_and_a_link(
-    importer: Importer, registry: Registry
-) -> None:
-    lower = {"gone": b"x", "kept": b"below", "folder/old": b"x"}
-    files = {**image_files(), ".wh.gone": b"", "folder/.wh..wh..opq": b"", "folder/new": b"y"}
-    digest = registry.push(REPOSITORY, "layers", files, lower=lower, labels={"io.gpubench.ucx-spec": SPEC})
-    code, said = importer.run(item(registry.host, digest))
-    assert (code, said.splitlines()[-1]) == (0, f"import: {SPEC}: {importer.folder}/{squashfs_name(digest)}")
-    found = importer.check(digest)
-    sidecar = json.loads(Path(f"{found.path}.json").read_text())
-    assert sidecar == {
-        "schema": "gpubench/squashfs/1",
-        "digest": digest,
-        "registry": f"{registry.host}/{REPOSITORY}",
-        "tag": f"ucx-py-{SPEC}-{DATE}",
-        "build_id": BUILD,
-        "ucx_spec": SPEC,
-        "date": DATE,
-        "architecture": "x86_64",
-        "squashfs_sha256": sidecar["squashfs_sha256"],
-        "size": found.path.stat().st_size,
-        "imported_at": sidecar["imported_at"],
-        "host": platform.node(),
-        "enroot": "4.1.2",
-    }
-    link = importer.folder / link_name(SPEC, DATE)
-    assert link.resolve() == found.path
-    assert importer.left_over() == []
-    assert read(found.path, "kept") == "below"
-    assert read(found.path, "etc/environment") == "STACK=of the image\n"
-    assert f"# io.gpubench.ucx-spec {SPEC}" in read(found.path, "etc/rc")
-    listed = subprocess.run(["unsquashfs", "-ls", found.path], capture_output=True, text=True, check=True).stdout
-    assert "squashfs-root/folder/new" in listed
-    assert "gone" not in listed
-    assert "folder/old" not in listed
+@pytest.fixture
+def digest(registry: Registry) -> str:
+    """A small image in the registry."""
+    return registry.push(REPOSITORY, "either", image_files())
 
 
-def test_a_second_import_asks_the_registry_nothing(importer: Importer, registry: Registry) -> None:
-    digest = push(registry)
-    assert importer.run(item(registry.host, digest))[0] == 0
-    before = importer.check(digest)
-    requests = len(registry.requests)
-    code, said = importer.run(item(registry.host, digest))
-    assert (code, len(registry.requests), importer.check(digest)) == (0, requests, before)
-    assert len(importer.imports) == 1
-    assert "importing" not in said
+def plain(host: str) -> str:
+    return f"http://{host}"
 
 
-@pytest.mark.parametrize(("version", "by"), [("3.4.1", ":"), ("4.1.2", "@"), ("5.0.0", "@")])
-def test_every_enroot_is_asked_for_the_digest(importer: Importer, registry: Registry, version: str, by: str) -> None:
-    digest = push(registry)
-    importer.says_it_is(version)
-    assert importer.run(item(registry.host, digest))[0] == 0
-    assert importer.imports == [f"{registry.host}#{REPOSITORY}{by}{digest}"]
-    assert f'"enroot": "{version}"' in Path(f"{importer.check(digest).path}.json").read_text()
-
-
-def test_a_tag_that_moves_changes_nothing(importer: Importer, registry: Registry) -> None:
-    first = push(registry, "moving")
-    second = registry.push(REPOSITORY, "moving", image_files("another build"))
-    assert first != second
-    importer.says_it_is("3.4.1")
-    assert importer.run(item(registry.host, first))[0] == 0
-    assert BUILD in read(importer.check(first).path, "gpubench/manifest.json")
-
-
-def test_the_link_moves_to_the_newer_build_of_a_day_and_the_old_file_stays(
-    importer: Importer, registry: Registry
-) -> None:
-    first, second = push(registry, "one"), push(registry, "two")
-    assert importer.run(item(registry.host, first))[0] == 0
-    assert importer.run(item(registry.host, second))[0] == 0
-    assert (importer.folder / link_name(SPEC, DATE)).resolve() == importer.check(second).path
-    assert importer.check(first)
-
-
-def test_a_failing_image_leaves_the_others(importer: Importer, registry: Registry) -> None:
-    good, missing = push(registry), f"sha256:{'0' * 64}"
-    code, said = importer.run(item(registry.host, missing, spec="1.0"), item(registry.host, good))
+def test_a_failing_image_leaves_the_others(importer: Importer, registry: Registry, digest: str) -> None:
+    missing = f"sha256:{'0' * 64}"
+    code, said = importer.run(item(plain(registry.host), missing, spec="1.0"), item(plain(registry.host), digest))
     assert code == 7
-    assert f"1.0: {registry.host}/{REPOSITORY} by {missing} can't be imported" in said
-    assert "404" in said
-    assert importer.check(good)
-    assert importer.left_over() == []
-
-
-def test_an_image_of_another_architecture_is_refused(importer: Importer, registry: Registry) -> None:
-    digest = push(registry, architecture="arm64")
-    code, said = importer.run(item(registry.host, digest))
-    assert code == 3
-    assert f"{SPEC}: the image is built for another architecture than x86_64 (enroot: arm64 != amd64)" in said
-    assert importer.run(item(registry.host, digest, architecture="aarch64"))[0] == 0
-
-
-def test_an_architecture_that_enroot_does_not_know_is_one_line(importer: Importer, registry: Registry) -> None:
-    code, said = importer.run(item(registry.host, push(registry), architecture="riscv64"))
-    assert (code, "Unsupported architecture: riscv64" in said) == (7, True)
-
-
-def test_another_build_under_the_digest_is_refused(importer: Importer, registry: Registry) -> None:
-    digest = push(registry)
-    code, said = importer.run(item(registry.host, digest, build_id="planned"))
-    assert code == 3
-    assert f"{SPEC}: the image holds build '{BUILD}', planned was 'planned'" in said
-    assert [path.name for path in importer.folder.iterdir()] == []
-
-
-def test_a_damaged_file_is_imported_again(importer: Importer, registry: Registry) -> None:
-    digest = push(registry)
-    assert importer.run(item(registry.host, digest))[0] == 0
-    os.truncate(importer.folder / squashfs_name(digest), 1000)
-    code, said = importer.run(item(registry.host, digest))
-    assert (code, "is damaged, it is replaced" in said) == (0, True)
+    assert f"1.0: http://{registry.host}/{REPOSITORY} by {missing} can't be imported" in said
+    assert MISSING[importer.program] in said
     assert importer.check(digest)
     assert importer.left_over() == []
 
 
+def test_another_build_under_the_digest_is_refused(importer: Importer, registry: Registry, digest: str) -> None:
+    code, said = importer.run(item(plain(registry.host), digest, build_id="planned"))
+    assert code == 3
+    assert f"{SPEC}: the image holds build '{BUILD}', planned was 'planned'" in said
+    assert list(importer.folder.iterdir()) == []
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_an_interrupted_import_leaves_nothing(importer: Importer, registry: Registry, number: signal.Signals) -> None:
-    digest = push(registry)
-    with proxy(registry.host, slow_s=3) as slow, importer.start([item(slow.host, digest)]) as started:
-        wait_until(lambda: any("/blobs/" in path for path in slow.paths))
+def test_an_interrupted_import_leaves_nothing(
+    importer: Importer, registry: Registry, digest: str, number: signal.Signals
+) -> None:
+    with proxy(registry.host, slow_s=3) as slow, importer.start([item(plain(slow.host), digest)]) as started:
+        wait_for_blobs(slow.paths)
         os.killpg(started.pid, number)
         _, said = started.communicate(timeout=150)
     assert (started.returncode, "import: interrupted" in said) == (130, True)
@@ -169,152 +66,65 @@ def test_an_interrupted_import_leaves_nothing(importer: Importer, registry: Regi
     assert importer.left_over() == []
 
 
-def test_after_kill_9_the_next_importer_takes_over_and_cleans_up(importer: Importer, registry: Registry) -> None:
-    digest = push(registry)
+def test_after_kill_9_the_next_importer_takes_over_and_cleans_up(
+    importer: Importer, registry: Registry, digest: str
+) -> None:
     with proxy(registry.host, slow_s=1) as slow:
-        with importer.start([item(slow.host, digest)]) as started:
-            wait_until(lambda: any("/blobs/" in path for path in slow.paths))
+        with importer.start([item(plain(slow.host), digest)]) as started:
+            wait_for_blobs(slow.paths)
             os.killpg(started.pid, signal.SIGKILL)
-        left = {path.suffix for path in importer.folder.iterdir()}
-        assert left == {".beat", ".lease", ".part"}
-        code, said = importer.run(item(slow.host, digest))
-    assert (code, "waiting for" in said, "took over from an importer that died" in said) == (0, True, True)
+        assert {".beat", ".lease"} <= {path.suffix for path in importer.folder.iterdir()}
+        assert importer.left_over() != []
+        code, said = importer.run(item(plain(slow.host), digest))
+    assert (code, "waiting for" in said, "took over from an importer that died" in said) == (0, True, True), said
     assert importer.check(digest)
     assert importer.left_over() == []  # nor the log of the killed one
 
 
-def test_a_living_import_is_waited_for_and_done_once(importer: Importer, registry: Registry, tmp_path: Path) -> None:
-    digest = push(registry)
-    nodes = [importer, *(Importer(tmp_path / f"node {number}", importer.folder) for number in range(7))]
-    # 2 blobs of 7 s each: longer than it takes a lease to become stale, which is 12 s.
-    with proxy(registry.host, slow_s=7) as slow:
-        started = [node.start([item(slow.host, digest)], GPUBENCH_IMPORT_BEAT="2") for node in nodes]
-        ended = [each.communicate(timeout=300) for each in started]
-        blobs = [path for path in slow.paths if "/blobs/" in path]
-    assert [each.returncode for each in started] == [0] * 8, ended
-    assert len(blobs) == len(set(blobs)) == 2
-    assert sum(len(node.imports) for node in nodes) == 1
-    assert importer.check(digest)
-    assert [node.left_over() for node in nodes] == [[]] * 8
-
-
-def test_who_waited_long_enough_imports_without_the_lease(
-    importer: Importer, registry: Registry, tmp_path: Path
-) -> None:
-    digest = push(registry)
-    other = Importer(tmp_path / "other", importer.folder)
-    with proxy(registry.host, slow_s=6) as slow, other.start([item(slow.host, digest)]) as first:
-        wait_until(lambda: any("/blobs/" in path for path in slow.paths))
-        code, said = importer.run(item(registry.host, digest), GPUBENCH_IMPORT_LIMIT="5")
-        assert (code, "not waiting any longer for" in said) == (0, True)
-        mine = importer.check(digest)
-        first.communicate(timeout=150)
-    assert first.returncode == 0
-    assert importer.check(digest) == mine
-    assert importer.left_over() == []
-
-
 def test_a_registry_that_is_down_is_one_line_after_the_tries(importer: Importer) -> None:
-    host = f"127.0.0.1:{free_port()}"
+    host = plain(f"127.0.0.1:{free_port()}")
     code, said = importer.run(item(host, f"sha256:{'1' * 64}"))
     assert (code, said.count("trying again"), len(importer.imports)) == (7, 2, 3)
-    assert f"{SPEC}: {host} doesn't deliver, 3 times in a row: curl: (7)" in said
+    assert f"{SPEC}: {host} doesn't deliver, 3 times in a row: " in said
+    assert DOWN[importer.program] in said
     assert importer.left_over() == []
 
 
-def test_a_registry_without_tls_is_asked_over_http_where_the_site_says_so_and_else_named(
-    importer: Importer, registry: Registry
-) -> None:
-    digest = push(registry)
-    code, said = importer.run(item(registry.host, digest), ENROOT_ALLOW_HTTP="")
-    assert (code, len(importer.imports)) == (7, 1)
-    assert f"{SPEC}: {registry.host} doesn't speak https: curl: (35)" in said
-    assert f"image.registry = http://{registry.host}/REPOSITORY" in said
-    code, said = importer.run(item(f"http://{registry.host}", digest), ENROOT_ALLOW_HTTP="")
+@pytest.mark.parametrize("status", [429, 503, 0])
+def test_a_busy_registry_is_asked_again(importer: Importer, registry: Registry, digest: str, status: int) -> None:
+    answered: list[str] = []
+
+    def answer(path: str, _: int) -> int | None:
+        answered.extend([path] if "/blobs/" in path else [])
+        return status if "/blobs/" in path and len(answered) < 6 else None
+
+    with proxy(registry.host, answer) as busy:
+        code, said = importer.run(item(plain(busy.host), digest), GPUBENCH_IMPORT_TRIES="9")
     assert code == 0, said
-    assert importer.check(digest)
-
-
-@pytest.mark.parametrize(("status", "what"), [(429, "429"), (503, "503"), (0, "curl: (18)")])
-def test_a_busy_registry_is_asked_again(importer: Importer, registry: Registry, status: int, what: str) -> None:
-    digest = push(registry)
-    with proxy(registry.host, lambda path, count: status if "/blobs/" in path and count < 6 else None) as busy:
-        code, said = importer.run(item(busy.host, digest))
-    assert code == 0
     assert "trying again" in said
-    assert what in said
+    assert (str(status) if status else CUT_OFF[importer.program]) in said
     assert importer.check(digest)
 
 
-def test_a_registry_that_hangs_is_given_up(importer: Importer, registry: Registry) -> None:
-    digest = push(registry)
+def test_a_registry_that_hangs_is_given_up(importer: Importer, registry: Registry, digest: str) -> None:
     with proxy(registry.host, slow_s=20) as slow:
-        code, said = importer.run(item(slow.host, digest), GPUBENCH_IMPORT_LIMIT="1", GPUBENCH_IMPORT_TRIES="2")
+        code, said = importer.run(item(plain(slow.host), digest), GPUBENCH_IMPORT_LIMIT="1", GPUBENCH_IMPORT_TRIES="2")
     assert (code, "doesn't deliver, 2 times in a row: no end within 1 s" in said) == (7, True)
     assert importer.left_over() == []
 
 
-def test_without_credentials_the_line_to_add_is_said(importer: Importer) -> None:
-    with Registry(password=True) as locked:
-        digest = push(locked)
-        code, said = importer.run(item(locked.host, digest))
-        assert code == 7
-        assert "machine 127.0.0.1 login USER password $TOKEN" in said
-        assert str(importer.home / "config" / ".credentials") in said
-        assert "trying again" not in said
-        path = importer.home / "config" / ".credentials"
-        path.write_text(f"machine 127.0.0.1 login {USER} password wrong-{PASSWORD}\n")
-        code, said = importer.run(item(locked.host, digest))
-        assert (code, PASSWORD in said) == (7, False)
-        path.write_text(f"machine 127.0.0.1 login {USER} password $TOKEN\n")
-        code, said = importer.run(item(locked.host, digest), TOKEN=PASSWORD)
-    assert (code, PASSWORD in said) == (0, False)
-    assert importer.check(digest)
-
-
-def test_a_full_disk_is_one_line_and_leaves_nothing(importer: Importer, registry: Registry) -> None:
+def test_a_full_disk_is_one_line_and_leaves_nothing(importer: Importer, registry: Registry, digest: str) -> None:
     need(os.geteuid() == 0, "root, to mount a small disk")
-    small, big = push(registry), registry.push(REPOSITORY, "big", image_files(size=3_000_000))
+    big = registry.push(REPOSITORY, "big", image_files(size=3_000_000))
     importer.folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", importer.folder], check=True)
     try:
-        assert importer.run(item(registry.host, small))[0] == 0
-        code, said = importer.run(item(registry.host, big, spec="big"))
-        assert code == 5
-        (line,) = [line for line in said.splitlines() if "No space left" in line]
-        assert line.startswith(f"import: big: can't write into {importer.folder}, or where enroot")
-        assert importer.check(small)
+        assert importer.run(item(plain(registry.host), digest))[0] == 0
+        code, said = importer.run(item(plain(registry.host), big, spec="big"))
+        assert code == 5, said
+        (line,) = [line for line in said.splitlines() if "no space left" in line.lower()]
+        assert line.startswith(f"import: big: can't write into {importer.folder}, or where {importer.program}")
+        assert importer.check(digest)
         assert importer.left_over() == []
     finally:
         subprocess.run(["umount", importer.folder], check=True)
-
-
-def test_a_folder_that_may_not_be_written_is_one_line(importer: Importer) -> None:
-    importer.folder.parent.mkdir(exist_ok=True)
-    importer.folder.write_text("a file")
-    code, said = importer.run(item("127.0.0.1:1", f"sha256:{'1' * 64}"))
-    assert (code, f"{importer.folder}" in said) == (5, True)
-
-
-def test_without_hard_links_everybody_imports_for_himself(importer: Importer, registry: Registry) -> None:
-    # As on a file system that has none; no such file system can be made on every machine that runs this.
-    ln = importer.home / "bin" / "ln"
-    ln.write_text('#!/bin/bash\n[ "$1" = -s ] && exec /usr/bin/ln "$@"\necho "Operation not permitted" >&2\nexit 1\n')
-    ln.chmod(0o755)
-    digest = push(registry)
-    code, said = importer.run(item(registry.host, digest))
-    assert (code, "takes no hard links, so everybody imports for himself" in said) == (0, True)
-    assert importer.check(digest)
-    assert importer.left_over() == []
-
-
-@pytest.mark.parametrize("tool", ["enroot", "mksquashfs"])
-def test_a_missing_tool_is_one_line(importer: Importer, tool: str) -> None:
-    tools = importer.home / "few"
-    tools.mkdir()
-    for name in ("bash", "hostname", "env", "python3", "mksquashfs", "unsquashfs", "sha256sum", "timeout", "enroot"):
-        if name != tool:
-            (tools / name).symlink_to(shutil.which(name, path=importer.env["PATH"]) or sys.executable)
-    code, said = importer.run(item("127.0.0.1:1", f"sha256:{'1' * 64}"), PATH=str(tools))
-    assert (code, said.count("\n")) == (5, 1)
-    assert said.startswith(f"import: {tool} isn't on the PATH of {platform.node()}")
