@@ -22,15 +22,7 @@ from gpubench.report.sections import (
 )
 from gpubench.results.curves import Curve
 from gpubench.stats.data import Key
-from gpubench.stats.scaling import (
-    Interval,
-    Rule,
-    ScalingPoint,
-    SpeedupAtSize,
-    TimeAtSize,
-    speedups,
-    times_at_sizes,
-)
+from gpubench.stats.scaling import Interval, ScalingPoint, TimeAtSize, times_at_sizes
 
 SCHEMA = "gpubench/scaling/1"
 _INTRODUCTION = (
@@ -62,7 +54,7 @@ def scaling_section(
     parts, plain = [], []
     for number, (key, workload) in enumerate(zip(by_workload, names, strict=True)):
         several, anchor = by_workload[key], f"scaling-{dict(key).get('params_id', number)}"
-        drawn = [(curve, sizes_of(curve.measured, curve.rule)) for curve in several]
+        drawn = [(curve, times_at_sizes(curve.measured, curve.rule)) for curve in several]
         inner = [_curve_part(workload, curve, sizes, anchors) for curve, sizes in drawn]
         parts.append(_workload_part(anchor, several, workload, inner))
         plain += [_plain(curve, sizes) for curve, sizes in drawn]
@@ -101,7 +93,7 @@ def is_scaled(several: Sequence[Curve]) -> bool:
 
 def _plain(curve: Curve, sizes: Sequence[TimeAtSize]) -> dict[str, Any]:
     key = {name: value for name, value in curve.key if name != "params_id"}
-    figures = [{**_place(curve, size.at), **plain_figures(size)} for size in sizes]
+    figures = [{**_place(curve, size.at), "runs": len(size.at.logs), **_figures(size)} for size in sizes]
     return {**key, "params": json.loads(key["params"]), "variant": curve.variant, "rule": curve.rule, "sizes": figures}
 
 
@@ -119,7 +111,7 @@ def _curve_part(name: str, curve: Curve, sizes: Sequence[TimeAtSize], anchors: S
         [
             _place_text(curve, size.at),
             TextSpan(labels.seconds(size.seconds.value), link=_link(curve, size.at, anchors)),
-            *ratio_texts(size),
+            *_ratio_texts(size),
             str(len(size.at.logs)),
         ]
         for size in sizes
@@ -137,34 +129,17 @@ def _place_text(curve: Curve, at: ScalingPoint) -> str:
     return f"{at.nodes} x {at.workers_per_node}{threads}" if curve.by_node else f"{at.workers_per_node}{threads}"
 
 
-def sizes_of(measured: Sequence[ScalingPoint], rule: Rule) -> Sequence[TimeAtSize]:
-    """Every size with runs; ``SpeedupAtSize`` where the workload's rule gives a speed-up and an efficiency."""
-    return times_at_sizes(measured) if rule == "none" else speedups(measured, rule)
+def _figures(size: TimeAtSize) -> dict[str, Any]:
+    """``seconds``, ``speedup`` and ``efficiency``, each with its interval."""
+    return {name: figure for name, figure in dataclasses.asdict(size).items() if name != "at"}
 
 
-def plain_figures(size: TimeAtSize) -> dict[str, Any]:
-    """``runs``, ``seconds``, ``speedup`` and ``efficiency``; the last two are None where no rule gives them."""
-    ratios = ("speedup", "efficiency")
-    return {
-        "runs": len(size.at.logs),
-        "seconds": dataclasses.asdict(size.seconds),
-        **{
-            name: dataclasses.asdict(getattr(size, name)) if isinstance(size, SpeedupAtSize) else None
-            for name in ratios
-        },
-    }
-
-
-def ratio_texts(size: TimeAtSize) -> tuple[str, str]:
+def _ratio_texts(size: TimeAtSize) -> tuple[str, str]:
     """Speed-up and efficiency, each with its interval; ``-`` where the work follows no rule of scaling."""
-    if not isinstance(size, SpeedupAtSize):
+    if size.speedup is None or size.efficiency is None:
         return "-", "-"
-    return f"{size.speedup.value:.3g}{_bounds(size.speedup)}", percent(size.efficiency)
-
-
-def percent(interval: Interval) -> str:
-    """``82.1 % [80.3, 84]``; the value alone without an interval."""
-    return f"{100 * interval.value:.3g} %{_bounds(interval.times(100))}"
+    efficiency = f"{100 * size.efficiency.value:.3g} %{_bounds(size.efficiency.times(100))}"
+    return f"{size.speedup.value:.3g}{_bounds(size.speedup)}", efficiency
 
 
 def _bounds(interval: Interval) -> str:

@@ -10,10 +10,8 @@ import numpy as np
 from gpubench.stats import special
 from gpubench.stats.unpaired import welch
 
-Growth = Literal["weak", "strong"]
-"""How the work grows: with the cluster, or not at all."""
-Rule = Growth | Literal["none"]
-"""``none``: in a way that says nothing of scaling."""
+Rule = Literal["weak", "strong", "none"]
+"""How the work grows: with the cluster, not at all, or in a way that says nothing of scaling."""
 _ALPHA = 0.05
 """One minus the level of each interval, not adjusted for their number."""
 
@@ -53,38 +51,30 @@ class Interval:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TimeAtSize:
-    """What one size of the cluster took."""
+    """What one size of the cluster took, alone and against the smallest.
+
+    ``speedup`` is of the rate at which work is done (weak: the work grew with the units), ``efficiency`` that over the
+    ratio of units; both are None where the work follows no rule. The smallest size's own are 1 by definition, and have
+    no interval.
+    """
 
     at: ScalingPoint
     seconds: Interval
+    speedup: Interval | None = None
+    efficiency: Interval | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SpeedupAtSize(TimeAtSize):
-    """One size of the cluster against the smallest.
-
-    ``speedup`` is of the rate at which work is done (weak: the work grew with the units), ``efficiency`` that over the
-    ratio of units. The smallest size's own are 1 by definition, and have no interval.
-    """
-
-    speedup: Interval
-    efficiency: Interval
-
-
-def times_at_sizes(measured: Sequence[ScalingPoint]) -> list[TimeAtSize]:
-    """Every size with runs, ascending."""
-    return [TimeAtSize(point, _seconds(point)) for point in _with_runs(measured)]
-
-
-def speedups(measured: Sequence[ScalingPoint], rule: Growth) -> list[SpeedupAtSize]:
-    """Every size against the smallest one with runs, ascending.
+def times_at_sizes(measured: Sequence[ScalingPoint], rule: Rule) -> list[TimeAtSize]:
+    """Every size with runs, ascending, against the smallest one.
 
     The intervals are Welch's on the logs of the runs (Welch 1947): sizes are measured in different allocations, so runs
     aren't paired between them. All share the smallest size, whose error moves them together. What an allocation itself
     adds is in them only where a size was measured in several. ``measured`` has one entry per size; sizes without runs
     are left out.
     """
-    sizes = _with_runs(measured)
+    sizes = sorted((point for point in measured if point.logs), key=lambda point: point.units)
+    if rule == "none":
+        return [TimeAtSize(point, _seconds(point)) for point in sizes]
     results = []
     for point in sizes:
         base, ratio, speedup = sizes[0], point.units / sizes[0].units, Interval(1.0)
@@ -92,12 +82,8 @@ def speedups(measured: Sequence[ScalingPoint], rule: Growth) -> list[SpeedupAtSi
             mean, difference = float(np.mean(base.logs) - np.mean(point.logs)), welch(base.logs, point.logs)
             half = None if difference is None else difference.half(_ALPHA)
             speedup = _exponential(mean, half).times(ratio if rule == "weak" else 1.0)
-        results.append(SpeedupAtSize(point, _seconds(point), speedup, speedup.times(1 / ratio)))
+        results.append(TimeAtSize(point, _seconds(point), speedup, speedup.times(1 / ratio)))
     return results
-
-
-def _with_runs(measured: Sequence[ScalingPoint]) -> list[ScalingPoint]:
-    return sorted((point for point in measured if point.logs), key=lambda point: point.units)
 
 
 def _seconds(point: ScalingPoint) -> Interval:

@@ -6,7 +6,7 @@ from typing import Any
 from gpubench.report.charts.style import WIDTH, by_variant, data, dressed, layer, quantity
 from gpubench.report.sections import Spec
 from gpubench.results.curves import Curve
-from gpubench.stats.scaling import speedups
+from gpubench.stats.scaling import times_at_sizes
 
 _PERCENT = "format(datum.value, '~r') + ' %'"
 _MOST = 400.0
@@ -40,12 +40,12 @@ def efficiency(curves: Sequence[Curve], variants: Sequence[str], title: str) -> 
 
 
 def _rows(curve: Curve) -> list[dict[str, Any]]:
-    assert curve.rule != "none"
-    sizes = speedups(curve.measured, curve.rule)
+    sizes = times_at_sizes(curve.measured, curve.rule)
     # Where the same number of threads was laid out in several ways, a line joins those of one kind.
     several = len({size.at.units for size in sizes}) < len(sizes)
     rows: list[dict[str, Any]] = []
     for size in sizes:
+        assert size.efficiency is not None
         value = size.efficiency.times(100)
         # The smallest size is 100 % by definition.
         low, high = (value.low, value.high) if rows else (100.0, 100.0)
