@@ -19,6 +19,7 @@ from gpubench.images.manifests import differences
 from gpubench.images.variables import why_unknown
 from gpubench.model.image import Image, manifest_id
 from gpubench.node.spec.plain import canonical
+from gpubench.resources.profiles import load_site
 from tests.slurm.images import link_or_copy
 
 pytestmark = pytest.mark.integration
@@ -210,7 +211,7 @@ def test_a_stack_with_another_dask_or_of_another_row_runs(tmp_path: Path) -> Non
     [("1.19.0", "cudf dask_cudf"), ("1.22.0,stack=ucxx-0.52.0", "cudf dask_cudf cudf_polars rapidsmpf")],
 )
 def test_a_stack_for_gpus_is_built_and_its_packages_load_without_one(tmp_path: Path, spec: str, loads: str) -> None:
-    image, manifest = ensure([spec], tmp_path, print, has_gpus=True)[spec]
+    image, manifest = ensure([spec], tmp_path, print, site=load_site("local-gpu"))[spec]
     assert {"cupy-cuda12x", "cudf-cu12"} <= manifest["stack"]["packages"].keys()
     ask(image, f"import cupy, dask_cuda, {', '.join(loads.split())}", **image.env)
     version, mapped = json.loads(ask(image, LOADED, **image.env))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.images.kinds.venvs import ensure
+from gpubench.resources.profiles import load_site
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.long
@@ -35,7 +36,7 @@ print(json.dumps(refused))
 
 def test_cudf_polars_can_translate_every_query_that_is_written_for_gpus(tmp_path: Path, nvml: Path) -> None:
     spec = "1.22.0,stack=ucxx-0.52.0"
-    image, _ = ensure([spec], tmp_path / "images", print, has_gpus=True)[spec]
+    image, _ = ensure([spec], tmp_path / "images", print, site=load_site("local-gpu"))[spec]
     environment = {**image.env, "LD_LIBRARY_PATH": f"{image.env['LD_LIBRARY_PATH']}:{nvml}"}
     words = [image.python, "-I", "-B", "-c", TRANSLATED, str(ROOT), str(tmp_path)]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=300)
