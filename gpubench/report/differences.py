@@ -132,7 +132,8 @@ def diff_section(
     explained: Explained, sides: Sequence[Mapping[str, Any]], names: Sequence[str], about: Sequence[str]
 ) -> Section:
     """Of two sides; at most 80 columns wide. ``sides`` say for programs which they are."""
-    planned, others = explained.planned(), explained.others()
+    planned = [difference for difference in explained.differences if difference.why == "planned"]
+    others = [difference for difference in explained.differences if difference.why != "planned"]
     more = [f"and {len(planned) - _MOST_PLANNED} more: --json"] if len(planned) > _MOST_PLANNED else []
     parts = [SectionPart(lines=about)]
     for title, lines in (

@@ -24,7 +24,6 @@ from gpubench.results.merge.environment_changes import (
     with_oversubscription,
 )
 from gpubench.results.merge.evidence import evidence, noise
-from gpubench.results.merge.explain import Explained, FieldDifference
 from gpubench.results.merge.family import cells, family
 from gpubench.results.merge.provenance import facts
 from gpubench.stats.data import CellRun, ComparisonInput
@@ -290,21 +289,16 @@ def test_only_what_the_manifests_say_differs_is_planned(package: str, field: str
     assert [(change.field, change.why) for change in changes] == [(field, "planned" if planned else "")]
 
 
-def test_a_python_that_the_manifests_name_is_planned() -> None:
+@pytest.mark.parametrize(("named", "why"), [("3.12.1", "planned"), ("3.11.7", "")])
+def test_another_python_is_planned_only_where_the_manifests_name_it(named: str, why: str) -> None:
     plan = make_plan()
     old, new = (one.image.manifest for one in plan.variants if one.image)
-    manifests = {old: {"stack": {"python": "3.11.7"}}, new: {"stack": {"python": "3.12.1"}}}
+    manifests = {
+        old: {"stack": {"python": "3.11.7"}, "ucx": "1.17.0"},
+        new: {"stack": {"python": named}, "ucx": "1.19.0"},
+    }
     changes = between(whole(), changed("python", whole(), "3.12.1"), plan, manifests=manifests)
-    assert changes == [Change("python", "3.11.7", "3.12.1", "planned")]
-
-
-def test_a_python_that_differs_between_images_of_the_same_python_is_not_planned() -> None:
-    plan = make_plan()
-    old, new = (planned.image.manifest for planned in plan.variants if planned.image)
-    stack = {"python": "3.11.7"}
-    manifests = {old: {"stack": stack, "ucx": "1.17.0"}, new: {"stack": stack, "ucx": "1.19.0"}}
-    changes = between(whole(), changed("python", whole(), "3.12.1"), plan, manifests=manifests)
-    assert changes == [Change("python", "3.11.7", "3.12.1", "")]
+    assert changes == [Change("python", "3.11.7", "3.12.1", why)]
 
 
 def test_nodes_are_compared_host_by_host() -> None:
@@ -482,14 +476,6 @@ def test_a_comparison_with_one_oversubscribed_run_says_so() -> None:
     given = [ComparisonInput({"workload": name}, "A", "B", runs, 1) for name in "xy"]
     assert [one.oversubscribed for one in with_oversubscription(given, {"B1"})] == [True, True]
     assert [one.oversubscribed for one in with_oversubscription(given, {"C1"})] == [False, False]
-
-
-def test_differences_are_either_planned_or_not() -> None:
-    planned, known, unasked = (
-        FieldDifference(field, "1", "2", why) for field, why in (("a", "planned"), ("b", "known"), ("c", ""))
-    )
-    found = Explained([planned, known, unasked], {}, 5)
-    assert (found.planned(), found.others()) == ([planned], [known, unasked])
 
 
 def test_what_the_nodes_recorded_each_second_is_joined() -> None:

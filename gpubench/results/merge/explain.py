@@ -43,14 +43,6 @@ class Explained:
     noise: Mapping[str, PairedDifference]
     blocks: int
 
-    def planned(self) -> list[FieldDifference]:
-        """Differences that were asked for."""
-        return [difference for difference in self.differences if difference.why == "planned"]
-
-    def others(self) -> list[FieldDifference]:
-        """Differences that variants and images didn't ask for."""
-        return [difference for difference in self.differences if difference.why != "planned"]
-
 
 def planned_values(documents: Sequence[Any]) -> dict[str, list[str]]:
     """Every path in which plain documents differ from the first, with the value of each in words, sorted by path."""
