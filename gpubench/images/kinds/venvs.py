@@ -280,26 +280,6 @@ def ask_ucx(files: Path, ucx: Wheel | UcxSource) -> dict[str, Any]:
     return facts
 
 
-@dataclasses.dataclass(frozen=True)
-class BuiltVenv:
-    """An image: a row of the table and a UCX, and the two folders that hold them."""
-
-    row: Stack
-    requested: Wheel | UcxSource
-    stack: Folder
-    ucx: Folder
-
-    @property
-    def python(self) -> Path:
-        """Starts the node half."""
-        return self.stack.files / "bin" / "python"
-
-    @property
-    def libraries(self) -> Path:
-        """The folder of libucp."""
-        return self.ucx.files / "libucx" / "lib"
-
-
 def image_id(stack: Folder, ucx: Folder) -> str:
     """``Image.id`` of a venv: the same id is the same content."""
     return content_id({"stack": stack.content, "ucx": ucx.content})
@@ -335,7 +315,7 @@ def ensure(specs: Sequence[str], root: Path, progress: Progress, *, site: Site |
                 ucx_by_name[name] = ucx_folder(ucx, stack.files / "bin" / "python", home, progress)
         except BuildError as error:
             raise BuildError(error.what, then=error.then, spec=spec) from None
-        images[spec] = _image(spec, BuiltVenv(row, ucx, stack, ucx_by_name[name]))
+        images[spec] = _image(spec, row, ucx, (stack, ucx_by_name[name]))
     for line in _differing({spec: manifest["stack"]["packages"] for spec, (_, manifest) in images.items()}):
         progress(line)
     return images
@@ -349,7 +329,7 @@ def find(specs: Sequence[str], root: Path, *, site: Site | None = None) -> dict[
     for spec, (row, pins, ucx) in _parts(specs, site).items():
         try:
             stack = read_sound(home / _stack_name(row, find_python(row), pins))
-            images[spec] = _image(spec, BuiltVenv(row, ucx, stack, read_sound(home / _ucx_name(ucx))))
+            images[spec] = _image(spec, row, ucx, (stack, read_sound(home / _ucx_name(ucx))))
         except (DataError, MissingToolError):  # the build says which of them
             images[spec] = None
     return images
@@ -414,56 +394,43 @@ def ready(image: Image) -> None:
         raise DataError(f"image {image.ucx_spec} in {ucx.path} is not the planned one ({image.id})", then="plan again")
 
 
-def _image(spec: str, built: BuiltVenv) -> tuple[Image, dict[str, Any]]:
-    document = manifest(built)
-    if isinstance(built.requested, UcxSource):
-        spec = str(dataclasses.replace(ImageSpec.parse(spec), ucx=f"git:{built.requested.commit}"))
-    image = Image(
-        kind="venv",
-        id=image_id(built.stack, built.ucx),
-        ucx_spec=spec,
-        ucx_version=built.requested.version,
-        binding=built.row.binding,
-        python=str(built.python),
-        env={
-            "RAPIDS_LIBUCX_PREFER_SYSTEM_LIBRARY": "true",
-            "LD_LIBRARY_PATH": str(built.libraries),
-        },
-        manifest=manifest_id(document),
-    )
-    return image, document
-
-
-def manifest(built: BuiltVenv) -> dict[str, Any]:
-    """The manifest of an image; two images on one stack differ only below ``ucx``.
+def _image(spec: str, row: Stack, requested: Wheel | UcxSource, folders_of: tuple[Folder, Folder]) -> BuiltImage:
+    """With its manifest; two images on one stack differ only below ``ucx``.
 
     ``ucx.libucp`` is the file that must show up in the memory map of every process of a run; ``ucx.release`` is what
     the library reports, ``ucx.version`` the wheel's full version, ``content`` the hash of the files.
     """
-    stack, ucx = built.stack.facts, built.ucx.facts
-    row = built.row
-    return {
+    stack, ucx = folders_of
+    libraries = ucx.files / "libucx" / "lib"
+    if isinstance(requested, UcxSource):
+        spec = str(dataclasses.replace(ImageSpec.parse(spec), ucx=f"git:{requested.commit}"))
+    manifest: dict[str, Any] = {
         "schema": MANIFEST,
         "kind": "venv",
         "ucx": {
-            "spec": built.requested.release,
-            "version": ucx["version"],
-            "release": ucx["release"],
-            "revision": ucx["revision"],
-            "configure": ucx["configure"],
-            "content": built.ucx.content,
-            "wheel": ucx["wheel"],
-            "libucp": str((built.libraries / "libucp.so.0").resolve()),
+            "spec": requested.release,
+            **{fact: ucx.facts[fact] for fact in ("version", "release", "revision", "configure", "wheel")},
+            "content": ucx.content,
+            "libucp": str((libraries / "libucp.so.0").resolve()),
         },
         "stack": {
             "name": row.name,
-            "python": stack["python"],
-            "packages": stack["packages"],
-            "lock": stack["lock"],
-            "content": built.stack.content,
+            **{fact: stack.facts[fact] for fact in ("python", "packages", "lock")},
+            "content": stack.content,
         },
         "binding": {"name": row.binding, "version": row.binding_version, "scheme": row.scheme},
     }
+    image = Image(
+        kind="venv",
+        id=image_id(stack, ucx),
+        ucx_spec=spec,
+        ucx_version=requested.version,
+        binding=row.binding,
+        python=str(stack.files / "bin" / "python"),
+        env={"RAPIDS_LIBUCX_PREFER_SYSTEM_LIBRARY": "true", "LD_LIBRARY_PATH": str(libraries)},
+        manifest=manifest_id(manifest),
+    )
+    return image, manifest
 
 
 def obtain(request: ImageRequest) -> Obtained:
