@@ -50,22 +50,22 @@ def show_answer(answer: VerdictAnswer, form: Form = "lines") -> None:
         say(answer.compared)
     if len(answer.verdicts) > 1:
         say_lines(sentences(answer.verdicts, answer.settings))
-    if not (sys.stdout.isatty() and _show_table(answer.verdicts, answer.seconds)):
-        say_lines(verdict_lines(answer.verdicts, answer.seconds))
+    if not (sys.stdout.isatty() and _show_table(answer.verdicts)):
+        say_lines(verdict_lines(answer.verdicts))
     if answer.accounting is not None:
         say(f"runs: {counts(answer.accounting)}")
     say_lines(f"note: {note}" for note in answer.section.notes)
 
 
-def _show_table(verdicts: Sequence[Verdict], seconds: Sequence[tuple[float, float] | None]) -> bool:
+def _show_table(verdicts: Sequence[Verdict]) -> bool:
     """Whether the terminal was wide enough for the table."""
     from gpubench.cli.terminal import Terminal
-    from gpubench.report.verdicts import NARROWEST, OF_SECONDS, wide_table
+    from gpubench.report.verdicts import NARROWEST, wide_table
 
     console = Terminal()
-    wide = console.width >= NARROWEST + (OF_SECONDS if seconds else 0)
+    wide = console.width >= NARROWEST
     if wide:
-        console.print(wide_table(verdicts, seconds))
+        console.print(wide_table(verdicts))
     return wide
 
 

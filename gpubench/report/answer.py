@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from gpubench.model.cell_names import cell_names
 from gpubench.report import labels
 from gpubench.report.sections import Section
-from gpubench.results.judged_campaign import Seconds
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import Accounting
@@ -18,7 +17,7 @@ _FOUND = (("broken", "broken"), ("regression", "slower"), ("improvement", "faste
 
 @dataclasses.dataclass(frozen=True)
 class VerdictAnswer:
-    """Verdicts, both sides of each in seconds, and the notes on them; ``document`` is all of it as Markdown.
+    """Verdicts, and the notes on them; ``document`` is all of it as Markdown.
 
     ``compared`` says what the names of a campaign's variants stand for.
     """
@@ -26,7 +25,6 @@ class VerdictAnswer:
     verdicts: Sequence[Verdict]
     settings: VerdictSettings
     section: Section
-    seconds: Sequence[Seconds] = ()
     accounting: Accounting | None = None
     document: Callable[[], str] | None = None
     compared: str = ""

@@ -194,7 +194,6 @@ def _verdicts(inputs: JudgedCampaign) -> Section:
         inputs.plan.campaign,
         inputs.verdicts,
         inputs.settings,
-        inputs.seconds,
         notes=cautions(inputs),
         linked=True,
     )

@@ -17,7 +17,7 @@ from gpubench.report.section_names import Content
 from gpubench.report.sections import Section
 from gpubench.report.verdicts import verdict_section
 from gpubench.results.curves import curves, workload_of
-from gpubench.results.judged_campaign import JudgedCampaign, seconds
+from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.results.judging import judge_campaign
 from gpubench.results.results import Results, judge
 from gpubench.stats.data import ComparisonInput, Key
@@ -44,15 +44,14 @@ def judged_answer(judged: JudgedCampaign, question: Question) -> VerdictAnswer:
     """That of a campaign that was judged for this question."""
     plan = judged.plan
     base = question.baseline or plan.baseline
-    rows = [
-        (verdict, sides)
-        for verdict, sides in zip(judged.verdicts, judged.seconds, strict=True)
+    shown = [
+        verdict
+        for verdict in judged.verdicts
         if verdict.baseline == base and question.candidate in (None, verdict.candidate)
     ]
-    shown, both = [verdict for verdict, _ in rows], [sides for _, sides in rows]
     notes = cautions(judged)
     arrangement = plan.site.layout.arrangement
-    section = verdict_section(plan.campaign, shown, judged.settings, both, arrangement=arrangement, notes=notes)
+    section = verdict_section(plan.campaign, shown, judged.settings, arrangement=arrangement, notes=notes)
 
     def document() -> str:
         from gpubench.report.campaign_page import campaign_page
@@ -62,7 +61,7 @@ def judged_answer(judged: JudgedCampaign, question: Question) -> VerdictAnswer:
 
     planned = question.baseline is None and question.candidate is None
     whole = document if planned else None
-    return VerdictAnswer(shown, judged.settings, section, both, judged.accounting, whole, compared(judged))
+    return VerdictAnswer(shown, judged.settings, section, judged.accounting, whole, compared(judged))
 
 
 def verdict_answer(results: Results, question: Question) -> VerdictAnswer:
@@ -70,12 +69,10 @@ def verdict_answer(results: Results, question: Question) -> VerdictAnswer:
     settings = question.settings(*results.plans)
     comparisons = results.family(question)
     verdicts = judge(comparisons, settings)
-    rows = list(zip(verdicts, seconds(comparisons, verdicts), strict=True))
-    rows = [row for row in rows if row[0].candidate == question.candidate] or rows
-    shown, both = [verdict for verdict, _ in rows], [sides for _, sides in rows]
+    shown = [verdict for verdict in verdicts if verdict.candidate == question.candidate] or verdicts
     unpaired = [UNPAIRED_NOTE] if any(UNPAIRED in verdict.flags for verdict in shown) else []
     notes = [*unpaired, *results.notes, *_notes(results, comparisons, question)]
-    return VerdictAnswer(shown, settings, verdict_section(results.name, shown, settings, both, notes=notes), both)
+    return VerdictAnswer(shown, settings, verdict_section(results.name, shown, settings, notes=notes))
 
 
 def import_answer(results: Results) -> VerdictAnswer | None:

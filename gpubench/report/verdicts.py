@@ -21,7 +21,6 @@ from gpubench.report.sections import (
     TextSpan,
     TextTable,
 )
-from gpubench.results.judged_campaign import Seconds
 from gpubench.results.merge.moved import cannot_change
 from gpubench.results.verdicts_file import plain_verdicts
 from gpubench.stats.flags import NO_TRAFFIC
@@ -46,22 +45,17 @@ _SHORT_NAME = 24
 """Letters of a workload's name that the page keeps in one line."""
 _MOST_CELLS = 5
 """Comparisons that a note names."""
-NARROWEST = 80
+NARROWEST = 103
 """Columns of a terminal below which lines read better than a table."""
-OF_SECONDS = 23
-"""Columns more that a table with seconds takes."""
 
 
-def wide_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = ()) -> "RenderableType":
-    """A table with one row per verdict, and below it why some of them are not a plain answer.
-
-    ``seconds`` are of every verdict; none at all: not shown.
-    """
+def wide_table(verdicts: Sequence[Verdict]) -> "RenderableType":
+    """A table with one row per verdict, and below it why some of them are not a plain answer."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    columns, rows = _printed(verdicts, seconds)
+    columns, rows, notes = _printed(verdicts)
     table = Table(box=None, header_style="dim", pad_edge=False)
     for column in columns:
         number = column in _NUMBERS
@@ -71,39 +65,39 @@ def wide_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = ()) -> 
         table.add_column(column, justify=justify, overflow=overflow, no_wrap=number, min_width=least)  # type: ignore[arg-type]
     for *cells, last in rows:
         table.add_row(*map(Text, cells), Text(last, style=_STYLES[last.partition(";")[0]]))
-    return Group(table, *(Text(f"  {line}", style="dim") for line in _notes(_slower_first(verdicts)[0])))
+    return Group(table, *(Text(f"  {note}", style="dim") for note in notes))
 
 
-def verdict_lines(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = ()) -> list[str]:
+def verdict_lines(verdicts: Sequence[Verdict]) -> list[str]:
     """The same without colour or alignment, one line per verdict, cells parted by `` | ``."""
-    _, rows = _printed(verdicts, seconds)
-    return [*map(" | ".join, rows), *(f"  {note}" for note in _notes(_slower_first(verdicts)[0]))]
+    _, rows, notes = _printed(verdicts)
+    return [*map(" | ".join, rows), *(f"  {note}" for note in notes)]
 
 
-def _printed(verdicts: Sequence[Verdict], seconds: Sequence[Seconds]) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows for a terminal."""
-    verdicts, seconds = _slower_first(verdicts, seconds)
-    names, sides = _names(verdicts), any(seconds)
+def _printed(verdicts: Sequence[Verdict]) -> tuple[list[str], list[list[str]], Iterator[str]]:
+    """Columns, rows and notes for a terminal."""
+    verdicts = _slower_first(verdicts)
+    sides = any(verdict.sides_s for verdict in verdicts)
     rows = [
         [
             name,
             labels.pair(verdict),
-            *([" → ".join(map(labels.seconds, pair)) if pair else ""] if sides else []),
+            *([" → ".join(map(labels.seconds, verdict.sides_s or ()))] if sides else []),
             f"{labels.effect(verdict)} {labels.interval(verdict)}".rstrip(),
             counted(verdict.blocks, "block"),
             "; ".join(filter(None, (verdict.verdict, verdict.leaning, labels.more(verdict)))),
         ]
-        for name, verdict, pair in zip(names, verdicts, seconds or [None] * len(verdicts), strict=True)
+        for name, verdict in zip(_names(verdicts), verdicts, strict=True)
     ]
     beside = ["seconds"] if sides else []
-    return ["workload", "candidate vs baseline", *beside, "effect [interval]", "blocks", "verdict"], rows
+    columns = ["workload", "candidate vs baseline", *beside, "effect [interval]", "blocks", "verdict"]
+    return columns, rows, _notes(verdicts)
 
 
 def verdict_section(
     name: str,
     verdicts: Sequence[Verdict],
     settings: VerdictSettings,
-    seconds: Sequence[Seconds] = (),
     *,
     arrangement: str = "",
     notes: Sequence[str] = (),
@@ -113,9 +107,13 @@ def verdict_section(
 
     ``linked``: whether a row leads to its samples on the page.
     """
-    ordered, _ = _slower_first(verdicts)
+    ordered = _slower_first(verdicts)
     return Section(
-        [*forest_part(ordered, settings), *verdict_parts(verdicts, seconds, linked=linked)],
+        [
+            *_forest_part(ordered, settings),
+            SectionPart(table=verdict_table(ordered, linked=linked)),
+            SectionPart(lines=list(_notes(ordered)), depth=1, style="beside", anchor="reasons"),
+        ],
         plain_verdicts(name, verdicts, settings, arrangement),
         notes,
         title="Effects and verdicts",
@@ -123,11 +121,10 @@ def verdict_section(
     )
 
 
-def _slower_first(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = ()) -> tuple[list[Verdict], list[Seconds]]:
+def _slower_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Regressions and broken cells first, then improvements; all else stays in the order of the plan."""
     ranks = {"regression": 0, "broken": 0, "improvement": 1}
-    order = sorted(range(len(verdicts)), key=lambda number: ranks.get(verdicts[number].verdict, 2))
-    return [verdicts[number] for number in order], [seconds[number] for number in order] if seconds else []
+    return sorted(verdicts, key=lambda verdict: ranks.get(verdict.verdict, 2))
 
 
 def verdict_mark(verdict: str) -> TextSpan:
@@ -142,7 +139,7 @@ def anchor(verdict: Verdict) -> str:
     return "-".join(["samples", *(str(verdict.key.get(name)) for name in ("params_id", "nodes", "workers_per_node"))])
 
 
-def forest_part(verdicts: Sequence[Verdict], settings: VerdictSettings) -> list[SectionPart]:
+def _forest_part(verdicts: Sequence[Verdict], settings: VerdictSettings) -> list[SectionPart]:
     """The chart of all effects, where there is one."""
     if all(verdict.effect is None for verdict in verdicts):
         return []
@@ -156,25 +153,14 @@ def forest_part(verdicts: Sequence[Verdict], settings: VerdictSettings) -> list[
     return [SectionPart(charts=[Chart("forest", "effects", draw, caption)])]
 
 
-def verdict_parts(
-    verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = (), *, linked: bool = False
-) -> list[SectionPart]:
-    """The table, and what its rows share."""
-    verdicts, seconds = _slower_first(verdicts, seconds)
-    return [
-        SectionPart(table=verdict_table(verdicts, seconds, linked=linked)),
-        SectionPart(lines=list(_notes(verdicts)), depth=1, style="beside", anchor="reasons"),
-    ]
-
-
-def verdict_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = (), *, linked: bool = False) -> TextTable:
-    """A row per verdict, with the seconds of both sides where they are given.
+def verdict_table(verdicts: Sequence[Verdict], *, linked: bool = False) -> TextTable:
+    """A row per verdict, with the seconds of both sides where one of them has some.
 
     ``linked``: whether a row leads to its samples on the page.
     """
     against = labels.baselines(verdicts)
     whose = against[0] if len(against) == 1 else "baseline"
-    sides, names = any(seconds), _names(verdicts)
+    sides, names = any(verdict.sides_s for verdict in verdicts), _names(verdicts)
     columns: list[Heading | str] = [
         Heading("workload", ColumnStyle.SHORT if max(map(len, names), default=0) <= _SHORT_NAME else ""),
         Heading("candidate vs baseline", medium=Medium.MARKDOWN),
@@ -190,8 +176,8 @@ def verdict_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = (), 
         Heading("what else to know", ColumnStyle.WHY, label="To know"),
     ]
     rows = []
-    for name, verdict, pair in zip(names, verdicts, seconds or [None] * len(verdicts), strict=True):
-        link = f"#{anchor(verdict)}" if linked else ""
+    for name, verdict in zip(names, verdicts, strict=True):
+        link, pair = f"#{anchor(verdict)}" if linked else "", verdict.sides_s
         before, after = ("", "") if pair is None else map(labels.seconds, pair)
         effect, interval = labels.effect(verdict), labels.interval(verdict)
         row: list[RichText] = [

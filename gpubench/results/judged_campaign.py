@@ -1,54 +1,18 @@
-"""Everything that a report is made from, as values.
-
-They include a sentence about the verdict rule's error rate on this site, and both sides of a comparison in seconds.
-"""
+"""Everything that a report of a campaign is made from, as values."""
 
 import dataclasses
 import datetime as dt
 import functools
-import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.model.plan import Plan
 from gpubench.results.merge.environment_changes import Changes
 from gpubench.results.merge.evidence import Evidence
 from gpubench.results.results import Results
-from gpubench.stats.data import BlockId, ComparisonInput
 from gpubench.stats.settings import VerdictSettings
-from gpubench.stats.unpaired import UNPAIRED
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import Accounting, RunResult
-
-Seconds = tuple[float, float] | None
-"""Baseline and candidate; None where no block has both."""
-
-
-def seconds(comparisons: Sequence[ComparisonInput], verdicts: Sequence[Verdict]) -> list[Seconds]:
-    """Of every verdict: baseline and candidate, in seconds. ``verdicts`` are those of ``comparisons``, in their order.
-
-    Each is the geometric mean over the blocks that the verdict used (of an unpaired one, all of either side) of its
-    runs' means, so that the second is the first times one plus the effect.
-    """
-    return [_pair(*both) for both in zip(comparisons, verdicts, strict=True)]
-
-
-def _pair(comparison: ComparisonInput, verdict: Verdict) -> Seconds:
-    sides: dict[str, dict[BlockId, list[Sequence[float]]]] = {verdict.baseline: {}, verdict.candidate: {}}
-    for run in comparison.runs:
-        if run.times and run.block_id and run.variant in sides:
-            sides[run.variant].setdefault(run.block_id, []).append(run.times)
-    before, after = sides[verdict.baseline], sides[verdict.candidate]
-    if UNPAIRED not in verdict.flags:
-        both = sorted(before.keys() & after.keys())
-        before, after = ({block: side[block] for block in both} for side in (before, after))
-    return (_mean(before.values()), _mean(after.values())) if before and after else None
-
-
-def _mean(blocks: Iterable[Sequence[Sequence[float]]]) -> float:
-    """Over the blocks, each the mean over its runs, as the verdict takes them."""
-    numbers = [[statistics.fmean(samples) for samples in runs] for runs in blocks]
-    return statistics.geometric_mean(map(statistics.geometric_mean, numbers))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +22,7 @@ class JudgedCampaign:
     Args:
         results: every cell of every planned run.
         accounting: what became of every run.
-        comparisons: the family that was judged; ``verdicts`` are in its order, and were made with ``settings``.
+        verdicts: of the whole family, made with ``settings``.
         changes: differences within blocks, planned or not, for each verdict.
         evidence: what every run that has a directory proves, by run.
         manifests: by hash.
@@ -68,7 +32,6 @@ class JudgedCampaign:
 
     results: Results
     accounting: Accounting
-    comparisons: Sequence[ComparisonInput]
     verdicts: Sequence[Verdict]
     settings: VerdictSettings
     changes: Changes
@@ -97,8 +60,3 @@ class JudgedCampaign:
     def directories(self) -> dict[str, str]:
         """Names of the runs' directories, by run."""
         return {outcome.run.run: outcome.directory.name for outcome in self.outcomes if outcome.directory}
-
-    @functools.cached_property
-    def seconds(self) -> list[Seconds]:
-        """Both sides of every verdict."""
-        return seconds(self.comparisons, self.verdicts)

@@ -100,7 +100,6 @@ def _judge_campaign(campaign: Campaign, question: Question) -> JudgedCampaign:
     return JudgedCampaign(
         results=results,
         accounting=accounting,
-        comparisons=comparisons,
         verdicts=verdicts,
         settings=settings,
         changes=changes,

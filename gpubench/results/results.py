@@ -1,16 +1,17 @@
 """Results: the runs of a campaign, an import, a table or two of them, with the family that is compared. Pure."""
 
 import dataclasses
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from gpubench.images.manifests import differences
 from gpubench.model.plan import Plan
 from gpubench.results.merge.provenance import Facts
-from gpubench.stats.data import CellRun, ComparisonInput, Key
+from gpubench.stats.data import BlockId, CellRun, ComparisonInput, Key
 from gpubench.stats.question import Question
 from gpubench.stats.settings import VerdictSettings
-from gpubench.stats.unpaired import judge_unpaired
+from gpubench.stats.unpaired import UNPAIRED, judge_unpaired
 from gpubench.stats.verdict import Verdict
 from gpubench.stats.verdict import judge as judge_paired
 
@@ -86,14 +87,39 @@ class Results:
 
 
 def judge(comparisons: Sequence[ComparisonInput], settings: VerdictSettings) -> list[Verdict]:
-    """Verdicts of a whole family: paired by blocks, unpaired where no two sides are from the same place.
+    """Verdicts of a whole family, with seconds: paired by blocks, unpaired where no two sides are from the same place.
 
     Equal numbers of blocks of two campaigns pair nothing.
 
     Raises:
         DataError: samples that no verdict can stand on.
     """
-    return judge_unpaired(comparisons, settings) if _share_nothing(comparisons) else judge_paired(comparisons, settings)
+    of_times = judge_unpaired if _share_nothing(comparisons) else judge_paired
+    return [
+        dataclasses.replace(verdict, sides_s=_seconds(comparison, verdict))
+        for comparison, verdict in zip(comparisons, of_times(comparisons, settings), strict=True)
+    ]
+
+
+def _seconds(comparison: ComparisonInput, verdict: Verdict) -> tuple[float, float] | None:
+    """Each is the geometric mean over the blocks that the verdict used (of an unpaired one, all of either side) of its
+    runs' means, so that the second is the first times one plus the effect.
+    """
+    sides: dict[str, dict[BlockId, list[Sequence[float]]]] = {verdict.baseline: {}, verdict.candidate: {}}
+    for run in comparison.runs:
+        if run.times and run.block_id and run.variant in sides:
+            sides[run.variant].setdefault(run.block_id, []).append(run.times)
+    before, after = sides[verdict.baseline], sides[verdict.candidate]
+    if UNPAIRED not in verdict.flags:
+        both = sorted(before.keys() & after.keys())
+        before, after = ({block: side[block] for block in both} for side in (before, after))
+    return (_mean(before.values()), _mean(after.values())) if before and after else None
+
+
+def _mean(blocks: Iterable[Sequence[Sequence[float]]]) -> float:
+    """Over the blocks, each the mean over its runs, as the verdict takes them."""
+    numbers = [[statistics.fmean(samples) for samples in runs] for runs in blocks]
+    return statistics.geometric_mean(map(statistics.geometric_mean, numbers))
 
 
 def _share_nothing(comparisons: Iterable[ComparisonInput]) -> bool:

@@ -144,6 +144,7 @@ class Verdict:
         straggler_limit: stragglers rarer than this share of samples can't be excluded: 3 / (samples of the variant with
             fewer).
         one_job: several blocks come from one allocation, so the verdict holds on these nodes.
+        sides_s: seconds of baseline and candidate, as ``results.judge`` adds them; None where no block has both.
         moved: bytes between workers in a repetition, the most of any run; None where that isn't known.
         low_adjusted: lower bound of the interval at the level of Holm's step, which agrees with what Holm decided.
         low_equivalence: lower bound of the 90 % interval; it lies within the margin exactly where both one-sided tests
@@ -171,6 +172,7 @@ class Verdict:
     straggler_limit: float | None = None
     one_job: bool = False
     moved: int | None = None
+    sides_s: tuple[float, float] | None = None
     low_adjusted: float | None = None
     high_adjusted: float | None = None
     low_equivalence: float | None = None

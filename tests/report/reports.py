@@ -18,8 +18,8 @@ from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.results.merge.environment_changes import Changes, find_changes, planned_environment
 from gpubench.results.merge.evidence import evidence
 from gpubench.results.merge.family import family
+from gpubench.results.results import judge
 from gpubench.stats.settings import VerdictSettings
-from gpubench.stats.verdict import judge
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
 from tests.merging import merge, read_runs
@@ -40,7 +40,6 @@ def collect(campaign: Campaign) -> JudgedCampaign:
     inputs = JudgedCampaign(
         results=results,
         accounting=accounting,
-        comparisons=comparisons,
         verdicts=judge(comparisons, settings),
         settings=settings,
         changes=Changes(),

@@ -34,9 +34,10 @@ def test_seconds_of_both_sides_are_of_the_blocks_that_the_verdict_used_and_agree
 ) -> None:
     """Lost, failed and skipped runs are in no pair."""
     for inputs in (story, troubled):
-        for one, pair in zip(inputs.verdicts, inputs.seconds, strict=True):
-            assert pair is not None
-            assert pair[1] / pair[0] - 1 == pytest.approx(one.effect, abs=1e-9)
+        for verdict in inputs.verdicts:
+            assert verdict.sides_s
+            before, after = verdict.sides_s
+            assert after / before - 1 == pytest.approx(verdict.effect, abs=1e-9)
 
 
 def test_a_run_that_failed_is_among_the_first_notes_with_its_reason(

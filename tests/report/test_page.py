@@ -349,11 +349,8 @@ def test_markdown_for_a_pull_request(campaigns: dict[str, tuple[Campaign, Judged
 
 
 def test_verdicts_against_another_baseline_name_it_everywhere(story: JudgedCampaign) -> None:
-
     def judged(verdicts: list[Verdict]) -> JudgedCampaign:
-        cells = {(str(one.key), one.candidate): one for one in story.comparisons}
-        comparisons = [cells[str(verdict.key), verdict.candidate] for verdict in verdicts]
-        return dataclasses.replace(story, verdicts=verdicts, comparisons=comparisons)
+        return dataclasses.replace(story, verdicts=verdicts)
 
     def heading(verdicts: list[Verdict]) -> str:
         page = reports.page_html(judged(verdicts)).decode()

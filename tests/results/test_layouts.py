@@ -9,7 +9,6 @@ from test_imports import results, rows
 
 from gpubench.model.cell_names import cell_names
 from gpubench.results.curves import curves
-from gpubench.results.judged_campaign import seconds
 from gpubench.results.results import Results, judge
 from gpubench.results.sides import two_sides
 from gpubench.stats.data import CellRun, Key
@@ -52,7 +51,7 @@ def test_two_sides_keep_layouts_apart_in_curves_names_and_seconds() -> None:
     assert cell_names([dict(each) for each in sides.keys]) == ["merge 1 on each node", "merge 2 on each node"]
     comparisons = sides.family(Question())
     verdicts = judge(comparisons, VerdictSettings())
-    both = [pair for pair in seconds(comparisons, verdicts) if pair]
+    both = [verdict.sides_s for verdict in verdicts if verdict.sides_s]
     assert sorted(round(before, 2) for before, _ in both) == [1.0, 3.01]
     assert [after / before for before, after in both] == pytest.approx([1 + (one.effect or 0.0) for one in verdicts])
     assert sorted(one.effect for one in verdicts if one.effect) == pytest.approx([0.1, 0.2])
