@@ -11,7 +11,7 @@ from gpubench.images.docker.build import BuildJob, BuildOutcome, build_all
 from gpubench.images.docker.engine import Engine
 from gpubench.images.docker.names import require_architecture
 from gpubench.images.lock import add_rows
-from gpubench.images.manifests import BUILD_MANIFEST, read_manifest, reference
+from gpubench.images.manifests import BUILD_MANIFEST, from_labels, read_manifest, reference
 from gpubench.model.images_lock import LockRow
 from gpubench.model.recipe import Recipe
 from gpubench.render.context import BuildContext, render_context
@@ -70,7 +70,7 @@ def build_all_images(
 
     def ended(outcome: BuildOutcome) -> None:
         recipe = by_spec[outcome.job.name]
-        result = _row_or_error(engine, recipe, rendered[recipe.spec], outcome, date)
+        result = _row_or_error(engine, recipe, rendered[recipe.spec], outcome)
         results[recipe.spec] = result
         if isinstance(result, LockRow):
             add_rows([result])
@@ -121,31 +121,14 @@ def _job(
 
 
 def _row_or_error(
-    engine: Engine, recipe: Recipe, context: BuildContext, outcome: BuildOutcome, date: str
+    engine: Engine, recipe: Recipe, context: BuildContext, outcome: BuildOutcome
 ) -> LockRow | GpubenchError:
     if outcome.error:
         return outcome.error
     try:
         require_architecture(engine.architecture(outcome.image), recipe.settings.architecture, "what was built")
-        document = read_manifest(engine.read_file(outcome.image, BUILD_MANIFEST), outcome.job.tag)
+        job = outcome.job
+        document = read_manifest(engine.read_file(outcome.image, BUILD_MANIFEST), job.tag)
+        return from_labels(context.labels, document, registry=job.push, tag=job.tag, digest=outcome.digest)
     except GpubenchError as error:
         return type(error)(f"image {recipe.spec}: {error.what}", then=error.then)
-    return LockRow(
-        kind="docker",
-        spec=recipe.spec,
-        site=recipe.site,
-        registry=outcome.job.push,
-        date=date,
-        tag=outcome.job.tag,
-        digest=outcome.digest,
-        build_id=context.build_id,
-        ucx_version=document["ucx"]["version"],
-        ucx_commit=recipe.ucx_commit,
-        binding=recipe.binding,
-        stack=recipe.stack,
-        python=context.python,
-        env=dict(context.env),
-        architecture=recipe.settings.architecture,
-        base=recipe.base,
-        document=document,
-    )

@@ -74,7 +74,7 @@ def lock_registry(site: Site) -> list[LockRow]:
                 continue
             text = registry.last_layer_file(image, BUILD_MANIFEST)
             document = read_manifest(text, f"{site.image.registry}:{tag}")
-            row = from_labels(image.labels, document, site=site, tag=tag, digest=image.digest)
+            row = from_labels(image.labels, document, registry=site.image.registry, tag=tag, digest=image.digest)
         except DataError as error:
             _log.warning(f"{tag} left out: {error}")
             continue

@@ -12,7 +12,6 @@ import pydantic
 from gpubench.errors import DataError
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
-from gpubench.model.site import Site
 from gpubench.node.spec.plain import parse_json
 
 BUILD_MANIFEST = "/gpubench/manifest.json"
@@ -70,9 +69,11 @@ def _image(row: LockRow, name: str, manifest: str) -> Image:
 
 
 def from_labels(
-    labels: Mapping[str, str], manifest: Mapping[str, Any], *, site: Site, tag: str, digest: str
+    labels: Mapping[str, str], manifest: Mapping[str, Any], *, registry: str, tag: str, digest: str
 ) -> LockRow:
-    """The row of an image that somebody else built: from its labels and its manifest.
+    """The row of a container image, whoever built it: from its labels and its manifest.
+
+    ``registry`` has it; empty: the local engine.
 
     Raises:
         DataError: one of them lacks something.
@@ -82,8 +83,8 @@ def from_labels(
         return LockRow(
             kind="docker",
             spec=labels["io.gpubench.ucx-spec"],
-            site=site.name,
-            registry=site.image.registry,
+            site=labels[SITE_LABEL],
+            registry=registry,
             date=tag.rpartition("-")[2],
             tag=tag,
             digest=digest,

@@ -26,21 +26,10 @@ _TEMPLATES = ("docker/", "conda/environment")
 
 @dataclasses.dataclass(frozen=True)
 class BuildContext:
-    """The files of a build context, ``Dockerfile`` among them, and what is known about the image before it is built.
-
-    Args:
-        build_id: of everything that goes in; stands in the image's manifest.
-        labels: OCI labels; ``env``: what the image sets in every process of a run.
-        python: starts the node half, as a path inside.
-        lock_hash: SHA-256 of the stack's lock.
-    """
+    """The files of a build context, ``Dockerfile`` among them, and the labels of the image."""
 
     files: dict[str, bytes]
-    build_id: str
     labels: dict[str, str]
-    env: dict[str, str]
-    python: str
-    lock_hash: str
 
 
 def render_context(
@@ -55,14 +44,7 @@ def render_context(
     labels = _labels(recipe, build_id, lock_hash, gpubench)
     files["build.json"] = facts(recipe, kind="docker", build_id=build_id, lock_hash=lock_hash, env=_process_env(recipe))
     files["Dockerfile"] = _dockerfile(recipe, templates, sources, labels, gpubench)
-    return BuildContext(
-        files=dict(sorted(files.items())),
-        build_id=build_id,
-        labels=labels,
-        env=_process_env(recipe),
-        python=PYTHON,
-        lock_hash=lock_hash,
-    )
+    return BuildContext(dict(sorted(files.items())), labels)
 
 
 def _build_id(recipe: Recipe, templates: Mapping[str, str], files: Mapping[str, bytes], gpubench: str) -> str:
