@@ -176,7 +176,7 @@ def _noise(noise: Mapping[str, PairedDifference], sides: Sequence[str], blocks: 
         for name, difference in (noise.items() if single else ranked)
     ]
     yield SectionPart(
-        "Noise:" if single else f"Noise (medians over {blocks} blocks; t of the differences within blocks):",
+        "Noise:" if single else f"Noise (means over {blocks} blocks; t of the differences within blocks):",
         table=TextTable(["", *(Heading(name, ColumnStyle.NUMBER) for name in numbers)], rows, numbers=True),
     )
     if not single:

@@ -111,7 +111,7 @@ def _curve_part(name: str, curve: Curve, sizes: Sequence[TimeAtSize], anchors: S
         [
             _place_text(curve, size.at),
             TextSpan(labels.seconds(size.seconds.value), link=_link(curve, size.at, anchors)),
-            *_ratio_texts(size),
+            *(_ratio_texts(size) if len(sizes) > 1 else ("-", "-")),
             str(len(size.at.logs)),
         ]
         for size in sizes

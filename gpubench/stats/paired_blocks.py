@@ -208,7 +208,7 @@ def _check(run: CellRun, first: CellRun) -> None:
     if first is not run:
         raise DataError(
             f"runs '{first.run}' and '{run.run}' are both variant '{run.variant}' in block {run.block}",
-            then="give every cluster lifetime its own block",
+            then="give every cluster lifetime its own block, or name the columns in which they differ: --by",
         )
     # NaN makes a sum that isn't finite, wherever it stands.
     if not (min(run.wall_s) > 0 and math.isfinite(sum(run.wall_s))):

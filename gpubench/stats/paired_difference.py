@@ -15,8 +15,8 @@ class PairedDifference:
 
     Args:
         blocks: with a number on both sides.
-        before, after: medians of the two sides, in the number's own unit.
-        difference: mean of after minus before.
+        before, after: means of the two sides, in the number's own unit.
+        difference: after minus before.
         size: mean difference over its standard deviation (Cohen 1988, d_z); None where that is 0 or unknown.
         t: paired t of Student with ``blocks`` − 1 degrees of freedom; None where ``size`` is.
         p: its two-sided p-value, adjusted for nothing.
@@ -43,7 +43,7 @@ def paired_difference(pairs: Sequence[tuple[float, float]]) -> PairedDifference 
     differences, blocks = values[:, 1] - values[:, 0], len(values)
     mean = float(differences.mean())
     spread = float(differences.std(ddof=1)) if blocks > 1 else 0.0
-    before, after = (float(median) for median in np.median(values, axis=0))
+    before, after = (float(side) for side in values.mean(axis=0))
     # What floating point leaves of equal differences is no spread.
     if spread <= 1e-12 * float(np.abs(values).max()):
         return PairedDifference(blocks, before, after, mean, None, None, None)

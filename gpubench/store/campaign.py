@@ -40,7 +40,8 @@ class Campaign:
         source = directory / PLAN_FILE
         with reading(source):
             if not source.is_file():
-                raise UsageError(f"{directory} is no campaign: it has no {PLAN_FILE}")
+                why = f"it has no {PLAN_FILE}" if directory.exists() else "it doesn't exist"
+                raise UsageError(f"{directory} is no campaign: {why}")
             plan = Plan.parse(source.read_bytes(), str(source))
         campaign = Campaign(directory, plan, tuple(_additions(directory / "plan.d")))
         campaign._refuse_twins()
