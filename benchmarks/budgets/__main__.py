@@ -55,7 +55,7 @@ def main() -> None:
         ]
         commands: dict[str, list[str | Path]] = {
             "gpubench --help": [BIN / "gpubench", "--help"],
-            "verdicts of a tiny campaign": [BIN / "gpubench", "report", "--only", "verdicts", quick],
+            "verdicts of a tiny campaign": [BIN / "gpubench", "compare", quick],
             "plan": [BIN / "gpubench", "plan", "--site", "local-slurm", "--outputs", Path(home) / "outputs"],
             f"plan of {asked.runs} runs, printed": [BIN / "gpubench", *plan],
             f"status of {asked.runs} runs": [BIN / "gpubench", "status", large],

@@ -39,7 +39,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="store-scale-") as home:
             campaign = Path(home) / "local-scale-20260101T000000Z"
             generate(campaign, runs, SAMPLES, asked.seed)
-            verdicts: list[str | Path] = [GPUBENCH, "report", "--only", "verdicts", campaign]
+            verdicts: list[str | Path] = [GPUBENCH, "compare", campaign]
             _print(runs, "verdicts (and merge)", timed(verdicts))
             _print(runs, "report (merge, verdicts, page)", timed([GPUBENCH, "report", campaign]))
             _print(runs, "merge alone", timed([sys.executable, "-c", MERGE, campaign]))

@@ -52,7 +52,9 @@ def generate(directory: Path, runs: int, samples: int, seed: int) -> None:
 
 def _plan(blocks: int, reps: int) -> Plan:
     workloads = [
-        WorkloadSpec(name=name, backend="dask", params={"size": 1000}, reps=reps, warmup=1, timeout_s=60.0)
+        WorkloadSpec(
+            name=name, backend="dask", params={"size": 1000, "method": "tasks"}, reps=reps, warmup=1, timeout_s=60.0
+        )
         for name in WORKLOADS
     ]
     ids = [one.params_id for one in workloads]

@@ -487,3 +487,14 @@ def test_what_the_nodes_recorded_each_second_is_joined() -> None:
     assert {host: loads["load"] for host, loads in found.by_host.items()} == {"n1": 1.0, "n2": 2.5}
     two["nodes"][0]["load"] = []
     assert evidence(two, None, "tcp").by_host["n1"] == {}
+
+
+@pytest.mark.parametrize("odd", [{"nodes": [3]}, {"nodes": {}}, {"processes": [{}]}, {"speed": 3}, {"transport": []}])
+def test_a_provenance_that_somebody_has_edited_stops_no_report(odd: dict[str, Any]) -> None:
+    found = evidence(odd, None, "ucx")
+    assert (found.noise, found.facts.values, found.oversubscribed) == ({}, {}, False)
+
+
+def test_a_node_that_was_lost_has_no_load_and_the_others_have_theirs() -> None:
+    nodes = [{"host": "a"}, {"host": "b", "load": [{"load1": 1.0, "busy": 0.5, "steal": 0.0}]}]
+    assert evidence({"nodes": nodes}, None, "tcp").noise["load"] == 1.0

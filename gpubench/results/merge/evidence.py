@@ -41,10 +41,13 @@ class Evidence:
 
 
 def evidence(provenance: Mapping[str, Any], record: RunRecord | None, protocol: str) -> Evidence:
-    """That of a run; its provenance is empty where it left none."""
-    crowded = crowded_hosts(protocol, provenance.get("processes", []))
-    by_host = {node["host"]: _loads([node]) for node in provenance.get("nodes", [])}
-    return Evidence(facts(provenance), noise(provenance, record), by_host, oversubscribed=bool(crowded))
+    """That of a run; one that left no provenance, or one that somebody has edited, says nothing."""
+    try:
+        crowded = crowded_hosts(protocol, provenance.get("processes", []))
+        by_host = {node["host"]: _loads([node]) for node in provenance.get("nodes", [])}
+        return Evidence(facts(provenance), noise(provenance, record), by_host, oversubscribed=bool(crowded))
+    except (AttributeError, KeyError, TypeError, ValueError):  # a hole in it mustn't stop a report
+        return Evidence(facts({}), noise({}, record), {}, oversubscribed=False)
 
 
 def noise(provenance: Mapping[str, Any], record: RunRecord | None = None) -> dict[str, float]:
@@ -61,5 +64,5 @@ def noise(provenance: Mapping[str, Any], record: RunRecord | None = None) -> dic
 
 def _loads(nodes: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     """Means over all that the nodes recorded while the run went on."""
-    samples = [sample for node in nodes for sample in node["load"]]
+    samples = [sample for node in nodes for sample in node.get("load", ())]  # of a node that was lost there are none
     return {name: statistics.fmean(sample[key] for sample in samples) for name, key in _LOAD.items() if samples}

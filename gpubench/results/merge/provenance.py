@@ -104,7 +104,14 @@ def said(field: str, runs: Iterable[Facts]) -> str:
 
 
 def facts(provenance: Mapping[str, Any]) -> Facts:
-    """The part of one ``provenance.json`` that is compared or shown; nothing where it is missing (``{}``)."""
+    """The part of one ``provenance.json`` that is compared or shown; nothing where it is missing, or isn't one."""
+    try:
+        return _facts(provenance)
+    except (AttributeError, KeyError, TypeError):  # edited by hand: a hole in it mustn't stop a report
+        return _facts({})
+
+
+def _facts(provenance: Mapping[str, Any]) -> Facts:
     processes, nodes = provenance.get("processes", []), provenance.get("nodes", [])
     values: dict[str, set[tuple[str, str]]] = {}
     of_run = (*_of_processes(processes), *_of_nodes(nodes), *_of_transport(provenance.get("transport", {})))
