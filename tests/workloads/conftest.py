@@ -25,24 +25,27 @@ QUIET = {
 
 @pytest.fixture(scope="package")
 def two_workers() -> Iterator[Client]:
-    """Two real worker processes over TCP, shared by the folder: starting them costs more than using them.
+    """A scheduler and two workers over TCP, shared by the folder: starting them costs more than using them.
+
+    The scheduler is a process of its own, as in a run. In one process, client and scheduler share dask's table of live
+    expressions (``SingletonExpr._instances``): one that the client drops while the scheduler unpickles its twin is a
+    ``KeyError`` (dask/_expr.py:880@2026.8.0).
 
     They end with the folder's last test, not with the session: workers that live on take processor time from others.
     """
     import dask
     import distributed
+    from distributed.deploy.subprocess import SubprocessCluster
 
     with contextlib.ExitStack() as stack:
-        stack.enter_context(dask.config.set(QUIET))
-        # A nanny sets PYTHONHASHSEED and others in the process that starts it. Campaigns of later tests would inherit
-        # them, and their runs would warn of a dropped variable.
-        with mock.patch.dict(os.environ):
+        quiet = {"DASK_INTERNAL_INHERIT_CONFIG": dask.config.serialize(QUIET)}
+        with mock.patch.dict(os.environ, quiet):
             local = stack.enter_context(
-                distributed.LocalCluster(
-                    n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", protocol="tcp"
-                )
+                SubprocessCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0")
             )
-        yield stack.enter_context(distributed.Client(local))
+        client = stack.enter_context(distributed.Client(local))
+        client.wait_for_workers(2, timeout=60)
+        yield client
 
 
 @pytest.fixture(scope="package")

@@ -1,4 +1,4 @@
-"""Users' files on the tests' cluster, where ``node.pyz`` would have them: for this process and for the workers."""
+"""Users' files on the tests' cluster, where ``node.pyz`` would have them: for client, scheduler and workers."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ def _place(folder: str, add: bool) -> None:
         gpubench.node.workloads.__path__.remove(folder)
 
 
+def _place_everywhere(cluster: WorkloadContext, folder: str, add: bool) -> None:
+    _place(folder, add)
+    cluster.client.run_on_scheduler(_place, folder, add)
+    cluster.client.run(_place, folder, add)
+
+
 @contextlib.contextmanager
 def packed(cluster: WorkloadContext, folder: Path, *workloads: OwnWorkload) -> Iterator[None]:
     """``folder`` takes the files; the cluster, which serves other tests too, forgets them at the end."""
@@ -39,11 +45,9 @@ def packed(cluster: WorkloadContext, folder: Path, *workloads: OwnWorkload) -> I
         place = folder / path.removeprefix("gpubench/node/workloads/")
         place.parent.mkdir(exist_ok=True)
         place.write_bytes(content)
-    _place(str(folder), add=True)
-    cluster.client.run(_place, str(folder), True)
+    _place_everywhere(cluster, str(folder), True)
     yield
-    cluster.client.run(_place, str(folder), False)
-    _place(str(folder), add=False)
+    _place_everywhere(cluster, str(folder), False)
     # Errors hold the frames that raised them, and these the futures of tasks: the next tests want workers without any.
     cluster.client.cancel([Future(key, cluster.client) for key in list(cluster.client.futures)], force=True)
 
