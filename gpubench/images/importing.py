@@ -43,7 +43,8 @@ def import_images(site: Site, specs: Sequence[str], date: str, out: Path | None)
     """
     rows = locked_rows(site, specs, date)
     if not rows:
-        build = command_line(["gpubench", "images", "build", "--push", "--site", to_type(site.name)])
+        registry = [] if site.image.registry else ["--set", "image.registry=HOST/NAME"]
+        build = command_line(["gpubench", "images", "build", "--push", "--site", to_type(site.name), *registry])
         raise UsageError(f"images.lock.toml has no image for site {site.name}", then=build)
     for row in rows:
         _require_pushed(row)

@@ -148,7 +148,7 @@ WRONG: list[tuple[str, int, str]] = [
     ("images push 1.16.0 --set image.registry=localhost:1/x", 2, "images.lock.toml has no image 1.16.0 for site local"),
     ("cluster verify mine --scheduler-file x.json", 2, "NAME and --scheduler-file exclude each other"),
     ("cluster affinity", 2, "no cluster is running in outputs/clusters; gpubench cluster start"),
-    ("images import --site draco", 2, "no image for site draco; gpubench images build --push --site draco"),
+    ("images import --site draco", 2, "build --push --site draco --set image.registry=HOST/NAME"),
     ("images import 1.16.0", 2, "images.lock.toml has no image 1.16.0 for site local; build it: gpubench images build"),
     ("sites new a/b --scheduler slurm --runtime pyxis", 2, "'a/b': no name"),
     ("sites new mine --scheduler slrum --runtime pyxis", 2, "no scheduler 'slrum' (did you mean 'slurm'?)"),

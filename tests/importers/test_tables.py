@@ -15,6 +15,7 @@ from gpubench.results.importers.base import day
 from gpubench.results.importers.column_map import FIELDS
 from gpubench.results.importers.directory import Given, ImportedResults, import_files
 from gpubench.results.importers.formats import FORMATS
+from gpubench.results.importers.summary import import_lines
 from gpubench.results.merge.table_files import TIMES
 from tests.conftest import ROOT, Run
 
@@ -62,9 +63,10 @@ def test_types_of_a_parquet_file_are_read(tmp_path: Path) -> None:
 
 
 def test_columns_that_are_called_as_ours_need_no_map(tmp_path: Path) -> None:
-    table = imported(tmp_path, "wall_s,variant,block\n2,a,7\n3,b,7\n", None).table
-    assert (table["wall_s"].to_list(), table["variant"].to_list()) == ([2.0, 3.0], ["a", "b"])
-    assert table["block"].to_list() == [None, None]
+    found = imported(tmp_path, "wall_s,variant,block\n2,a,7\n3,b,7\n", None)
+    assert (found.table["wall_s"].to_list(), found.table["variant"].to_list()) == ([2.0, 3.0], ["a", "b"])
+    assert found.table["block"].to_list() == [None, None]
+    assert list(import_lines(found))[-1].endswith("the column block is not used: gpubench compare FILE pairs by block")
 
 
 @pytest.mark.parametrize(("field", "seconds"), [("wall_s", 250.0), ("wall_ms", 0.25), ("wall_us", 250e-6)])

@@ -1,5 +1,6 @@
 """What an import holds and what it left out, as lines for people."""
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -24,6 +25,8 @@ def import_lines(imported: ImportedResults) -> Iterator[str]:
         said = (f"{', '.join(map(repr, words))} as {read}" for read, words in spellings.items())
         yield f"spellings of versions, read as one: {'; '.join(said)}"
     yield f"never recorded by {note['format']}: {', '.join(note['never_recorded'])}"
+    if note["format"] == "table" and "block" in json.loads(table["extra"][0]):
+        yield "an import pairs by date, so the column block is not used: gpubench compare FILE pairs by block"
 
 
 def refused_lines(refused: Sequence[dict[str, Any]]) -> Iterator[str]:
