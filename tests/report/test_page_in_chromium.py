@@ -78,9 +78,9 @@ def test_a_telephone_shows_it_without_sideways_scrolling(page: browser.Page, rep
     page.open(report.as_uri(), width=375, height=800, mobile=True)
     assert page.evaluate("document.documentElement.scrollWidth") == 375
     assert page.evaluate("document.querySelector('#verdict-table td').getBoundingClientRect().right") <= 375
-    box = "document.querySelector('#chart-forest')"
-    assert page.evaluate(f"{box}.getBoundingClientRect().right") <= 375
-    # The picture keeps the size of its letters, and is moved inside of its box.
+    assert page.evaluate("document.querySelector('#chart-forest').scrollWidth") <= 375  # every effect is in sight
+    # Other pictures keep the size of their letters, and are moved inside of their box.
+    box = "document.querySelectorAll('.chart')[1]"
     assert page.evaluate(f"{box}.scrollWidth") > 600
     assert page.evaluate(f"getComputedStyle({box}).overflowX") == "auto"
 
@@ -148,7 +148,8 @@ def test_without_scripts_the_page_is_complete_in_the_readers_colours(page: brows
                 "[...document.querySelectorAll('.chart')].map((one) => one.querySelector('svg').clientHeight)"
             )
             assert len(sizes) == 6
-            assert min(sizes) > 100
+            assert min(sizes) > 50
+            assert min(sizes[1:]) > 100
             assert page.evaluate("document.documentElement.scrollWidth") == page.evaluate("innerWidth")
             mark = "getComputedStyle(document.querySelector('#chart-forest .mark-symbol.role-mark path')).fill"
             papers.append((page.evaluate("getComputedStyle(document.body).backgroundColor"), page.evaluate(mark)))
