@@ -3,9 +3,10 @@
 import dataclasses
 import hashlib
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from gpubench.errors import DataError
@@ -64,20 +65,31 @@ def read_samples(runs: Sequence[FinishedRun]) -> tuple[pl.DataFrame, list[DataEr
 
     What is cut off at a file's end was being written when its run was killed: it is no sample.
     """
-    frames = [pl.DataFrame(schema={**LINE, RUN: pl.Int32()})]
-    errors = []
+    texts, errors = {}, []
     for number, run in enumerate(runs):
         try:
-            lines = run.samples().rpartition(b"\n")[0]
+            texts[number] = run.samples().rpartition(b"\n")[0]
         except DataError as error:
             errors.append(error)
-            continue
-        if not lines:
-            continue
-        try:
-            frame = pl.read_ndjson(io.BytesIO(lines), schema=LINE)
-        except pl.exceptions.PolarsError:  # a user's workload may give anything as its bytes
-            errors.append(run.unused("holds values that can't be samples"))
-        else:
-            frames.append(frame.with_columns(pl.lit(number, pl.Int32()).alias(RUN)))
-    return pl.concat(frames), errors
+    # All at once takes a sixth of the time. A user's workload may give anything as its bytes: then each by itself.
+    frame = _rows(texts)
+    if frame is None:
+        for number in [number for number, text in texts.items() if _rows({number: text}) is None]:
+            del texts[number]
+            errors.append(runs[number].unused("holds values that can't be samples"))
+        frame = _rows(texts)
+    assert frame is not None
+    return frame, errors
+
+
+def _rows(texts: Mapping[int, bytes]) -> pl.DataFrame | None:
+    """The lines of runs by their numbers, None if one of them can't be read."""
+    texts = {number: text for number, text in texts.items() if text}
+    if not texts:
+        return pl.DataFrame(schema={**LINE, RUN: pl.Int32()})
+    numbers = np.repeat([*texts], [text.count(b"\n") + 1 for text in texts.values()])
+    try:
+        frame = pl.read_ndjson(io.BytesIO(b"\n".join(texts.values())), schema=LINE)
+        return frame.with_columns(pl.Series(RUN, numbers, pl.Int32))
+    except pl.exceptions.PolarsError:
+        return None
