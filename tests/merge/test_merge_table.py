@@ -8,6 +8,7 @@ import pytest
 from campaign_builder import Writer, begin, finish, make_plan
 
 from gpubench.node.writer.run_dir import finish as write_record
+from gpubench.results.merge import samples
 from gpubench.results.merge.samples import FinishedRun
 from gpubench.results.merge.table import COLUMNS, RESULTS, merge_directory, parquet
 from gpubench.store.campaign import Campaign
@@ -155,9 +156,11 @@ def test_costs_are_columns_where_they_were_read_and_null_elsewhere(copy: Path) -
     assert read == [(None, None, None), (0.5, 3.0, 4)]
 
 
+@pytest.mark.parametrize("together", [1, 2, samples.TOGETHER])
 def test_a_file_with_values_that_no_column_holds_is_named_and_not_used(
-    runs: tuple[FinishedRun, ...], copy: Path
+    runs: tuple[FinishedRun, ...], copy: Path, monkeypatch: pytest.MonkeyPatch, together: int
 ) -> None:
+    monkeypatch.setattr(samples, "TOGETHER", together)
     run = read_runs(copy).runs[0]
     run.file.write_text(run.file.read_text().replace('"rep":0', '"rep":1e30', 1))
     write_record(run.file.parent, run.record)

@@ -80,7 +80,7 @@ def parse_json(text: Union[str, bytes]) -> Any:
     try:
         text = text if isinstance(text, str) else text.decode("utf-8")
         plain = json.loads(text)
-        if _MAYBE_HALF.search(text):
+        if ("\\u" in text or not text.isascii()) and _MAYBE_HALF.search(text):
             canonical(plain)
     except RecursionError:
         raise ValueError("nested too deeply") from None

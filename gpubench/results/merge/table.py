@@ -70,12 +70,13 @@ def merge_runs(runs: Sequence[FinishedRun]) -> Merged:
     """One row per sample of the runs, whatever their order."""
     runs = sorted(runs, key=lambda run: run_key(run.record))
     lines, errors = read_samples(runs)
-    frame = lines.join(_workloads(runs), on=[RUN, *OF_WHAT])
-    # Of a workload: warm-ups first, as they happened.
-    frame = frame.sort(RUN, "place", "warmup", "rep", descending=[False, False, True, False])
+    workloads = _workloads(runs)
     started = pl.col("started_at").str.to_datetime(_MOMENT, time_unit="us", time_zone="UTC")
-    frame = frame.with_columns(started).select(pl.col(name).cast(kind) for name, kind in COLUMNS.items())
-    return Merged(frame, tuple(errors))
+    lines = lines.with_columns(started).join(workloads.select(RUN, *OF_WHAT, "place"), on=[RUN, *OF_WHAT])
+    # Of a workload: warm-ups first, as they happened. Sorted before the wide join, which takes most of the memory.
+    lines = lines.drop(OF_WHAT).sort(RUN, "place", "warmup", "rep", descending=[False, False, True, False])
+    frame = lines.join(workloads, on=[RUN, "place"], maintain_order="left")
+    return Merged(frame.select(pl.col(name).cast(kind) for name, kind in COLUMNS.items()), tuple(errors))
 
 
 def _workloads(runs: Sequence[FinishedRun]) -> pl.DataFrame:
