@@ -1,4 +1,4 @@
-"""Requests to end: a signal, or the end of the front end that holds our standard input.
+"""Requests to end: a signal, or the end of our standard input, which a front end or a job script holds.
 
 A supervisor has nothing to do most of the time. ``StopRequest.wait`` lets it sleep until something happens.
 """
@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any, Optional, Sequence
 
 STOP_AT_EOF_VARIABLE = "GPUBENCH_STOP_AT_EOF"
-"""Set by a front end that holds our standard input."""
+"""Set by who holds our standard input: the reason to end once it is at its end."""
 REQUESTS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 IDLE_S = 1.0
 """How long a supervisor sleeps when nothing happens: heartbeats, samples of the load and deadlines need no more."""
@@ -43,7 +43,7 @@ class StopRequest:
     def asked(self) -> bool:
         """Whether the process was asked to end."""
         if self.reason is None and self._watch_stdin and _at_end(0):
-            self.reason = "the front end is gone"
+            self.reason = os.environ.get(STOP_AT_EOF_VARIABLE) or "the front end is gone"
         return self.reason is not None
 
     def check(self) -> None:

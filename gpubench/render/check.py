@@ -13,7 +13,8 @@ from gpubench.render.node_half import NODE_HALF
 from gpubench.runtimes import RUNTIMES
 
 JOB = "check"
-LIMIT_S = 120
+LIMIT_S = 300
+"""No queue of Polaris takes a shorter job."""
 REMOVE_LIMIT_S = 900
 """Removing a container takes up to a minute."""
 WARNING_S = 20.0

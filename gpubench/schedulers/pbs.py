@@ -10,8 +10,9 @@ OpenPBS' source (23.06) and issues, and from scripts of sites that run it; none 
 * Without job history the server forgets a job at its end, and refuses ``-x``; the script's exit code is in a file.
 * A dependency on a job that has ended is refused, or holds the job for ever before OpenPBS 20: such jobs are left out.
 * Jobs are started again after a failure of their node unless ``-r n`` forbids it.
-* ``qdel`` and the end of the walltime send SIGTERM, and SIGKILL after ``kill_delay`` (10 s by default). There is no
-  earlier warning: the script gives it to itself.
+* ``qdel`` and the end of the walltime send SIGTERM, and SIGKILL after ``kill_delay`` (10 s by default), or once
+  the login shell that runs the script has ended of it (the MOM's ``catch_child.c``): the script has hardly any time.
+  There is no earlier warning: the script gives it to itself.
 * An exit status below 0 is PBS's own, one of 256 and more is 256 and the number of the signal.
 * A job's id names the server that took it, and clients ask that one, whatever PBS_SERVER and PBS_DEFAULT say
   (``get_server`` in src/lib/Libcmds). ``qselect`` asks the server that these or pbs.conf name. Without job history a

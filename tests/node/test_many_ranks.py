@@ -90,7 +90,7 @@ def test_rank_0_of_4096_hears_everybody_waits_for_a_late_one_and_misses_a_silent
     (tmp_path / "campaign").mkdir()
     deadlines = Deadlines(start_s=120.0, stop_s=120.0, silence_s=30.0)
     runner = Runner(python, tmp_path / "campaign", nodes=RANKS, env=env, deadlines=deadlines)
-    leader = runner.start("--rank", "0", GPUBENCH_STOP_AT_EOF="1")
+    leader = runner.start("--rank", "0", GPUBENCH_STOP_AT_EOF="the front end is gone")
     ranks = Ranks(runner)
     try:
         began = time.monotonic()

@@ -169,7 +169,7 @@ def test_a_run_that_is_interrupted_is_skipped_and_never_a_finding(campaign: Call
     slow.mkdir()
     (slow / "distributed.py").write_text("import time\ntime.sleep(600)\n")
     runner.path.write_text(dataclasses.replace(runner.spec, env={"PYTHONPATH": str(slow)}).dump())
-    running = runner.start(GPUBENCH_STOP_AT_EOF="1")
+    running = runner.start(GPUBENCH_STOP_AT_EOF="the front end is gone")
     until(lambda: any(runner.directory.glob(f"gpubench-{RUN}-0-*/scheduler.log")))
     if how == "signal":
         running.send_signal(signal.SIGTERM)

@@ -45,9 +45,9 @@ def run(tmp_path: Path) -> Iterator[Start]:
         runner = Runner([sys.executable, "-I"], directory, **{"nodes": ranks, "env": spec_env, **changes})
         runners.append(runner)
         for rank in range(ranks):
-            runner.start("--rank", str(rank), GPUBENCH_STOP_AT_EOF="1")
+            runner.start("--rank", str(rank), GPUBENCH_STOP_AT_EOF="the front end is gone")
         if scheduler_only and len(runner.spec.ranks) > ranks:
-            runner.start("--role", "scheduler", GPUBENCH_STOP_AT_EOF="1")
+            runner.start("--role", "scheduler", GPUBENCH_STOP_AT_EOF="the front end is gone")
         if "CLIENT" not in spec_env and spec_env.get("IMPORT") != "hangs":
             names = ["scheduler", "client", *(f"worker-{rank}-0" for rank in range(ranks))]
             until(lambda: all(stands(directory, name) for name in names) or ended(runner))

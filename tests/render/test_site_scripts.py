@@ -164,9 +164,9 @@ def test_a_check_runs_under_the_header_of_the_sites_own_jobs(name: str, tmp_path
     files = render_check(site, 8, an_image(site, "1.22.0"), TEMPLATES, inside="", node_pyz=b"", gpubench="0")
     script = files["jobs/check/job.sh"].decode()
     mark, shaped, limit = {
-        "slurm": ("#SBATCH", ("--time", "--signal", "--nodes="), "--time=2"),
-        "lsf": ("#BSUB", ("-W", "-wt", "-nnodes", "-J"), "-W 0:02"),
-        "pbs": ("#PBS", ("select=", "walltime="), "-l walltime=0:02:00"),
+        "slurm": ("#SBATCH", ("--time", "--signal", "--nodes="), "--time=5"),
+        "lsf": ("#BSUB", ("-W", "-wt", "-nnodes", "-J"), "-W 0:05"),
+        "pbs": ("#PBS", ("select=", "walltime="), "-l walltime=0:05:00"),
     }[site.scheduler]
     header, own = (
         [line for line in text.splitlines() if line.startswith(mark) and not any(f" {word}" in line for word in shaped)]

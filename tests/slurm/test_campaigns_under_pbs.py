@@ -31,7 +31,9 @@ def test_a_profile_is_checked_on_the_nodes_and_they_are_cleaned(
     dead = slurm.root / "hosts" / "n2" / "tmp" / "gpubench-of-a-dead-run"
     dead.mkdir()
     (dead / ".held").write_text(Path("/proc/sys/kernel/random/boot_id").read_text())
-    said = login.run("sites", "clean", "local-slurm", "--nodes", "2", "--remove", *SITE, env=of_pbs)
+    # By default it is the job's own TMPDIR, which PBS removes.
+    words = ("sites", "clean", "local-slurm", "--nodes", "2", "--remove", *SITE, "--set", "paths.scratch=/tmp")
+    said = login.run(*words, env=of_pbs)
     assert "gpubench-of-a-dead-run" in said
     assert not dead.exists()
 

@@ -117,7 +117,10 @@ start() { # RANK COMMAND...
   {
     export -p
     if [ -z "$become" ]; then echo 'unset CUDA_VISIBLE_DEVICES'; fi # it names the GPUs of this node
-    printf 'export GPUBENCH_RANK=%q GPUBENCH_STOP_AT_EOF=1\ncd %q || exit 40\n%s' "$rank" "$PWD" "$become"
+    # PBS makes the job's TMPDIR on its first node, and for tasks that it starts itself.
+    if [ -z "$become" ]; then echo "(umask 077 && mkdir -p -- \"\$SCRATCHDIR\")"; fi
+    printf 'export GPUBENCH_STOP_AT_EOF="the job was told to end"\n'
+    printf 'export GPUBENCH_RANK=%q\ncd %q || exit 40\n%s' "$rank" "$PWD" "$become"
     printf ' %q' "$@"
     printf '\nexit\n\0'
   } >&"$line" & # a host that doesn't answer never reads
@@ -127,14 +130,9 @@ hang_up() { # [LINE]: close it and all others
   for line in ${lines[@]+"${lines[@]}"} "$@"; do exec {line}>&-; done
   lines=()
 }
-forward() { # rank 0 tells the others
+forward() { # not by a signal: Apptainer with --fakeroot ends by it, and hands none on (internal/pkg/fakeroot/fakefake.go)
   stopping=1
-  if ((${#supervisors[@]} == 0)); then return; fi
-  if [ "${hosts[0]}" = "$here" ]; then
-    kill -TERM "${supervisors[0]}" 2>/dev/null
-  else
-    hang_up
-  fi
+  hang_up
 }
 trap forward TERM INT HUP
 write_record() { "$@"; } # what only writes a record

@@ -39,6 +39,7 @@ now() {
 }
 GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
 export GPUBENCH_JOB_TOKEN
+unset "${!SQUEUE_@}" "${!SCANCEL_@}" # options of the submitting shell: this script asks Slurm itself
 # When the job ends. Two questions to Slurm's controller: its own time (sdiag), and the job's end in that time (squeue).
 # If it doesn't answer: the latest end that the time limit allows.
 GPUBENCH_END=$(($(now) + 300))

@@ -39,6 +39,7 @@ now() {
 }
 GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
 export GPUBENCH_JOB_TOKEN
+unset "${!SQUEUE_@}" "${!SCANCEL_@}" # options of the submitting shell: this script asks Slurm itself
 # When the job ends. Two questions to Slurm's controller: its own time (sdiag), and the job's end in that time (squeue).
 # If it doesn't answer: the latest end that the time limit allows.
 GPUBENCH_END=$(($(now) + 300))
@@ -106,7 +107,10 @@ start() { # RANK COMMAND...
   {
     export -p
     if [ -z "$become" ]; then echo 'unset CUDA_VISIBLE_DEVICES'; fi # it names the GPUs of this node
-    printf 'export GPUBENCH_RANK=%q GPUBENCH_STOP_AT_EOF=1\ncd %q || exit 40\n%s' "$rank" "$PWD" "$become"
+    # PBS makes the job's TMPDIR on its first node, and for tasks that it starts itself.
+    if [ -z "$become" ]; then echo "(umask 077 && mkdir -p -- \"\$SCRATCHDIR\")"; fi
+    printf 'export GPUBENCH_STOP_AT_EOF="the job was told to end"\n'
+    printf 'export GPUBENCH_RANK=%q\ncd %q || exit 40\n%s' "$rank" "$PWD" "$become"
     printf ' %q' "$@"
     printf '\nexit\n\0'
   } >&"$line" & # a host that doesn't answer never reads
@@ -116,14 +120,9 @@ hang_up() { # [LINE]: close it and all others
   for line in ${lines[@]+"${lines[@]}"} "$@"; do exec {line}>&-; done
   lines=()
 }
-forward() { # rank 0 tells the others
+forward() { # not by a signal: Apptainer with --fakeroot ends by it, and hands none on (internal/pkg/fakeroot/fakefake.go)
   stopping=1
-  if ((${#supervisors[@]} == 0)); then return; fi
-  if [ "${hosts[0]}" = "$here" ]; then
-    kill -TERM "${supervisors[0]}" 2>/dev/null
-  else
-    hang_up
-  fi
+  hang_up
 }
 wait_for_all() { # COMMAND...: launches something that takes differently long on different nodes
   local when_told=${patience[1]}
