@@ -2,6 +2,7 @@
 
 A tracker is told after the fact. One that is down costs a line and an exit code, no benchmark waits for it."""
 
+import contextlib
 import dataclasses
 import datetime as dt
 import importlib
@@ -61,22 +62,13 @@ def campaign(
         outcomes: of all its runs; it ended with the last.
     """
     at = _ms(plan.created_at)
-    metrics = [
-        (_name(f"effect/{name}/{verdict.candidate} vs {verdict.baseline}"), verdict.effect, at, 0)
-        for verdict, name in zip(verdicts, names, strict=True)
-        if verdict.effect is not None
-    ]
-    verdict_tags = {
-        _name(f"verdict/{name}/{verdict.candidate}"): verdict.verdict
-        for verdict, name in zip(verdicts, names, strict=True)
-    }
-    tags = {
-        CAMPAIGN: plan.campaign,
-        "site": plan.site.name,
-        "suite": plan.suite,
-        "gpubench": plan.gpubench,
-        **verdict_tags,
-    }
+    tags = {CAMPAIGN: plan.campaign, "site": plan.site.name, "suite": plan.suite, "gpubench": plan.gpubench}
+    metrics = []
+    for verdict, name in zip(verdicts, names, strict=True):
+        tags[_name(f"verdict/{name}/{verdict.candidate}")] = verdict.verdict
+        if verdict.effect is not None:
+            effect = _name(f"effect/{name}/{verdict.candidate} vs {verdict.baseline}")
+            metrics.append((effect, verdict.effect, at, 0))
     params = {
         "variants": " ".join(variant.label for variant in plan.variants),
         "protocol": plan.protocol,
@@ -130,20 +122,9 @@ def _tags(record: RunRecord) -> dict[str, str]:
 def _params(record: RunRecord) -> dict[str, str]:
     """``cores_per_node`` is what the workers had: the original took the head node's."""
     cores = record.workers_per_node * record.threads_per_worker
-    values = {
-        "ucx_version": record.ucx_version,
-        "image": record.image,
-        "protocol": record.protocol,
-        "device": record.device,
-        "nodes": record.nodes,
-        "workers_per_node": record.workers_per_node,
-        "threads_per_worker": record.threads_per_worker,
-        "block": record.block,
-        "order": record.order,
-        "cores_per_node": cores,
-        "max_nodes": record.nodes,
-        "max_cores": record.nodes * cores,
-    }
+    names = ["ucx_version", "image", "protocol", "device", "nodes", "workers_per_node", "threads_per_worker"]
+    values = {name: getattr(record, name) for name in (*names, "block", "order")}
+    values |= {"cores_per_node": cores, "max_nodes": record.nodes, "max_cores": record.nodes * cores}
     return {name: str(value) for name, value in values.items()}
 
 
@@ -217,8 +198,9 @@ class Tracker:
         self._name = without_login(uri)
         self._entities: Any = importlib.import_module("mlflow.entities")
         self._failures = (mlflow.exceptions.MlflowException, OSError)
-        self._client = self._on_tracker(lambda: mlflow.MlflowClient(tracking_uri=uri))
-        self._experiment = self._on_tracker(lambda: self._find_experiment(artifacts))
+        with self._asked():
+            self._client = mlflow.MlflowClient(tracking_uri=uri)
+            self._experiment = self._find_experiment(artifacts)
 
     def export(self, campaign: Tracked, runs: Iterable[Tracked]) -> tuple[int, int]:
         """The campaign's run with the others nested in it; how many were written, and how many were there already.
@@ -226,15 +208,11 @@ class Tracker:
         A run that says the same already is left alone, one that says something else is replaced. The campaign's is
         brought up to date instead: the others hang on it, and its effects over the exports are a series.
         """
-        earlier = self._on_tracker(lambda: self._earlier_runs(campaign.name))
-        written = kept = 0
-        parent, fresh = self._on_tracker(lambda: self._put(campaign, earlier.get(""), None))
-        written, kept = written + fresh, kept + (not fresh)
-        for run in runs:
-            before = earlier.get(run.tags[RUN])
-            _, fresh = self._on_tracker(lambda run=run, before=before: self._put(run, before, parent))
-            written, kept = written + fresh, kept + (not fresh)
-        return written, kept
+        with self._asked():
+            earlier = self._earlier_runs(campaign.name)
+            parent, fresh = self._put(campaign, earlier.get(""), None)
+            written = [fresh, *(self._put(run, earlier.get(run.tags[RUN]), parent)[1] for run in runs)]
+        return sum(written), len(written) - sum(written)
 
     def _find_experiment(self, artifacts: Path | None) -> str:
         experiment = self._client.get_experiment_by_name(EXPERIMENT)
@@ -284,9 +262,11 @@ class Tracker:
         run = self._client.create_run(self._experiment, start_time=tracked.started_ms, tags=tags, run_name=tracked.name)
         return str(run.info.run_id)
 
-    def _on_tracker(self, act: Any) -> Any:
+    @contextlib.contextmanager
+    def _asked(self) -> Iterator[None]:
+        """Its failures as one of ours."""
         try:
-            return act()
+            yield
         except self._failures as error:
             first = (str(error).splitlines() or [type(error).__name__])[0]
             raise MissingToolError(
