@@ -33,7 +33,6 @@ from gpubench.campaign.requests import parse_request
 from gpubench.errors import BuildError, DataError, IncompleteError, InterruptedByUserError, UsageError
 from gpubench.files import write_atomically
 from gpubench.images.compatibility import choose
-from gpubench.images.specs import RequestedUcx
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.model.variant import ImageSpec
@@ -199,8 +198,7 @@ def _stacks_to_name(campaign: Campaign) -> tuple[str, str]:
             return "", ""
         manifest = manifests[variant.image.manifest]
         stacks.append(str(manifest["stack"]["name"]))
-        alone = RequestedUcx("release", str(manifest["ucx"]["release"]))  # a commit has one too
-        is_needed |= not spec.stack and choose([alone]).name != stacks[-1]
+        is_needed |= not spec.stack and choose([str(manifest["ucx"]["release"])]).name != stacks[-1]
     return (stacks[0], stacks[1]) if is_needed else ("", "")
 
 

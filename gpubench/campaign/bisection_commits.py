@@ -50,7 +50,7 @@ def commits_of(ends: Sequence[str], repository: Path, site: Site) -> PointList:
     if first == last:
         raise UsageError(f"both ends are commit {first[:SHORT]}", then="name two")
     commits = commits_between(repository, first, last)
-    stack = specs[0].stack or choose(found).name
+    stack = specs[0].stack or choose([source.release for source in found]).name
     # Where none was typed, the label is the whole variant, settings included.
     called = {commit: label.partition(",")[0] for commit, label in zip((first, last), labels, strict=True)}
     points = [

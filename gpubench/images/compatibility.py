@@ -4,7 +4,7 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import pydantic
 
@@ -167,33 +167,23 @@ def base_python(base: str) -> str:
 _DISTRIBUTIONS = ("debian", "ubuntu")
 
 
-class Released(Protocol):
-    """A UCX whose release is known."""
-
-    @property
-    def release(self) -> str:
-        """Like ``1.19.0``."""
-
-
-def choose(wheels: Sequence[Released], table: Sequence[Stack] | None = None) -> Stack:
-    """The first stack of wheels that can run every wheel of ``wheels``: one campaign, one stack.
+def choose(releases: Sequence[str], table: Sequence[Stack] | None = None) -> Stack:
+    """The first stack of wheels that can run each of these releases: one campaign, one stack.
 
     Raises:
         PlanRefusedError: a release that no stack runs (names the nearest that one can), or no stack for all together.
     """
     rows = [row for row in (stacks() if table is None else table) if row.packages == "wheels" and row.ucx is not None]
     for stack in rows:
-        if all(stack.runs(wheel.release) for wheel in wheels):
+        if all(stack.runs(release) for release in releases):
             return stack
     can = "; ".join(f"stack {stack.name} runs UCX {stack.ucx}" for stack in rows)
-    for wheel in wheels:
-        if not any(stack.runs(wheel.release) for stack in rows):
-            raise PlanRefusedError(
-                f"no Python stack runs UCX {wheel.release} ({can})",
-                then=f"nearest: {nearest_release(wheel.release, rows)}",
-            )
+    for release in releases:
+        if not any(stack.runs(release) for stack in rows):
+            nearest = nearest_release(release, rows)
+            raise PlanRefusedError(f"no Python stack runs UCX {release} ({can})", then=f"nearest: {nearest}")
     raise PlanRefusedError(
-        f"no Python stack runs UCX {', '.join(wheel.release for wheel in wheels)} together ({can})",
+        f"no Python stack runs UCX {', '.join(releases)} together ({can})",
         then="compare versions that share a stack: with two stacks UCX isn't the only thing that differs",
     )
 

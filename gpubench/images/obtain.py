@@ -33,10 +33,9 @@ def obtain_images(
     *,
     date: str | None = None,
     base: str | None = None,
-    build: bool = True,
     look_only: bool = False,
 ) -> dict[str, Found | None]:
-    """One image per spec: locked ones and, if this machine is the site and ``build`` is set, ones that can be built.
+    """One image per spec: locked ones and, if this machine is the site, ones that can be built.
 
     None stands for an image that must be built first. ``date`` (``YYYYMMDD``) and ``base`` are as for an
     ``ImageRequest``. ``look_only``: nothing is built, whatever its kind, and nothing said.
@@ -59,7 +58,7 @@ def obtain_images(
         lock=read_lock(),
         date=date or "",
         base=base or "",
-        build=build and not look_only and site.scheduler in LOCAL,
+        build=not look_only and site.scheduler in LOCAL,
         look_only=look_only,
         progress=(lambda _line: None) if look_only else _log.info,
     )

@@ -22,7 +22,8 @@ from gpubench.report.sections import (
 )
 from gpubench.results.curves import Curve
 from gpubench.stats.data import Key
-from gpubench.stats.scaling import Interval, ScalingPoint, TimeAtSize, times_at_sizes
+from gpubench.stats.ratio import Interval
+from gpubench.stats.scaling import ScalingPoint, TimeAtSize, times_at_sizes
 
 SCHEMA = "gpubench/scaling/1"
 _INTRODUCTION = (

@@ -180,7 +180,7 @@ def check_live(name: str, settings: Sequence[str], *, nodes: int, ucx: str | Non
 
 
 def _image(site: Site, ucx: str) -> Image:
-    image_and_manifest = obtain_images(site, [ucx], build=False)[ucx]
+    image_and_manifest = obtain_images(site, [ucx])[ucx]
     if image_and_manifest is None:
         raise PlanRefusedError(f"UCX {ucx} has no image for site {site.name}", then="build it, or leave --ucx out")
     return image_and_manifest[0]

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from gpubench.stats import special
+from gpubench.stats.ratio import Interval
 from gpubench.stats.unpaired import welch
 
 Rule = Literal["weak", "strong", "none"]
@@ -33,20 +34,6 @@ class ScalingPoint:
     def units(self) -> int:
         """Worker threads of the whole cluster; on GPUs there is one to a GPU."""
         return self.nodes * self.workers_per_node * self.threads_per_worker
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Interval:
-    """A value with its interval; bounds are None where the runs don't give one."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-    def times(self, factor: float) -> "Interval":
-        """Multiplied by an exact number."""
-        bounds = (None if bound is None else bound * factor for bound in (self.low, self.high))
-        return Interval(self.value * factor, *bounds)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ from gpubench.stats.bisection import (
     pooled_variance,
 )
 from gpubench.stats.delta_debugging import Subset, Untested, ddmin
-from gpubench.stats.ratio import Ratio, ratio_of_means
+from gpubench.stats.ratio import Interval, ratio_of_means
 
 FIRST, LAST = 0, 1
 MOST_NAMED = 3
@@ -116,7 +116,7 @@ class SettingAnswer:
     applied: Estimate | None = None
     makes_no_difference: bool = False
     is_same_on_both: bool = False
-    share: Ratio | None = None
+    share: Interval | None = None
     excluded: tuple[int, ...] = ()
 
 

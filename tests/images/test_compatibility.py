@@ -16,7 +16,7 @@ WHEELS = [stack for stack in stacks() if stack.packages == "wheels"]
 
 
 def wanted(*specs: str):
-    return [resolve(spec) for spec in specs]
+    return [resolve(spec).release for spec in specs]
 
 
 def test_the_first_row_that_runs_them_all_is_taken() -> None:

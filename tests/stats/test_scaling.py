@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import scipy
 
-from gpubench.stats.scaling import Interval, ScalingPoint, times_at_sizes
+from gpubench.stats.ratio import Interval
+from gpubench.stats.scaling import ScalingPoint, times_at_sizes
 
 
 def test_perfect_strong_scaling_halves_the_time_and_perfect_weak_scaling_keeps_it() -> None:

@@ -345,7 +345,7 @@ def _parts(specs: Sequence[str], site: Site | None) -> dict[str, tuple[Stack, di
         spec: (named_source(image.ucx, site) if site else None) or wheel_of(image.ucx)
         for spec, image in requested.items()
     }
-    shared = [ucx_by_spec[spec] for spec, image in requested.items() if not image.stack]
+    shared = [ucx_by_spec[spec].release for spec, image in requested.items() if not image.stack]
     common = choose(shared) if shared else None
     parts = {}
     for spec, image in requested.items():
