@@ -14,8 +14,7 @@ from gpubench.cli.say import say, say_text
 from gpubench.errors import EXIT_INCONCLUSIVE
 
 if TYPE_CHECKING:
-    from gpubench.campaign.bisection import Search
-    from gpubench.report.bisection_page import Outcome
+    from gpubench.report.bisection_page import AnyOutcome
     from gpubench.report.page import Page
 
 
@@ -78,7 +77,7 @@ def bisect(
         say(f"search {opened.directory}")
         search, steps, answer = run_search(opened, progress_for)
         result = result_of(search, steps, answer)
-        _write(search, result, is_printed=not as_json)
+        _write(result, is_printed=not as_json)
     if as_json:
         say_text(json.dumps(result.plain(), indent=1, ensure_ascii=False))
     if result.word != "named":
@@ -91,15 +90,15 @@ def page_of_search(directory: Path, *, is_printed: bool) -> Page:
     from gpubench.report.bisection import result_of
 
     search, steps, answer = answered(open_search(directory))
-    return _write(search, result_of(search, steps, answer), is_printed=is_printed)
+    return _write(result_of(search, steps, answer), is_printed=is_printed)
 
 
-def _write(search: Search, result: Outcome, *, is_printed: bool) -> Page:
+def _write(result: AnyOutcome, *, is_printed: bool) -> Page:
     """The page, which lies beside the steps; the answer is printed below its path."""
     from gpubench.report.bisection_page import lines, search_page
     from gpubench.report.writing import write_page
 
-    page, path = search_page(search, result), search.directory / "report.html"
+    page, path = search_page(result), result.search.directory / "report.html"
     write_page(page, path, path.with_suffix(".md"))
     if is_printed:
         for line in [f"report: {path}", "", *lines(result)]:

@@ -23,14 +23,10 @@ class Prefix:
     Args:
         files: the script that makes it, and all that it reads.
         path: where it will lie, absolute; it can't be moved.
-        build_id: of everything that goes in.
-        env: what it sets in every process of a run.
     """
 
     files: dict[str, bytes]
     path: str
-    build_id: str
-    env: dict[str, str]
 
 
 def render_environment(recipe: Recipe, templates: Mapping[str, str], sources: Mapping[str, bytes]) -> str:
@@ -89,7 +85,7 @@ def render_prefix(recipe: Recipe, templates: Mapping[str, str], sources: Mapping
     lock_hash = hashlib.sha256(sources[recipe.lock]).hexdigest()
     files["build.json"] = facts(recipe, kind="conda", build_id=build_id, lock_hash=lock_hash, env=env)
     files[SCRIPT] = made.encode()
-    return Prefix(files=dict(sorted(files.items())), path=path, build_id=build_id, env=env)
+    return Prefix(dict(sorted(files.items())), path)
 
 
 def wheel_files(recipe: Recipe, sources: Mapping[str, bytes]) -> dict[str, bytes]:

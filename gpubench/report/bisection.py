@@ -13,7 +13,7 @@ from gpubench.model.text import counted
 from gpubench.render.shell import command_line
 from gpubench.report import labels
 from gpubench.report.bisection_differences import DifferenceResult
-from gpubench.report.bisection_page import bench_command, cost_of, run_count
+from gpubench.report.bisection_page import Outcome, bench_command
 from gpubench.report.charts.bisection import SHAPES, along_list
 from gpubench.report.estimates import bounds, figures, no_figure, ratio, with_interval
 from gpubench.report.sections import (
@@ -59,27 +59,17 @@ PROMISE = "Searches like this one name a wrong change in at most 5 of 100."
 
 
 @dataclasses.dataclass(frozen=True)
-class SearchResult:
+class SearchResult(Outcome[PointList, SearchAnswer]):
     """A search among points that has ended."""
-
-    search: Search
-    space: PointList
-    steps: Sequence[Step]
-    answer: SearchAnswer
 
     @property
     def labels(self) -> Sequence[str]:
         """What the points are called."""
         return self.space.labels
 
-    @property
-    def word(self) -> str:
-        """``named``, or why nothing is."""
-        return self.answer.word
-
     def against_first(self, point: int) -> Estimate | None:
         """The difference of a point and the first one, over all blocks that have both."""
-        return difference((block for step in self.steps for block in step.blocks), 0, point, NAMED_LEVEL)
+        return difference(self.blocks, 0, point, NAMED_LEVEL)
 
     def class_of(self, point: int) -> str:
         """In words; ``not measured`` where the search didn't need it."""
@@ -87,7 +77,6 @@ class SearchResult:
         return ends.get(point) or str(self.answer.classes.get(point, "not measured"))
 
     def sentences(self) -> list[str]:
-        """The answer, what it rests on, and what it doesn't say."""
         answer = self.answer
         if answer.word != "named":
             return [sentence(self), *self._not_searched()]
@@ -134,9 +123,8 @@ class SearchResult:
 
     def measured(self) -> list[Section]:
         """The picture, and a row for each point that was measured."""
-        seen = {point for step in self.steps for point in step.points}
-        table = TextTable(COLUMNS, [self._row(point) for point in sorted(seen)], "All points", "sortable cards")
-        rows = self._pictured(sorted(seen))
+        table = TextTable(COLUMNS, [self._row(point) for point in self.seen], "All points", "sortable cards")
+        rows = self._pictured()
         charts = []
         if any(row["effect"] for row in rows):
             margin = self.search.settings.margin
@@ -158,16 +146,11 @@ class SearchResult:
     def left_out(self) -> list[str]:
         """Points that couldn't be built, and how many weren't needed."""
         said = [f"{label} was not built: {reason}" for label, reason in self.search.unbuilt.items()]
-        seen = {point for step in self.steps for point in step.points}
-        if more := len(self.labels) - len(seen):
+        if more := len(self.labels) - len(self.seen):
             said.append(
                 f"{counted(more, 'point')} {'were' if more > 1 else 'was'} not measured: the search didn't need to"
             )
         return said
-
-    def cost(self) -> str:
-        """Steps, runs and margin."""
-        return cost_of(self.steps, self.search.settings.margin.percent)
 
     def command(self) -> str:
         """That measures the neighbours of the changes again; empty where there are none."""
@@ -177,7 +160,6 @@ class SearchResult:
         return bench_command(self.search, [*map(self.space.variant, points)]) if points else ""
 
     def plain(self) -> dict[str, Any]:
-        """As JSON: effects are ratios minus one."""
         answer = self.answer
         unbuilt = [f"{label} was not built: {reason}" for label, reason in self.search.unbuilt.items()]
         return {
@@ -205,7 +187,7 @@ class SearchResult:
                 for point, label in enumerate(self.labels)
             ],
             "steps": len(self.steps),
-            "runs": run_count(self.steps),
+            "runs": self.runs,
             "command": self.command() or None,
         }
 
@@ -217,10 +199,10 @@ class SearchResult:
             measured = [labels.percent(ratio(estimate.mean)), labels.between(*bounds(estimate)), str(estimate.blocks)]
         return [self.labels[point], word, _mark(word), *measured]
 
-    def _pictured(self, points: Sequence[int]) -> list[dict[str, Any]]:
+    def _pictured(self) -> list[dict[str, Any]]:
         """Rows of the picture, in percent."""
         rows = []
-        for before, point in zip([-1, *points], points, strict=False):
+        for before, point in zip([-1, *self.seen], self.seen, strict=False):
             estimate = self.against_first(point) if point else Estimate(0.0, -math.inf, math.inf, 0)
             values = (ratio(estimate.mean), *bounds(estimate)) if estimate else (None, None, None)
             percents = [None if value is None else round(100 * value, 2) for value in values]

@@ -5,16 +5,15 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gpubench.campaign.bisection import Search
 from gpubench.campaign.bisection_differences import SHORT_LABELS, Difference, DifferenceSpace
 from gpubench.model.text import counted
 from gpubench.model.variant import parse_variant
 from gpubench.report import labels
-from gpubench.report.bisection_page import bench_command, cost_of, run_count
+from gpubench.report.bisection_page import Outcome, bench_command
 from gpubench.report.charts.bisection import restored
 from gpubench.report.estimates import bounds, figures, no_figure, ratio, with_interval
 from gpubench.report.sections import Chart, ColumnStyle, Heading, Medium, Section, SectionPart, TextTable
-from gpubench.stats.bisection import NAMED_LEVEL, Estimate, Step, difference
+from gpubench.stats.bisection import NAMED_LEVEL, Estimate, difference
 from gpubench.stats.ratio import ratio_of_means
 from gpubench.stats.setting_search import FIRST, LAST, MOST_TESTED, SettingAnswer, end_of, point_of, settings_of
 
@@ -23,13 +22,8 @@ PROMISE = "Searches like this one name a {} that doesn't matter in at most 5 of 
 
 
 @dataclasses.dataclass(frozen=True)
-class DifferenceResult:
+class DifferenceResult(Outcome[DifferenceSpace, SettingAnswer]):
     """A search among differences that has ended."""
-
-    search: Search
-    space: DifferenceSpace
-    steps: Sequence[Step]
-    answer: SettingAnswer
 
     @property
     def slow(self) -> str:
@@ -46,13 +40,7 @@ class DifferenceResult:
         """What is searched: setting or package."""
         return self.space.over.removesuffix("s")
 
-    @property
-    def word(self) -> str:
-        """``named``, or why nothing is."""
-        return self.answer.word
-
     def sentences(self) -> list[str]:
-        """The answer, and what it rests on."""
         answer, said = self.answer, [self._sentence()]
         if answer.word == "named":
             if answer.share is not None and answer.share.low is not None and answer.share.high is not None:
@@ -64,10 +52,6 @@ class DifferenceResult:
             said.append(PROMISE.format(self.noun))
         ends = [point for point in (FIRST, LAST) if self.space.label(point) in SHORT_LABELS]
         return [*said, *(f"{self.space.label(point)}: {self._typed(point)}" for point in ends)]
-
-    def notes(self) -> list[str]:
-        """None."""
-        return []
 
     def measured(self) -> list[Section]:
         """The shares that were restored, and a row for each difference."""
@@ -111,10 +95,6 @@ class DifferenceResult:
             said.append(f"Unknown, because no run of it counts: {', '.join(unknown)}")
         return [*said, *(f"{label} was not built: {reason}" for label, reason in self.search.unbuilt.items())]
 
-    def cost(self) -> str:
-        """Steps, runs and margin."""
-        return cost_of(self.steps, self.search.settings.margin.percent)
-
     def plain(self) -> dict[str, Any]:
         """As JSON: effects are ratios minus one, the share is a ratio of logs."""
         answer = self.answer
@@ -150,7 +130,7 @@ class DifferenceResult:
             "unbuilt": dict(self.search.unbuilt),
             "not_searched": [{"name": name, "reason": reason} for name, reason in self._left_out()],
             "steps": len(self.steps),
-            "runs": run_count(self.steps),
+            "runs": self.runs,
             "command": self.command() or None,
         }
 
@@ -265,9 +245,8 @@ class DifferenceResult:
 
     def _smallest(self, at: int) -> tuple[int, Estimate | None]:
         """The smallest subset with this setting that was measured on the slow side, and what reverting it did."""
-        points = {point for step in self.steps for point in step.points if end_of(point) == self.answer.slow}
-        blocks = [block for step in self.steps for block in step.blocks]
-        estimates = {point: difference(blocks, self.answer.slow, point, NAMED_LEVEL) for point in points}
+        points = {point for point in self.seen if end_of(point) == self.answer.slow}
+        estimates = {point: difference(self.blocks, self.answer.slow, point, NAMED_LEVEL) for point in points}
         with_it = [point for point in points if at in settings_of(point)]
         point = min(with_it, key=lambda each: (estimates[each] is None, len(settings_of(each)), each), default=0)
         return point, estimates.get(point) if point else None
@@ -276,13 +255,13 @@ class DifferenceResult:
         """What each group restored, of the difference of the ends and of what all together restored."""
         answer, slow = self.answer, self.answer.slow
         every = [at for at in range(len(self.space.searched)) if at not in answer.excluded]
-        whole, blocks = point_of(slow, every), [block for step in self.steps for block in step.blocks]
-        seen = {point for step in self.steps for point in step.points if end_of(point) == slow and point != slow}
+        whole = point_of(slow, every)
+        seen = (point for point in self.seen if end_of(point) == slow and point != slow)
         points = sorted(seen, key=lambda point: (-len(settings_of(point)), point))
         of_all = f"of what all {len(every)} restore"
         for title, end in ((f"of the difference from {self.fast}", FIRST + LAST - slow), (of_all, whole)):
             for point in (point for point in points if point != end):
-                both = [block for block in blocks if {slow, end, point} <= block.keys()]
+                both = [block for block in self.blocks if {slow, end, point} <= block.keys()]
                 gains, wholes = ([block[slow] - block[each] for block in both] for each in (point, end))
                 if share := ratio_of_means(gains, wholes, NAMED_LEVEL):
                     values = (share.value, share.low, share.high)
@@ -305,9 +284,9 @@ class DifferenceResult:
 
     def _unknown(self) -> list[str]:
         """Points without a figure in any block."""
-        points = {point for step in self.steps for point in step.points}
-        blocks = [block for step in self.steps for block in step.blocks]
-        return sorted(self.space.label(point) for point in points if not any(point in block for block in blocks))
+        return sorted(
+            self.space.label(point) for point in self.seen if not any(point in block for block in self.blocks)
+        )
 
     def _left_out(self) -> Sequence[tuple[str, str]]:
         return self.space.differences.left_out if self.space.differences else ()

@@ -1,51 +1,93 @@
 """The answer of a search, for a terminal, in Markdown and as a page: the same sentences and sections."""
 
+import abc
 import dataclasses
 import datetime as dt
+import functools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Generic, TypeVar
 
 from gpubench import __version__
 from gpubench.campaign.bisection import Search
+from gpubench.campaign.bisection_differences import DifferenceSpace
+from gpubench.campaign.bisection_points import PointList
 from gpubench.campaign.options import CampaignOptions
 from gpubench.model.text import counted
 from gpubench.render.shell import command_line
 from gpubench.report.campaign_page import moment
 from gpubench.report.page import Page
 from gpubench.report.sections import RichText, Section, SectionPart, TextSpan, inline, text_lines
-from gpubench.stats.bisection import Step
+from gpubench.stats.bisection import SearchAnswer, Step
+from gpubench.stats.setting_search import SettingAnswer
 from gpubench.store.campaign import SEARCH_FILE, Campaign
 
 _OPTIONS = {"settings": "--set", "packages": "--with"}
 
 
-class Outcome(Protocol):
-    """What a search has found."""
+Space = TypeVar("Space", PointList, DifferenceSpace)
+Answer = TypeVar("Answer", SearchAnswer, SettingAnswer)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome(abc.ABC, Generic[Space, Answer]):
+    """What a search that has ended has found."""
+
+    search: Search
+    space: Space
+    steps: Sequence[Step]
+    answer: Answer
 
     @property
     def word(self) -> str:
         """``named``, or why nothing is."""
+        return self.answer.word
 
-    def sentences(self) -> Sequence[str]:
-        """The answer, and what it rests on."""
+    @functools.cached_property
+    def blocks(self) -> list[Mapping[int, float]]:
+        """Of all steps."""
+        return [block for step in self.steps for block in step.blocks]
 
-    def notes(self) -> Sequence[str]:
+    @functools.cached_property
+    def seen(self) -> list[int]:
+        """The points that were measured."""
+        return sorted({point for step in self.steps for point in step.points})
+
+    @abc.abstractmethod
+    def sentences(self) -> list[str]:
+        """The answer, what it rests on, and what it doesn't say."""
+
+    def notes(self) -> list[str]:
         """What to know beside it."""
+        return []
 
-    def measured(self) -> Sequence[Section]:
+    @abc.abstractmethod
+    def measured(self) -> list[Section]:
         """The picture, and all that was measured."""
 
-    def left_out(self) -> Sequence[str]:
+    @abc.abstractmethod
+    def left_out(self) -> list[str]:
         """What was skipped, and what was not searched."""
 
     def cost(self) -> str:
-        """Steps, runs and margin."""
+        """``4 steps, 50 runs; margin ±10 %``."""
+        margin = self.search.settings.margin.percent
+        return f"{counted(len(self.steps), 'step')}, {counted(self.runs, 'run')}; margin ±{margin}"
 
+    @property
+    def runs(self) -> int:
+        """How many were measured."""
+        return sum(len(step.points) * len(step.blocks) for step in self.steps)
+
+    @abc.abstractmethod
     def command(self) -> str:
         """That measures the answer again; empty where there is none."""
 
-    def plain(self) -> Mapping[str, Any]:
-        """As JSON."""
+    @abc.abstractmethod
+    def plain(self) -> dict[str, Any]:
+        """As JSON: effects are ratios minus one."""
+
+
+AnyOutcome = Outcome[PointList, SearchAnswer] | Outcome[DifferenceSpace, SettingAnswer]
 
 
 def bench_command(search: Search, variants: Sequence[str]) -> str:
@@ -60,17 +102,7 @@ def bench_command(search: Search, variants: Sequence[str]) -> str:
     return command_line([*words, "--workloads", search.workload, "--variants", " ".join(variants)])
 
 
-def run_count(steps: Sequence[Step]) -> int:
-    """How many runs were measured."""
-    return sum(len(step.points) * len(step.blocks) for step in steps)
-
-
-def cost_of(steps: Sequence[Step], margin: str) -> str:
-    """``4 steps, 50 runs; margin ±10 %``."""
-    return f"{counted(len(steps), 'step')}, {counted(run_count(steps), 'run')}; margin ±{margin}"
-
-
-def lines(found: Outcome) -> Iterator[str]:
+def lines(found: AnyOutcome) -> Iterator[str]:
     """For a terminal: the answer first, the command that repeats it last."""
     yield from found.sentences()
     yield from (f"note: {note}" for note in found.notes())
@@ -82,9 +114,9 @@ def lines(found: Outcome) -> Iterator[str]:
         yield f"To measure this again: {command}"
 
 
-def search_page(search: Search, found: Outcome) -> Page:
+def search_page(found: AnyOutcome) -> Page:
     """The page; its links are relative to the directory of the search."""
-    sentence, *others = found.sentences()
+    search, (sentence, *others) = found.search, found.sentences()
     plan = Campaign.open(search.step_directory(0)).plan
     when = moment(dt.datetime.fromisoformat(plan.created_at))
     return Page(
@@ -94,22 +126,22 @@ def search_page(search: Search, found: Outcome) -> Page:
         opening="\n\n".join([f"**{inline(sentence)}**", *map(inline, others)]),
         about=others,
         notes=found.notes(),
-        sections=[*found.measured(), *_left_out(found), _again(search, found)],
+        sections=[*found.measured(), *_left_out(found), _again(found)],
         made=f"Made by gpubench {__version__}.",
         why_no_chart="nothing that was measured has a figure",
     )
 
 
-def _left_out(found: Outcome) -> list[Section]:
+def _left_out(found: AnyOutcome) -> list[Section]:
     said = found.left_out()
     parts = [SectionPart(lines=said)]
     return [Section(parts, title="Skipped, and not searched", anchor="left-out")] if said else []
 
 
-def _again(search: Search, found: Outcome) -> Section:
+def _again(found: AnyOutcome) -> Section:
     """What it cost, where its files are, and how to repeat the answer."""
     files: list[str | TextSpan] = ["Files: ", TextSpan(SEARCH_FILE, link=SEARCH_FILE), ", and a campaign per step:"]
-    for path in sorted(search.directory.glob("step-*")):
+    for path in sorted(found.search.directory.glob("step-*")):
         files += [" ", TextSpan(path.name, link=f"{path.name}/")]
     command = found.command()
     again: list[RichText] = [["To measure this again: ", TextSpan(command, "code")]] if command else []

@@ -72,7 +72,7 @@ def _row(recipe: Recipe, prefix: Prefix, document: dict[str, Any]) -> LockRow:
         binding=recipe.binding,
         stack=recipe.stack,
         python=f"{prefix.path}/bin/python",
-        env=prefix.env,
+        env=document["env"],
         architecture=recipe.settings.architecture,
         document=document,
     )
