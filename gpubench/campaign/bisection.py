@@ -16,12 +16,7 @@ from typing import Any
 
 from gpubench.campaign import lifecycle
 from gpubench.campaign.bisection_commits import objection
-from gpubench.campaign.bisection_differences import (
-    Differences,
-    DifferenceSpace,
-    Over,
-    read_differences,
-)
+from gpubench.campaign.bisection_differences import Differences, DifferenceSpace, Over, read_differences
 from gpubench.campaign.bisection_packages import package_differences
 from gpubench.campaign.bisection_points import PointList
 from gpubench.campaign.bisection_settings import setting_differences
@@ -72,6 +67,11 @@ class Search:
     settings: SearchSettings
     unbuilt: Mapping[str, str] = dataclasses.field(default_factory=dict)
     budget_s: float | None = None
+
+    @property
+    def again(self) -> str:
+        """The command that goes on with it."""
+        return command_line(["gpubench", "bisect", str(self.directory)])
 
     def step_directory(self, number: int) -> Path:
         """Where the campaign of a step is, from 0."""
@@ -229,7 +229,7 @@ def run_search(
                     return search, steps, so_far
                 raise IncompleteError(
                     f"no answer yet after {format_seconds(passed)}: the next measurement may not end in --budget",
-                    then=f"to go on: {command_line(['gpubench', 'bisect', str(search.directory)])}",
+                    then=f"to go on: {search.again}",
                 )
             blocks = sum(len(step.blocks) for step in steps)
             if blocks == finished:
@@ -241,8 +241,8 @@ def run_search(
             try:
                 unbuilt = _measure(search, steps, move, observe)
             except InterruptedByUserError as stopped:
-                how = command_line(["gpubench", "bisect", str(search.directory)])
-                raise InterruptedByUserError(str(stopped).partition(";")[0], then=f"to go on: {how}") from None
+                why = str(stopped).partition(";")[0]
+                raise InterruptedByUserError(why, then=f"to go on: {search.again}") from None
             longest = max(longest, time.monotonic() - begin - passed)
             if unbuilt:
                 search = dataclasses.replace(search, unbuilt={**search.unbuilt, **unbuilt})
@@ -260,7 +260,7 @@ def answered(search: Search) -> tuple[Search, list[Step], SearchAnswer | Setting
     if is_asked or isinstance(move, Begin | Extend):
         raise IncompleteError(
             f"{search.directory} has no answer yet",
-            then=f"to go on: {command_line(['gpubench', 'bisect', str(search.directory)])}",
+            then=f"to go on: {search.again}",
         )
     return search, steps, move
 

@@ -10,7 +10,6 @@ from gpubench.campaign.bisection import Search, binding_notes
 from gpubench.campaign.bisection_differences import DifferenceSpace
 from gpubench.campaign.bisection_points import PointList
 from gpubench.model.text import counted
-from gpubench.render.shell import command_line
 from gpubench.report import labels
 from gpubench.report.bisection_differences import DifferenceResult
 from gpubench.report.bisection_page import Outcome, bench_command
@@ -112,7 +111,7 @@ class SearchResult(Outcome[PointList, SearchAnswer]):
             for low, high in self.answer.others
         ]
         if isinstance(self.space.next_move(self.steps, self.search.settings), Begin | Extend):
-            said.append(f"To go on: {command_line(['gpubench', 'bisect', str(self.search.directory)])}")
+            said.append(f"To go on: {self.search.again}")
         return said
 
     def notes(self) -> list[str]:

@@ -16,6 +16,7 @@ from gpubench.results.changes import Series
 from gpubench.results.curves import Curve
 from gpubench.results.figures import Figure
 from gpubench.results.history import ResultHistory
+from gpubench.results.importers.summary import places_by_reason
 from gpubench.results.results import Results
 
 _MADE = f"Made by gpubench {__version__}."
@@ -73,10 +74,8 @@ def sides_page(sides: Results, judged: VerdictAnswer, measured: Sequence[Curve])
 
 def _kept(note: Mapping[str, Any], source: ResultHistory) -> Section:
     """What was imported and what was refused: each reason once, with its count and first place."""
-    places: dict[str, list[str]] = {}
-    for refusal in note["refused"]:
-        places.setdefault(str(refusal["reason"]), []).append(f"{refusal['file']}:{refusal['line']}")
-    refused = [f"{len(locations)} × {reason} (first: {locations[0]})" for reason, locations in places.items()]
+    reasons = places_by_reason(note["refused"])
+    refused = [f"{len(places)} × {reason} (first: {places[0]})" for reason, places in reasons.items()]
     files: list[str | TextSpan] = [
         "Files of this import: ",
         TextSpan("import.json", link="import.json"),

@@ -132,11 +132,14 @@ def _jobs_of_blocks(job_dir: Path) -> list[Mapping[str, Any]]:
 
 def _holds_nodes(job: Mapping[str, Any]) -> bool:
     """Whether it has neither ended, nor fails, nor waits in a queue of the cluster's (Kueue)."""
-    ended = any(
-        condition["status"] == "True" and condition["type"] in ENDINGS
-        for condition in job["status"].get("conditions", ())
-    )
+    ended = not _conditions(job).keys().isdisjoint(ENDINGS)
     return not (ended or "deletionTimestamp" in job["metadata"] or job["spec"].get("suspend"))
+
+
+def _conditions(job: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Those that hold, by type."""
+    conditions = job.get("status", {}).get("conditions", ())
+    return {condition["type"]: condition for condition in conditions if condition["status"] == "True"}
 
 
 def _names_and_places(jobs: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -221,7 +224,6 @@ def cancel(job_dir: Path) -> None:
 
 
 def remove(job_dir: Path) -> None:
-    """See ``Retained.remove``."""
     entry = submitted.read(job_dir)
     if entry is not None and entry.job_id:
         _require_cluster(entry, _cluster(job_dir))
@@ -283,11 +285,7 @@ def _judge(job: Mapping[str, Any], pods: Sequence[Pod], seen: JobState | None) -
     waiting = _waiting(pods)
     if not waiting and len(pods) < job["spec"]["completions"] and seen and seen.phase != "ended":
         waiting = seen.reason  # of a failing job the pods go first: what they said would be lost
-    conditions = {
-        condition["type"]: condition
-        for condition in job.get("status", {}).get("conditions", ())
-        if condition["status"] == "True"
-    }
+    conditions = _conditions(job)
     if "Complete" in conditions:
         return JobState("ended", "COMPLETED", "", 0, name, hosts)
     deleted = {"reason": "DELETED"} if "deletionTimestamp" in job["metadata"] else None
@@ -320,11 +318,7 @@ def _waiting(pods: Sequence[Pod]) -> str:
 
 def _unsaid(job_dir: Path, entry: Submitted, job: Mapping[str, Any], pods: Sequence[Pod]) -> str:
     """Why a Job has no pods that run, where those that are there don't say it."""
-    conditions = {
-        condition["type"]: condition
-        for condition in job.get("status", {}).get("conditions", ())
-        if condition["status"] == "True"
-    }
+    conditions = _conditions(job)
     ending = conditions.get("Failed") or conditions.get(FAILING)
     if "Suspended" in conditions:
         return f"{conditions['Suspended']['reason']}: {conditions['Suspended'].get('message', '')}"

@@ -35,11 +35,7 @@ class ImportedSquashfs:
 
 
 def find_import(folder: Path, digest: str) -> ImportedSquashfs | None:
-    """The file imported from ``digest``; None if there is none.
-
-    Raises:
-        DataError: its sidecar can't be read, or is another image's.
-    """
+    """The file imported from ``digest``; as ``at``."""
     return at(folder / squashfs_name(digest))
 
 

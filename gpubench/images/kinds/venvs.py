@@ -385,10 +385,7 @@ def ready(image: Image) -> None:
     Raises:
         DataError: a file changed, is missing or was added; names the folder and what to do.
     """
-    stack = folders.read(Path(image.python).parents[2])
-    ucx = folders.read(Path(image.env["LD_LIBRARY_PATH"]).parents[2])
-    for folder in (stack, ucx):
-        folders.check(folder)
+    stack, ucx = (folders.read_sound(Path(path).parents[2]) for path in (image.python, image.env["LD_LIBRARY_PATH"]))
     check_python(stack)
     if image_id(stack, ucx) != image.id:
         raise DataError(f"image {image.ucx_spec} in {ucx.path} is not the planned one ({image.id})", then="plan again")

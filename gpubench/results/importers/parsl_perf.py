@@ -226,9 +226,7 @@ MLFLOW = Format(
         "all batches except the last",
         "when the benchmark began (only when it was logged)",
     ),
-    caution="one thread submits the tasks: with more than a few workers, the figure is that of the client, not of the "
-    "cluster; "
-    "cores_per_node is that of a pod, or of the head node",
+    caution=f"{PARSL_PERF.caution}; cores_per_node is that of a pod, or of the head node",
     by_place=True,
     has_others=True,
 )

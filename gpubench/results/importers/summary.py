@@ -29,12 +29,18 @@ def import_lines(imported: ImportedResults) -> Iterator[str]:
         yield "an import pairs by date, so the column block is not used: gpubench compare FILE pairs by block"
 
 
-def refused_lines(refused: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Each reason once, with how many rows it kept out, and the first of them."""
+def places_by_reason(refused: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    """Where the rows that were refused stand, for each reason."""
     reasons: dict[str, list[str]] = {}
     for row in refused:
         place = f"{row['file']}:{row['line']}" if row["line"] else str(row["file"])
         reasons.setdefault(row["reason"], []).append(place)
+    return reasons
+
+
+def refused_lines(refused: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Each reason once, with how many rows it kept out, and the first of them."""
+    reasons = places_by_reason(refused)
     for reason, places in list(reasons.items())[:_MOST_REASONS]:
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
         yield f"refused {places[0]}{more}: {reason}"
