@@ -129,7 +129,6 @@ class Search:
 
 
 def write_document(directory: Path, document: Mapping[str, Any]) -> None:
-    """Write what is known of a search into its directory."""
     write_atomically(directory / SEARCH_FILE, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 

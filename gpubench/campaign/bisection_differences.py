@@ -124,7 +124,6 @@ class DifferenceSpace:
         return ",".join([f"{self.label(point)}={spec}", *settings])
 
     def next_move(self, steps: Sequence[Step], settings: SearchSettings) -> Begin | Extend | SettingAnswer:
-        """What to do after these steps."""
         return next_setting_move([difference.applicable for difference in self.searched], steps, settings)
 
     def answer_so_far(self, _steps: Sequence[Step], _settings: SearchSettings) -> None:

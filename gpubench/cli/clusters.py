@@ -22,7 +22,6 @@ SIGNED = {"ignore_unknown_options": True}
 
 
 def register(app: typer.Typer) -> None:
-    """Add the group."""
     group = command_group(
         "A standing Dask cluster for your own scripts. Start, status, grow, shrink, stop, verify, affinity."
     )

@@ -144,7 +144,6 @@ def show_charts(page: Page, directory: Path | None) -> None:
 
 
 def show_section(section: Section, form: Form) -> None:
-    """Print a section."""
     from gpubench.report.sections import json_text, markdown_text, text_lines
 
     if form == "lines":

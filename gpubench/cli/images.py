@@ -54,7 +54,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 
 
 def register(app: typer.Typer) -> None:
-    """Add the group."""
     group = command_group("One image per UCX version. Build, push, import and list images.")
     for command in (build, push, import_):
         group.command(command.__name__.rstrip("_"))(command)

@@ -12,7 +12,6 @@ from gpubench.cli.say import say_lines, say_text
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command()(with_options(measure))
 
 

@@ -17,7 +17,6 @@ EXPORTS = ("csv", "parquet", "mlflow")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the group."""
     group = options.command_group("Import, export and check results. Import reads results of other tools.")
     group.command("import")(import_results)
     for command in (export, fsck):

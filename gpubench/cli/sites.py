@@ -20,7 +20,6 @@ MaybeName = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the group."""
     group = options.command_group("Site profiles: list, check, new; prepare and clean nodes.")
     group.command("list")(list_)
     for command in (new, check, clean, prereqs):

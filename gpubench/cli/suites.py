@@ -11,7 +11,6 @@ from gpubench.errors import UsageError
 
 
 def register(app: typer.Typer) -> None:
-    """Add the group."""
     group = command_group("Suites, and the workloads that they are made of.")
     group.command("list")(list_)
     app.add_typer(group, name="suites")

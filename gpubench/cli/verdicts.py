@@ -38,7 +38,6 @@ NOTHING_TO_ALLOW = {
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
     for command in (compare, report, trend):
         app.command()(with_options(command))
     app.command()(diff)

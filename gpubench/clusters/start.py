@@ -91,7 +91,6 @@ def start_cluster(options: ClusterOptions) -> None:
 
 
 def join_lines(record: ClusterRecord) -> list[str]:
-    """How a script joins."""
     folder = record.directory
     python = client_python(record)
     lines = [f"scheduler file: {folder}/{SCHEDULER_FILE}", "in a script:"]

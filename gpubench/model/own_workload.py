@@ -101,7 +101,6 @@ class OwnWorkload:
         return {**params, name: value}
 
     def is_of(self, planned: WorkloadSpec) -> bool:
-        """Whether the planned workload is this one."""
         return planned.name == self.described.name and self.identity.items() <= planned.params.items()
 
     def packed(self) -> dict[str, bytes]:

@@ -59,41 +59,39 @@ class _Appended:
         self._rng = random.Random(f"{plan.seed}:{self._number}")  # noqa: S311 - repeatable
 
     def block(
-        self, place: Place, order: Sequence[str], workloads: Sequence[str], replaces: int | None = None
+        self, place: Place, order: Sequence[str], like: PlannedBlock, replaces: int | None = None
     ) -> PlannedBlock:
-        """The next block."""
+        """The next block, with the workloads of one that is planned."""
         self._number += 1
+        taken = set(like.runs[0].workloads)
         return plan_block(
             self._plan.campaign,
             number=self._number,
             place=place,
             order=order,
-            workloads=workloads,
+            workloads=[item.params_id for item in self._plan.workloads if item.params_id in taken],
             rng=self._rng,
             replaces=replaces,
             reps=reps_in_turns(self._plan),
         )
 
-    def add_job(self, place: Place, blocks: list[PlannedBlock]) -> None:
-        """The next job."""
+    def add_jobs(self, place: Place, blocks: list[PlannedBlock], per_job: int) -> None:
+        """The next jobs, with so many of these blocks each."""
         plan = self._plan
-        number = len(plan.jobs) + len(self.jobs) + 1
-        memory_limit, limit_s = plan.memory_limit(place), limit_of_more(plan, len(blocks))
-        self.jobs.append(new_job(number, place, plan.places, memory_limit=memory_limit, limit_s=limit_s, blocks=blocks))
+        for start in range(0, len(blocks), per_job):
+            some = blocks[start : start + per_job]
+            number = len(plan.jobs) + len(self.jobs) + 1
+            memory_limit, limit_s = plan.memory_limit(place), limit_of_more(plan, len(some))
+            job = new_job(number, place, plan.places, memory_limit=memory_limit, limit_s=limit_s, blocks=some)
+            self.jobs.append(job)
 
 
 def _addition(plan: Plan, broken: Mapping[Place, list[PlannedBlock]], created_at: str) -> PlanAddition:
     appended = _Appended(plan)
     for place, blocks in broken.items():
-        renewed = []
-        for old in blocks:
-            order = [run.variant for run in old.runs]  # the same order keeps the set balanced
-            taken = set(old.runs[0].workloads)
-            workloads = [item.params_id for item in plan.workloads if item.params_id in taken]
-            renewed.append(appended.block(place, order, workloads, replaces=old.block))
-        at_once = 1 if LAUNCHERS[plan.site.launcher].has_one_block else len(renewed)
-        for start in range(0, len(renewed), at_once):
-            appended.add_job(place, renewed[start : start + at_once])
+        # The same orders keep the set balanced.
+        renewed = [appended.block(place, [run.variant for run in old.runs], old, old.block) for old in blocks]
+        appended.add_jobs(place, renewed, 1 if LAUNCHERS[plan.site.launcher].has_one_block else len(renewed))
     numbers = ", ".join(str(block.block) for blocks in broken.values() for block in blocks)
     return PlanAddition(created_at=created_at, reason=f"resume: replaces broken block {numbers}", jobs=appended.jobs)
 
@@ -116,13 +114,10 @@ def plan_more(plan: Plan, count: int, created_at: str) -> PlanAddition:
     for place in plan.places:
         have = _blocks_at(plan, place)
         first = next(block for job in plan.jobs if job.place == place for block in job.blocks)
-        taken = set(first.runs[0].workloads)
-        workloads = [item.params_id for item in plan.workloads if item.params_id in taken]
         # The orders go on where those of the plan stopped, so that the whole stays balanced.
         orders = campaign_orders(plan.seed, place, len(labels), have + count)[have:]
-        added = [appended.block(place, [labels[at] for at in order], workloads) for order in orders]
-        for start in range(0, len(added), per_job):
-            appended.add_job(place, added[start : start + per_job])
+        added = [appended.block(place, [labels[at] for at in order], first) for order in orders]
+        appended.add_jobs(place, added, per_job)
     at = ", ".join(str(_blocks_at(plan, place)) for place in plan.places)
     reason = f"{counted(count, 'more block')} after {at}"
     return PlanAddition(created_at=created_at, reason=reason, jobs=appended.jobs)

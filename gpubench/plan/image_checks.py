@@ -11,7 +11,7 @@ BUILT = (*CONTAINERS, "conda")
 """Kinds of images for which UCX is built or chosen by the profile."""
 _NO_CUDA = frozenset(("debian", "ubuntu", "rockylinux", "almalinux", "centos", "fedora"))
 """Distributions' own images."""
-_OVER_VERBS = ("dc", "rc", "ud")
+OVER_VERBS = ("dc", "rc", "ud")
 """How UCX's transports over InfiniBand and RoCE begin."""
 
 
@@ -41,9 +41,9 @@ def _fabric(site: Site) -> Iterator[CheckResult]:
     seen = _infiniband(site)
     transports = [transport.strip() for transport in site.env.get("UCX_TLS", "all").split(",")]
     named = [transport.lstrip("^") for transport in transports]
-    over_it = any(transport in ("all", "ib") or transport.startswith(_OVER_VERBS) for transport in named)
+    over_it = any(transport in ("all", "ib") or transport.startswith(OVER_VERBS) for transport in named)
     if transports[0].startswith("^"):
-        over_it = "ib" not in named and not set(_OVER_VERBS) <= {transport.partition("_")[0] for transport in named}
+        over_it = "ib" not in named and not set(OVER_VERBS) <= {transport.partition("_")[0] for transport in named}
     if site.protocol != "ucx" or site.image.fabric or not seen or not over_it:
         return
     remedy = 'image.fabric = ["rdmacm", "verbs"], or env.UCX_TLS without it if UCX is to run over TCP'
@@ -59,7 +59,7 @@ def _infiniband(site: Site) -> str:
     if device:
         return f"env.UCX_NET_DEVICES {device}"
     named = {"expect_transport": site.expect_transport, "need_transport": site.need_transport.between_nodes}
-    nics = [f"{key} {name}" for key, names in named.items() for name in names if name.startswith(_OVER_VERBS)]
+    nics = [f"{key} {name}" for key, names in named.items() for name in names if name.startswith(OVER_VERBS)]
     return nics[0] if nics else ""
 
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gpubench.model.site import Site
 from gpubench.plan.check_result import CheckResult
+from gpubench.plan.image_checks import OVER_VERBS
 
 HostFacts = Mapping[str, str]
 """One node's, by name; all are text, empty where the node has no such thing."""
-_FABRIC_TRANSPORTS = ("dc", "rc", "ud")
 _DRIVER = ("libcuda.so.1", "libnvidia-ml.so.1")
 
 
@@ -69,9 +69,7 @@ def check_images(site: Site, hosts: Sequence[HostFacts], inside: Sequence[HostFa
         yield CheckResult(None, "what UCX sees: the image has no ucx_info")
         return
     if site.image.fabric:
-        yield check(
-            "ucx", "UCX sees a NIC", lambda value: any(word.startswith(_FABRIC_TRANSPORTS) for word in value.split())
-        )
+        yield check("ucx", "UCX sees a NIC", lambda value: any(word.startswith(OVER_VERBS) for word in value.split()))
     else:
         device = f"tcp/{site.interface}"
         yield check("ucx", f"UCX sees {device}", lambda value: device in value.split())

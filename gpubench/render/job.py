@@ -122,10 +122,7 @@ def in_any_run_spec(site: Site, image: Image, variant: Variant) -> dict[str, Any
         "variant_env": sorted(variant.env),
         "env_allow": sorted(site.env_allow),
         "expect_transport": site.expect_transport,
-        "need_transport": {
-            "same_node": site.need_transport.same_node,
-            "between_nodes": site.need_transport.between_nodes,
-        },
+        "need_transport": site.need_transport.model_dump(),
         "expect_ucx": release(image.ucx_version),
         "build_id": image.build_id,
         "build_manifest": image.build_manifest,

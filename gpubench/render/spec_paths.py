@@ -4,10 +4,8 @@ from gpubench.model.plan import PlannedBlock, PlannedRun
 
 
 def spec_path(block: PlannedBlock, run: PlannedRun) -> str:
-    """Where a run's spec stands, below its job."""
     return f"specs/{block.block:03d}-{run.order}-{run.run}.json"
 
 
 def turns_path(block: PlannedBlock) -> str:
-    """Where the turns of an interleaved block stand, below its job."""
     return f"specs/{block.block:03d}-turns.json"

@@ -20,7 +20,6 @@ _SIZES = ("nodes", "workers", "workers_per_node")
 
 
 def over_time_section(observed: Sequence[Figure], series: Sequence[Series]) -> Section:
-    """A chart per workload."""
     return Section(
         over_time(observed, series) or [SectionPart(text=["No figure has a date and a version."])],
         title="Over time",

@@ -29,7 +29,6 @@ _LOADS = {"load": "load, mean", "busy": "busy %, mean", "steal": "stolen %, mean
 
 
 def provenance_section(inputs: JudgedCampaign) -> Section:
-    """What ran, and where."""
     nodes, every = hosts(inputs), runs(inputs)
     return Section(
         [

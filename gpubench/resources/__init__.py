@@ -12,7 +12,6 @@ def root() -> Path:
 
 
 def docker_file(name: str) -> Path:
-    """Path of a file below ``docker/``."""
     return root() / "docker" / name
 
 

@@ -159,7 +159,6 @@ class Lsf(BatchScheduler):
         return other or _state(word, code, hosts, exit_reason, pend_reason.removeprefix("-"), job_id=job.job_id)
 
     def kill_command(self, job: Submitted) -> list[str]:
-        """``bkill``."""
         return ["bkill", job.job_id]
 
     def _elsewhere(self, job: Submitted) -> str:

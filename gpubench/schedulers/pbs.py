@@ -96,7 +96,6 @@ class Pbs(BatchScheduler):
     def run_submit(
         self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
     ) -> subprocess.CompletedProcess[str]:
-        """``qsub`` from the job's directory."""
         dependency = ["-W", f"depend=afterany:{':'.join(after)}"] if after else []
         command = ["qsub", "-V", "-N", _name(name), *dependency, "job.sh"]
         env = {**self.environment(environ), "PWD": str(job_dir.resolve())}

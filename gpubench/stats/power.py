@@ -19,6 +19,7 @@ from gpubench.stats.margin import Margin
 from gpubench.stats.paired_blocks import arrange, read_cell
 
 MOST_BLOCKS = 200
+_ALPHA = 0.05
 _CHANCES = (np.arange(512) + 0.5) / 512
 
 
@@ -84,7 +85,7 @@ def sigma_from_parts(restart: float, iteration: float, reps: int) -> float:
     return math.sqrt(2 * (restart**2 + iteration**2 / reps))
 
 
-def power_of_test(effect: float, sigma_d: float, blocks: int, family: int = 1, alpha: float = 0.05) -> float:
+def power_of_test(effect: float, sigma_d: float, blocks: int, family: int = 1) -> float:
     """Chance that one cell of a family is called different, by the non-central t at Holm's hardest step, α/family.
 
     Args:
@@ -92,27 +93,25 @@ def power_of_test(effect: float, sigma_d: float, blocks: int, family: int = 1, a
         sigma_d: standard deviation of a cell's block difference in logs.
         blocks: complete pairs, at least 2.
     """
-    critical = _quantile(1 - alpha / (2 * family), blocks)
+    critical = _quantile(1 - _ALPHA / (2 * family), blocks)
     return float(1 - special.nctdtr(blocks - 1, abs(math.log1p(effect)) * math.sqrt(blocks) / sigma_d, critical))
 
 
-def detectable_effect(sigma_d: float, blocks: int, family: int = 1, power: float = 0.9, alpha: float = 0.05) -> float:
+def detectable_effect(sigma_d: float, blocks: int, family: int = 1, power: float = 0.9) -> float:
     """Smallest true effect (ratio minus one, slower) found with this power; arguments as ``power_of_test``.
 
     Solves the non-central t; the usual θ = (t_{1-α/2m} + t_power)·σ_d/√n is up to 30 % too small for few blocks.
     """
-    critical = _quantile(1 - alpha / (2 * family), blocks)
+    critical = _quantile(1 - _ALPHA / (2 * family), blocks)
     return math.expm1(float(special.nctdtrinc(blocks - 1, 1 - power, critical)) * sigma_d / math.sqrt(blocks))
 
 
-def blocks_needed(
-    effect: float, sigma_d: float, family: int = 1, power: float = 0.9, alpha: float = 0.05
-) -> int | None:
+def blocks_needed(effect: float, sigma_d: float, family: int = 1, power: float = 0.9) -> int | None:
     """Fewest blocks (from 3) that find a true effect with this power, None above 200; see ``power_of_test``."""
-    return _fewest(lambda blocks: power_of_test(effect, sigma_d, blocks, family, alpha) >= power)
+    return _fewest(lambda blocks: power_of_test(effect, sigma_d, blocks, family) >= power)
 
 
-def equivalence_power(margin: float, sigma_d: float, blocks: int, effect: float = 0.0, alpha: float = 0.05) -> float:
+def equivalence_power(margin: float, sigma_d: float, blocks: int, effect: float = 0.0) -> float:
     """Chance that a cell is called equivalent: both one-sided tests reject, averaged over the estimated deviation.
 
     Args:
@@ -120,7 +119,7 @@ def equivalence_power(margin: float, sigma_d: float, blocks: int, effect: float 
     """
     theta, error = math.log1p(effect), sigma_d / math.sqrt(blocks)
     estimated = error * np.sqrt(2 * special.gammaincinv((blocks - 1) / 2, _CHANCES) / (blocks - 1))
-    reach = Margin(margin).log - _quantile(1 - alpha, blocks) * estimated
+    reach = Margin(margin).log - _quantile(1 - _ALPHA, blocks) * estimated
     inside = special.ndtr((reach - theta) / error) - special.ndtr((-reach - theta) / error)
     return float(np.mean(np.maximum(inside, 0.0)))
 

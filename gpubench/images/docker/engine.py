@@ -34,7 +34,6 @@ class _StreamClient(docker.APIClient):
     """A client for one long answer. Its ``timeout`` bounds every silence, also where the SDK would wait forever."""
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
-        """Send one request."""
         return super().send(request, **{**options, "timeout": options.get("timeout") or self.timeout})
 
 

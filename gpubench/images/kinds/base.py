@@ -93,7 +93,6 @@ class Entry:
 
 
 def of_lock(rows: Sequence[LockRow]) -> list[Entry]:
-    """The rows of ``images.lock.toml``."""
     return [
         Entry(
             kind=row.kind,

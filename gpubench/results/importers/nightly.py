@@ -24,7 +24,6 @@ _AGREE = 1e-2
 
 
 def read(path: Path, name: str) -> Iterator[Row | Refused]:
-    """Every row of one table."""
     for entry in csv_rows(path, name, "timestamp", _NEEDED):
         yield entry if isinstance(entry, Refused) else _row(entry[1], name, entry[0])
 
