@@ -39,16 +39,10 @@ def render_environment(recipe: Recipe, templates: Mapping[str, str], sources: Ma
         tomllib.loads(sources[recipe.lock].decode()) if pinned else {"channels": ["conda-forge"], "packages": ["pip"]}
     )
     cuda = [f"cudatoolkit={recipe.cuda}", *pins["cuda"]] if pinned and recipe.cuda else []
-    return (
-        environment(templates)
-        .get_template("conda/environment.yml.j2")
-        .render(
-            stack=recipe.stack,
-            site=recipe.site,
-            pinned=pinned,
-            channels=pins["channels"],
-            packages=sorted([f"python={recipe.python}", *pins["packages"], *cuda]),
-        )
+    packages = sorted([f"python={recipe.python}", *pins["packages"], *cuda])
+    template = environment(templates).get_template("conda/environment.yml.j2")
+    return template.render(
+        stack=recipe.stack, site=recipe.site, pinned=pinned, channels=pins["channels"], packages=packages
     )
 
 
@@ -70,16 +64,13 @@ def render_prefix(recipe: Recipe, templates: Mapping[str, str], sources: Mapping
     )
     path = f"{folder}/conda/{recipe.stack}-{build_id}"
     home = recipe.settings.cuda_home
-    made = (
-        environment(templates)
-        .get_template(script)
-        .render(
-            recipe=recipe,
-            prefix=path,
-            build_id=build_id,
-            cuda_home=[Expanded(home)] if home else [],
-            configure=ucx.configure(recipe, home),
-        )
+    template = environment(templates).get_template(script)
+    made = template.render(
+        recipe=recipe,
+        prefix=path,
+        build_id=build_id,
+        cuda_home=[Expanded(home)] if home else [],
+        configure=ucx.configure(recipe, home),
     )
     env = process_env(f"{path}/ucx/lib")
     lock_hash = hashlib.sha256(sources[recipe.lock]).hexdigest()

@@ -96,21 +96,18 @@ def _dockerfile(
     settings = recipe.settings
     wheels = recipe.stack_source == "wheels"
     python = ("python3", "python3-venv") if wheels else ()
-    text = (
-        environment(templates)
-        .get_template("docker/Dockerfile.j2")
-        .render(
-            recipe=recipe,
-            gpubench=gpubench,
-            packages=sorted({*python, *settings.packages, *ucx.runtime_packages(settings.fabric)}),
-            build_packages=ucx.build_packages(settings.fabric),
-            configure=ucx.configure(recipe),
-            compiled=recipe.binding == "ucx-py",
-            python_check=_python_check(recipe),
-            miniforge=None if wheels else _miniforge(recipe, sources),
-            env={**_process_env(recipe), **_device_env(recipe)},
-            labels=labels,
-        )
+    template = environment(templates).get_template("docker/Dockerfile.j2")
+    text = template.render(
+        recipe=recipe,
+        gpubench=gpubench,
+        packages=sorted({*python, *settings.packages, *ucx.runtime_packages(settings.fabric)}),
+        build_packages=ucx.build_packages(settings.fabric),
+        configure=ucx.configure(recipe),
+        compiled=recipe.binding == "ucx-py",
+        python_check=_python_check(recipe),
+        miniforge=None if wheels else _miniforge(recipe, sources),
+        env={**_process_env(recipe), **_device_env(recipe)},
+        labels=labels,
     )
     return text.encode()
 

@@ -44,17 +44,8 @@ def render_import(
         folder: of the squashfs files, as an absolute path.
         program: one of PROGRAMS.
     """
-    return (
-        environment(templates)
-        .get_template(TEMPLATE)
-        .render(
-            folder=folder,
-            name=program,
-            program=PROGRAMS[program],
-            gpubench=gpubench,
-            images=[_arguments(row) for row in rows],
-        )
-    )
+    images, template = [_arguments(row) for row in rows], environment(templates).get_template(TEMPLATE)
+    return template.render(folder=folder, name=program, program=PROGRAMS[program], gpubench=gpubench, images=images)
 
 
 def _arguments(row: LockRow) -> list[str]:

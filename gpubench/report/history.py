@@ -25,12 +25,8 @@ def changes_section(series: Sequence[Series]) -> Section:
     if rows := change_rows(series):
         columns = [
             Heading("series"),
-            Heading("first date of it", ColumnStyle.SHORT),
-            Heading("last date before", ColumnStyle.SHORT),
-        ]
-        columns += [
-            Heading("change of the time", ColumnStyle.NUMBER),
-            Heading("p", ColumnStyle.NUMBER),
+            *(Heading(text, ColumnStyle.SHORT) for text in ("first date of it", "last date before")),
+            *(Heading(text, ColumnStyle.NUMBER) for text in ("change of the time", "p")),
             Heading("what else changed there", ColumnStyle.WHY),
         ]
         caption = "Change points by series, with what else changed there"

@@ -18,6 +18,8 @@ LAYERS = ("UCX", "the binding", "Dask or the tasks")
 WORDS = {"regression": "Slower", "improvement": "Faster"}
 _WITHOUT_MESSAGES = ("copy",)
 _WITHOUT_DASK = ("polars", "parsl")
+_Cell = tuple[str, Verdict]
+"""A verdict with the short name of its cell."""
 _PLACE = ("nodes", "workers_per_node", "threads_per_worker", "protocol", "device")
 
 
@@ -28,22 +30,19 @@ def layers(verdicts: Sequence[Verdict]) -> tuple[list[str], list[dict[str, Any]]
         verdicts: of one baseline and one candidate.
     """
     layered = [verdict for verdict in verdicts if _layer(verdict) is not None]
-    names = dict(zip(map(id, layered), cell_names([verdict.key for verdict in layered]), strict=True))
+    named = list(zip(cell_names([verdict.key for verdict in layered]), layered, strict=True))
     lines, data = [], []
     for place in dict.fromkeys(map(_place, layered)):
-        of_place = [verdict for verdict in layered if _place(verdict) == place]
-        by_layer = {layer: [verdict for verdict in of_place if _layer(verdict) == layer] for layer in LAYERS}
-        if any(verdict.key["workload"] == "link" for verdict in of_place):
-            causes = [*_causes(by_layer, names), *_sizes(of_place)]
+        of_place = [(name, verdict) for name, verdict in named if _place(verdict) == place]
+        by_layer = {layer: [cell for cell in of_place if _layer(cell[1]) == layer] for layer in LAYERS}
+        if any(verdict.key["workload"] == "link" for _, verdict in of_place):
+            causes = [*_causes(by_layer), *_sizes([verdict for _, verdict in of_place])]
             lines += causes
-            cells = {
-                layer: [
-                    {"cell": names[id(verdict)], "verdict": verdict.verdict, "effect": verdict.effect}
-                    for verdict in by_layer[layer]
-                ]
-                for layer in LAYERS
+            plain = {
+                layer: [{"cell": name, "verdict": cell.verdict, "effect": cell.effect} for name, cell in cells]
+                for layer, cells in by_layer.items()
             }
-            data.append({**dict(zip(_PLACE, place, strict=True)), "layers": cells, "causes": causes})
+            data.append({**dict(zip(_PLACE, place, strict=True)), "layers": plain, "causes": causes})
     return lines, data
 
 
@@ -64,40 +63,28 @@ def _layer(verdict: Verdict) -> str | None:
     return LAYERS[1 if workload == "message" else 2]
 
 
-def _causes(by_layer: dict[str, list[Verdict]], names: dict[int, str]) -> Iterator[str]:
+def _causes(by_layer: dict[str, list[_Cell]]) -> Iterator[str]:
     has_cause = False
-    for verdict, word in WORDS.items():
-        lowest = next(
-            (name for name in LAYERS if any(cell_verdict.verdict == verdict for cell_verdict in by_layer[name])), None
-        )
+    for word, what in WORDS.items():
+        lowest = next((name for name in LAYERS if any(cell.verdict == word for _, cell in by_layer[name])), None)
         if lowest is None:
             continue
         has_cause = True
-        cells = [
-            f"{names[id(cell_verdict)]} {labels.effect(cell_verdict)}"
-            for cell_verdict in by_layer[lowest]
-            if cell_verdict.verdict == verdict
-        ]
-        below = [_of_lower(name, by_layer[name], names) for name in LAYERS[: LAYERS.index(lowest)]]
-        yield f"{'; '.join([f'{word} in {lowest}: {labels.listed(cells)}', *below])}."
+        cells = [f"{name} {labels.effect(cell)}" for name, cell in by_layer[lowest] if cell.verdict == word]
+        below = [_of_lower(name, by_layer[name]) for name in LAYERS[: LAYERS.index(lowest)]]
+        yield f"{'; '.join([f'{what} in {lowest}: {labels.listed(cells)}', *below])}."
     if not has_cause:
-        open_ones = [
-            names[id(cell_verdict)]
-            for layer_verdicts in by_layer.values()
-            for cell_verdict in layer_verdicts
-            if cell_verdict.verdict != "equivalent"
-        ]
-        yield f"No layer is decided to be slower or faster; undecided: {labels.listed(open_ones) or 'none'}."
+        undecided = [name for cells in by_layer.values() for name, cell in cells if cell.verdict != "equivalent"]
+        yield f"No layer is decided to be slower or faster; undecided: {labels.listed(undecided) or 'none'}."
 
 
-def _of_lower(layer: str, verdicts: Sequence[Verdict], names: dict[int, str]) -> str:
-    if not verdicts:
+def _of_lower(layer: str, cells: Sequence[_Cell]) -> str:
+    if not cells:
         return f"{layer} was not measured alone, and may be the cause"
-    others = [verdict for verdict in verdicts if verdict.verdict != "equivalent"]
+    others = [f"{name} is {cell.verdict}" for name, cell in cells if cell.verdict != "equivalent"]
     if not others:
-        return f"not in {layer}, which is equivalent in {labels.listed(names[id(verdict)] for verdict in verdicts)}"
-    states = labels.listed(f"{names[id(verdict)]} is {verdict.verdict}" for verdict in others)
-    return f"{layer} may be the cause: {states}"
+        return f"not in {layer}, which is equivalent in {labels.listed(name for name, _ in cells)}"
+    return f"{layer} may be the cause: {labels.listed(others)}"
 
 
 def _sizes(verdicts: Sequence[Verdict]) -> list[str]:
