@@ -166,7 +166,8 @@ def _write(
             discard_dead(left)
         for tries_left in reversed(range(_TRIES)):
             try:
-                _write_once(_temporary(path), content, publish, mode)
+                temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+                _write_once(temporary, content, publish, mode)
                 break
             except FileNotFoundError:
                 if not tries_left or not path.parent.is_dir():
@@ -187,10 +188,6 @@ def _write_once(temporary: Path, content: bytes, publish: Callable[[Path], objec
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-
-
-def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
 
 
 def _make_directory(directory: Path) -> None:

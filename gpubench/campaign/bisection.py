@@ -31,7 +31,6 @@ from gpubench.images.compatibility import choose
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.model.variant import ImageSpec
-from gpubench.plan.request import Request
 from gpubench.render.shell import command_line
 from gpubench.results.loading import load
 from gpubench.results.merge.environment_changes import planned_environment
@@ -310,7 +309,9 @@ def _measure(search: Search, steps: Sequence[Step], move: Begin | Extend, observ
     options = dataclasses.replace(
         search.options, variants=variants, blocks=str(move.blocks), seed=seed, allow_unknown_env=unknown
     )
-    request = _of_workload(parse_request(options), search.workload)
+    request = parse_request(options)
+    workloads = [item for item in request.workloads if item.name == search.workload]
+    request = dataclasses.replace(request, workloads=workloads)
     tried = {point for step in steps for point in step.points}
     new = {search.space.label(point) for point in points if steps and point not in tried}
     specs = {variant.label: ImageSpec.parse(variant.ucx) for variant in request.variants if variant.label in new}
@@ -329,10 +330,6 @@ def _measure(search: Search, steps: Sequence[Step], move: Begin | Extend, observ
         return unbuilt
     lifecycle.run(plan_campaign(request, options, images, out=search.step_directory(len(steps))), observe=observe)
     return {}
-
-
-def _of_workload(request: Request, name: str) -> Request:
-    return dataclasses.replace(request, workloads=[item for item in request.workloads if item.name == name])
 
 
 def _planned_blocks(campaign: Campaign) -> list[int]:

@@ -23,13 +23,7 @@ from gpubench.node.spec.plain import parse_lines
 from gpubench.node.spec.records import SAMPLES_FILE
 from gpubench.node.spec.turns import SEQUENTIAL
 from gpubench.plan.block_design import MOST_ROUNDS, interleaved
-from gpubench.plan.budget import (
-    LEAST_REPS,
-    MOST_TO_FILL,
-    FirstPass,
-    PilotWorkload,
-    fill_budget,
-)
+from gpubench.plan.budget import LEAST_REPS, MOST_TO_FILL, FirstPass, PilotWorkload, fill_budget
 from gpubench.plan.request import Request
 from gpubench.resources.profiles import outputs_of
 from gpubench.store.accounting import RunResult

@@ -130,9 +130,6 @@ class Progress(Observer):
             self._out_of_time = True
             self.log(f"block {block.block} and those after it are not begun: {reason}")
 
-    def _complete(self) -> int:
-        return sum(all(run in self._done for run in runs) for runs in self.blocks.values())
-
     def _describe(self, block: PlannedBlock, run: PlannedRun, path: Path, began: float) -> str:
         running = format_seconds(time.monotonic() - began)
         return f"block {block.block}  {run.variant}  {self._step(path)}  {running}"
@@ -169,7 +166,8 @@ class Progress(Observer):
     def picture(self, line: str) -> rich.console.RenderableType:
         """A bar with blocks and the time that is left, above a line of what runs."""
         bar = rich.progress_bar.ProgressBar(total=len(self.rows), completed=len(self._done), width=BAR)
-        counts = f"{self._complete()} of {len(self.blocks)} blocks  {self._left()}"
+        complete = sum(all(run in self._done for run in runs) for runs in self.blocks.values())
+        counts = f"{complete} of {len(self.blocks)} blocks  {self._left()}"
         row = rich.table.Table.grid(padding=(0, 2))
         row.add_row(bar, rich.text.Text(visible(counts)))
         return rich.console.Group(row, rich.text.Text(visible(line), style="dim"))

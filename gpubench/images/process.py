@@ -34,14 +34,10 @@ def without_logins(text: str) -> str:
     return _LOGIN.sub("", text)
 
 
-def die_with_parent(command: Sequence[str]) -> list[str]:
-    """The command line of a program that is killed when the thread that starts it ends."""
-    return [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, *command]
-
-
-def group_dies_with_parent(command: Sequence[str]) -> list[str]:
-    """The same, for ``started``, of a program and all that it starts."""
-    return [sys.executable, "-I", "-S", "-c", _GROUP_DIES_WITH_PARENT, *command]
+def die_with_parent(command: Sequence[str], *, starts_others: bool = False) -> list[str]:
+    """The command line of a program that is killed when the thread that starts it ends, maybe with all it started."""
+    program = _GROUP_DIES_WITH_PARENT if starts_others else _DIE_WITH_PARENT
+    return [sys.executable, "-I", "-S", "-c", program, *command]
 
 
 def kill_group(process: subprocess.Popen[str]) -> None:
@@ -135,7 +131,7 @@ def run_logged(
         starts_others: whether what the program starts must die with gpubench, too.
     """
     late = False
-    wrapped = group_dies_with_parent(command) if starts_others else die_with_parent(command)
+    wrapped = die_with_parent(command, starts_others=starts_others)
     with started(wrapped, cwd=folder, env=env, stdin=subprocess.PIPE, pass_fds=(hold,)) as process:
         try:
             output, _ = process.communicate(text, timeout=deadline_s)

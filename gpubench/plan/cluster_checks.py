@@ -1,4 +1,4 @@
-"""Checks of a standing cluster: how many workers it has, and the versions that its processes loaded. Pure."""
+"""Checks of what the processes of a standing cluster say of themselves. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Whether each worker of a cluster has the CPUs, and the GPU, that it needs. Pure."""
+"""Whether each worker of a cluster is where it has to be. Pure."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Checks of a request that need no image, and the clusters that it comes to. Pure."""
+"""From a request to the clusters of its runs, or a refusal: what is known without an image. Pure."""
 
 import dataclasses
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a search among points has found: sentences, a picture, a table, and the same as plain values."""
+"""What a search among points has found."""
 
 import dataclasses
 import functools

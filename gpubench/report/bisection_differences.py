@@ -1,4 +1,4 @@
-"""What a search among settings or packages has found: a sentence, a table, and the same as plain values."""
+"""What a search among settings or packages has found."""
 
 import dataclasses
 import functools

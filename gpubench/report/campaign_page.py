@@ -185,10 +185,6 @@ def campaign_page(inputs: JudgedCampaign) -> Page:
     )
 
 
-def _page_only(section: Section) -> Section:
-    return dataclasses.replace(section, medium=Medium.PAGE)
-
-
 def _verdicts(inputs: JudgedCampaign) -> Section:
     section = verdict_section(
         inputs.plan.campaign,
@@ -219,7 +215,8 @@ def _scaling(inputs: JudgedCampaign, measured: Sequence[Curve], anchors: list[st
         key for key in {curve.key for curve in measured} if is_scaled([curve for curve in measured if curve.key == key])
     ]
     shown = [curve for curve in measured if curve.key in scaled]
-    return [_page_only(scaling_section(inputs.plan.campaign, shown, anchors=anchors))] if shown else []
+    section = scaling_section(inputs.plan.campaign, shown, anchors=anchors)
+    return [dataclasses.replace(section, medium=Medium.PAGE)] if shown else []
 
 
 def _first_cautions(inputs: JudgedCampaign) -> list[TextSpan]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpubench.model.cell_names import cell_names
-from gpubench.model.text import natural_key
+from gpubench.model.text import counted, natural_key
 from gpubench.report import labels
 from gpubench.report.charts.over_time import over_dates
 from gpubench.report.sections import Chart, Medium, Section, SectionPart, TextSpan
@@ -96,9 +96,10 @@ def _figure(figure: Figure, *, rated: bool) -> dict[str, Any]:
     # A source's own standard error is of some thirty repetitions: the normal's quantile is near enough.
     wide = float(-special.stdtrit(figure.count - 1, 0.025)) if figure.count > 1 else 1.96
     half = None if figure.se is None else wide * figure.se
-    place = _size(figure.key, figure.workers)
+    workers, nodes = _size(figure.key, figure.workers)
+    where = f" on {counted(nodes, 'node')}" if nodes else ""
     return {
-        "size": _size_text(*place) if place[0] else "workers not recorded",
+        "size": f"{workers} workers{where}" if workers else "workers not recorded",
         "date": str(figure.date),
         "variant": figure.variant,
         "value": labels.short(value),
@@ -117,8 +118,3 @@ def _without_size(key: Key) -> Key:
 def _size(key: Key, workers: int | None) -> tuple[int, int]:
     """Workers in all, and nodes; 0 where not recorded."""
     return workers or 0, int(dict(key).get("nodes") or 0)
-
-
-def _size_text(workers: int, nodes: int) -> str:
-    """``8 workers on 2 nodes``."""
-    return f"{workers} workers" + (f" on {nodes} node{'s' if nodes > 1 else ''}" if nodes else "")

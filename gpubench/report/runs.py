@@ -7,16 +7,7 @@ from typing import Any
 from gpubench.model.text import counted
 from gpubench.node.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE
 from gpubench.report import condense, labels
-from gpubench.report.sections import (
-    ColumnStyle,
-    Heading,
-    Medium,
-    RichText,
-    Section,
-    SectionPart,
-    TextSpan,
-    TextTable,
-)
+from gpubench.report.sections import ColumnStyle, Heading, Medium, RichText, Section, SectionPart, TextSpan, TextTable
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.store.accounting import RunResult
 from gpubench.store.rundirs import record_seconds

@@ -44,10 +44,6 @@ class RunCircumstances:
         return changes
 
 
-def _no_circumstances(_run: CellRun) -> RunCircumstances:
-    return RunCircumstances()
-
-
 @dataclasses.dataclass(frozen=True)
 class Results:
     """Everything that was measured in one place.
@@ -83,7 +79,7 @@ class Results:
     notes: Sequence[str] = ()
     lone: Sequence[tuple[str, Key]] = ()
     has_means: bool = False
-    circumstances: Callable[[CellRun], RunCircumstances] = _no_circumstances
+    circumstances: Callable[[CellRun], RunCircumstances] = lambda _run: RunCircumstances()
 
 
 def judge(comparisons: Sequence[ComparisonInput], settings: VerdictSettings) -> list[Verdict]:

@@ -201,7 +201,8 @@ class _Search:
             return self._test([point_of(self._slow, subset) for subset in chosen.subsets[:2]])
         if len(chosen) > MOST_NAMED:
             return self.answer("several")
-        ends = [self._fast, *([point_of(self._fast, chosen)] if self._can_apply(chosen) else []), self._slow]
+        can_apply = all(self._applicable[setting] for setting in chosen)
+        ends = [self._fast, *([point_of(self._fast, chosen)] if can_apply else []), self._slow]
         return self._begin_last([*ends, point_of(self._slow, chosen)], [(point_of(self._slow, chosen), self._slow)])
 
     def _test(self, points: Sequence[int]) -> Begin | Extend | SettingAnswer:
@@ -267,9 +268,6 @@ class _Search:
 
     def _chosen(self) -> Subset | Untested:
         return ddmin(self._left, self._outcomes)
-
-    def _can_apply(self, chosen: Subset) -> bool:
-        return all(self._applicable[setting] for setting in chosen)
 
     def _startable(self) -> tuple[list[int], list[int]]:
         """The settings with which the slow end may start, and points that have to be tried to tell.

@@ -25,15 +25,7 @@ from gpubench.stats.decision import (
     holm_levels,
 )
 from gpubench.stats.flags import raise_flags
-from gpubench.stats.paired_blocks import (
-    BASELINE,
-    CANDIDATE,
-    CellBlocks,
-    Pairs,
-    arrange,
-    masked_mean,
-    read_cell,
-)
+from gpubench.stats.paired_blocks import BASELINE, CANDIDATE, CellBlocks, Pairs, arrange, masked_mean, read_cell
 from gpubench.stats.power import blocks_to_decide
 from gpubench.stats.runs import Floats
 from gpubench.stats.settings import FailOn, VerdictSettings

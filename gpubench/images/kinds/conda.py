@@ -6,13 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import DataError, GpubenchError, MissingToolError
-from gpubench.images.kinds.base import (
-    ImageRequest,
-    Obtained,
-    installed_ready,
-    no_entries,
-    obtain_locked,
-)
+from gpubench.images.kinds.base import ImageRequest, Obtained, installed_ready, no_entries, obtain_locked
 from gpubench.images.manifests import prefix_image, read_manifest
 from gpubench.images.process import started, without_logins
 from gpubench.model.image import manifest_id

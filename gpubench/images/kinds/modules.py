@@ -13,13 +13,7 @@ from typing import Any
 
 from gpubench.errors import DataError, GpubenchError, MissingToolError
 from gpubench.files import write_atomically
-from gpubench.images.kinds.base import (
-    ImageRequest,
-    Obtained,
-    installed_ready,
-    no_entries,
-    obtain_locked,
-)
+from gpubench.images.kinds.base import ImageRequest, Obtained, installed_ready, no_entries, obtain_locked
 from gpubench.images.manifests import modules_folder, modules_image, read_manifest
 from gpubench.images.specs import parse
 from gpubench.model.image import manifest_id

@@ -64,7 +64,8 @@ def along_list(
     colour = category("class", legend=None, scale=colours)
     shape = category("class", legend=None, scale={"domain": names_of, "range": [each for each, _ in looks]})
     edges = {"y": {**y, "field": "least"}, "y2": {"field": "most"}}
-    stripes = [{**change, "least": least, "most": most, "middle": _middle(change)} for change in changes]
+    ends = {"least": least, "most": most}
+    stripes = [{**change, **ends, "middle": (change["low"] + change["high"]) / 2} for change in changes]
     gaps = [
         {"at": point["at"] - 0.5, "effect": least, "text": f"{point['left_out']} more"}
         for point in points
@@ -124,10 +125,6 @@ def restored(rows: Sequence[Mapping[str, Any]], margin: float, title: str) -> Sp
     facet = {"row": category("whole", sort=wholes)}
     whole = {**data(values), "facet": facet, "spec": inner, "spacing": 8, "resolve": {"scale": {"y": "independent"}}}
     return dressed(whole, title)
-
-
-def _middle(named: Mapping[str, Any]) -> float:
-    return (float(named["low"]) + float(named["high"])) / 2
 
 
 def _domain(rows: Sequence[Mapping[str, Any]], margin: float) -> tuple[float, float]:

@@ -5,6 +5,7 @@ Works on a copied campaign, and while runs are still being written.
 
 import dataclasses
 import io
+import operator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from gpubench.errors import DataError
-from gpubench.node.spec import RunRecord, columns
+from gpubench.node.spec import columns
 from gpubench.node.spec.columns import OF_WHAT, SAMPLE_COLUMNS
 from gpubench.node.spec.plain import canonical
 from gpubench.node.spec.records import SAMPLES_FILE
@@ -26,12 +27,9 @@ COLUMNS: dict[str, pl.DataType] = {
 }
 """Columns and types of ``results.parquet``. Every sample of a finished run is kept."""
 
+_RUN_KEY = operator.attrgetter("campaign", "nodes", "block", "order", "run", "attempt")
+"""What the table's runs are sorted by."""
 _MOMENT = "%Y-%m-%dT%H:%M:%S%.f%:z"
-
-
-def run_key(record: RunRecord) -> tuple[str, int, int, int, str, int]:
-    """What the table's runs are sorted by, and what makes a run itself."""
-    return (record.campaign, record.nodes, record.block, record.order, record.run, record.attempt)
 
 
 def finished_runs(runs_dir: Path, records: Records) -> tuple[list[FinishedRun], list[DataError]]:
@@ -68,7 +66,7 @@ class Merged:
 
 def merge_runs(runs: Sequence[FinishedRun]) -> Merged:
     """One row per sample of the runs, whatever their order."""
-    runs = sorted(runs, key=lambda run: run_key(run.record))
+    runs = sorted(runs, key=lambda run: _RUN_KEY(run.record))
     lines, errors = read_samples(runs)
     workloads = _workloads(runs)
     started = pl.col("started_at").str.to_datetime(_MOMENT, time_unit="us", time_zone="UTC")
