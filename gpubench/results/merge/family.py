@@ -35,17 +35,14 @@ def cells(plan: Plan, outcomes: Iterable[RunResult], merged: Merged) -> list[Cel
     answered wrong (``failed``), or has not all its samples (``lost``).
     """
     workloads = {workload.params_id: workload for workload in plan.workloads}
-    params = {workload.params_id: canonical(workload.params).decode() for workload in plan.workloads}
     keys = {
-        (workload.params_id, place): _key(plan, workload, params[workload.params_id], place)
-        for workload in plan.workloads
-        for place in plan.places
+        (workload.params_id, place): _key(plan, workload, place) for workload in plan.workloads for place in plan.places
     }
     timed, date = _timed(merged), day_of(plan)
 
     def cell(outcome: RunResult, workload: WorkloadSpec) -> CellRun:
-        of_workload = workload.name, workload.backend, params[workload.params_id]
-        times = timed.get((outcome.run.run, outcome.attempt, *of_workload))
+        key = keys[workload.params_id, outcome.job.place]
+        times = timed.get((outcome.run.run, outcome.attempt, workload.name, workload.backend, dict(key)["params"]))
         status, reason = _ending(outcome, workload, times)
         nodes, workers = outcome.job.place
         return CellRun(
@@ -57,7 +54,7 @@ def cells(plan: Plan, outcomes: Iterable[RunResult], merged: Merged) -> list[Cel
             wall_s=times.wall_s if times else (),
             status=cast("Status", status),
             job=outcome.job.job,
-            key=keys[workload.params_id, outcome.job.place],
+            key=key,
             origin=plan.campaign,
             reason=reason,
             unchecked=bool(times and times.unchecked),
@@ -80,11 +77,11 @@ def day_of(plan: Plan) -> dt.date:
     return dt.datetime.fromisoformat(plan.created_at).date()
 
 
-def _key(plan: Plan, workload: WorkloadSpec, params: str, place: Place) -> Key:
+def _key(plan: Plan, workload: WorkloadSpec, place: Place) -> Key:
     return (
         ("workload", workload.name),
         ("backend", workload.backend),
-        ("params", params),
+        ("params", canonical(workload.params).decode()),
         ("params_id", workload.params_id),
         ("nodes", place[0]),
         ("workers_per_node", place[1]),
@@ -100,16 +97,8 @@ def family(plan: Plan, table: Iterable[CellRun]) -> list[ComparisonInput]:
     for cell in table:
         by_key.setdefault((cell.key, cell.variant), []).append(cell)
     workloads = {workload.params_id: workload for workload in plan.workloads}
-    params = {workload.params_id: canonical(workload.params).decode() for workload in plan.workloads}
-    return [
-        _comparison(
-            plan,
-            comparison,
-            _key(plan, workloads[comparison.params_id], params[comparison.params_id], comparison.place),
-            by_key,
-        )
-        for comparison in plan.comparisons
-    ]
+    keys = (_key(plan, workloads[comparison.params_id], comparison.place) for comparison in plan.comparisons)
+    return [_comparison(plan, *pair, by_key) for pair in zip(plan.comparisons, keys, strict=True)]
 
 
 def _comparison(
