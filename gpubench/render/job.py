@@ -17,7 +17,7 @@ from gpubench.node.spec.turns import END, INTERLEAVED, START, TURNS_SPEC, Turn, 
 from gpubench.plan.block_design import SAFETY
 from gpubench.render.jinja import environment
 from gpubench.render.node_half import NODE_HALF
-from gpubench.render.objects import CLIENT_VARIABLES, block_pods, objects
+from gpubench.render.objects import CLIENT_VARIABLES, block_pods, image_of, objects
 from gpubench.render.spec_paths import spec_path, turns_path
 from gpubench.runtimes import RUNTIMES, Expanded, ImagePlace
 
@@ -246,8 +246,7 @@ def _conductor(plan: Plan, job: PlannedJob, block: PlannedBlock) -> list[str]:
 
 
 def _in_image(plan: Plan, run: PlannedRun, *entry: str) -> list[str]:
-    image = next(item.image for item in plan.variants if item.label == run.variant) or UNRESOLVED
-    return RUNTIMES[plan.site.runtime].command(image, [f"../../{NODE_HALF}", *entry])
+    return RUNTIMES[plan.site.runtime].command(image_of(plan, run), [f"../../{NODE_HALF}", *entry])
 
 
 def place_of(site: Site, device: str) -> ImagePlace:

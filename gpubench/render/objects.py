@@ -133,14 +133,16 @@ def container(
     return {"name": name, "image": image.reference, "command": command, "resources": dict(resources)}
 
 
+def image_of(plan: Plan, run: PlannedRun) -> Image:
+    """That of the run's variant, or what stands for one that isn't built."""
+    return next(variant.image for variant in plan.variants if variant.label == run.variant) or UNRESOLVED
+
+
 def _containers(plan: Plan, job: PlannedJob, block: PlannedBlock) -> list[dict[str, Any]]:
     """Files out, every image in, all nodes there; then the runs; only the last one isn't an init container."""
-    images = {
-        run.variant: next(variant.image for variant in plan.variants if variant.label == run.variant)
-        for run in block.runs
-    }
-    by_reference = {image.reference: image for image in (known_image or UNRESOLVED for known_image in images.values())}
-    first = images[block.runs[0].variant] or UNRESOLVED
+    images = {run.variant: image_of(plan, run) for run in block.runs}
+    by_reference = {image.reference: image for image in images.values()}
+    first = images[block.runs[0].variant]
     node_half = f"{UNPACKED}/{NODE_HALF}"
 
     def small(name: str, image: Image, *arguments: str) -> dict[str, Any]:
@@ -155,8 +157,8 @@ def _containers(plan: Plan, job: PlannedJob, block: PlannedBlock) -> list[dict[s
     for run in block.runs:
         why = plan.skip_reason(job.nodes, run.variant)
         arguments = ["pod", "run", "--spec", spec(run), *(("--skip", why) if why else ())]
-        image = images[run.variant] or UNRESOLVED
-        runs.append(container(plan.site, container_name(run), image, [node_half, *arguments], resources))
+        image, name = images[run.variant], container_name(run)
+        runs.append(container(plan.site, name, image, [node_half, *arguments], resources))
     deadline = str(int(plan.site.kubernetes.start))
     return [
         small("unpack", first, "-c", UNPACK, f"{PACKED}/{FILES}", UNPACKED),
