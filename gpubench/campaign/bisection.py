@@ -256,10 +256,7 @@ def answered(search: Search) -> tuple[Search, list[Step], SearchAnswer | Setting
     if isinstance(move, Begin | Extend):
         move = space.answer_so_far(steps, search.settings) or move
     if is_asked or isinstance(move, Begin | Extend):
-        raise IncompleteError(
-            f"{search.directory} has no answer yet",
-            then=f"to go on: {search.again}",
-        )
+        raise IncompleteError(f"{search.directory} has no answer yet", then=f"to go on: {search.again}")
     return search, steps, move
 
 

@@ -17,17 +17,13 @@ Site = Annotated[str, typer.Option(help="Profile in sites/, or a .toml file.")]
 OneVariant = Annotated[str | None, typer.Option(help="VERSION[,KEY=VALUE...]; default: the first variant of the site.")]
 Reps = Annotated[int | None, typer.Option(min=1, max=MOST_REPS, help="Timed repetitions of every workload.")]
 Protocol = Annotated[str | None, typer.Option(help="tcp or ucx.")]
-Runtime = Annotated[
-    str | None,
-    typer.Option(help="How runs enter their image: {gpubench.runtimes.RUNTIMES}."),
-]
+Runtime = Annotated[str | None, typer.Option(help="How runs enter their image: {gpubench.runtimes.RUNTIMES}.")]
 Base = Annotated[str | None, typer.Option(help="Image that container builds start from; default: the profile's.")]
 Date = Annotated[str | None, typer.Option(help="Images of that day; default: the newest in images.lock.toml.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of the order; the same seed gives the same order.")]
 Margin = Annotated[str | None, typer.Option(help="Margin: differences up to this do not matter, like 3%.")]
 Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Any key of the site profile, dotted, like launcher=ssh; repeatable."),
+    list[str] | None, typer.Option("--set", help="Any key of the site profile, dotted, like launcher=ssh; repeatable.")
 ]
 AllowUnknownEnv = Annotated[
     bool, typer.Option("--allow-unknown-env", help="Also set variables that no known library reads.")
@@ -41,10 +37,7 @@ class CampaignOptions:
 
     site: Site = "local"
     ucx: Annotated[
-        str | None,
-        typer.Option(
-            help="UCX versions, separated by commas or blanks; the first is the baseline.",
-        ),
+        str | None, typer.Option(help="UCX versions, separated by commas or blanks; the first is the baseline.")
     ] = None
     variants: Annotated[
         str | None,
@@ -57,10 +50,7 @@ class CampaignOptions:
         typer.Option("--with", help="Version of a Python package, in every variant that names none of it; repeatable."),
     ] = None
     nodes: Annotated[str | None, typer.Option(help="Node counts, separated by commas or blanks.")] = None
-    suite: Annotated[
-        str | None,
-        typer.Option(help="Suite in suites/, or a .toml file; default: the profile's."),
-    ] = None
+    suite: Annotated[str | None, typer.Option(help="Suite in suites/, or a .toml file; default: the profile's.")] = None
     workloads: Annotated[
         str | None, typer.Option(help="Of the suite only these, by name, separated by commas or blanks.")
     ] = None

@@ -85,8 +85,7 @@ def verify(
     workers: Annotated[
         int | None,
         typer.Option(
-            min=1,
-            help="Number of workers that there must be; default: as planned, if gpubench started the cluster.",
+            min=1, help="Number of workers that there must be; default: as planned, if gpubench started the cluster."
         ),
     ] = None,
 ) -> None:

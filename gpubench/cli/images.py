@@ -24,18 +24,9 @@ if TYPE_CHECKING:
 
 Specs = Annotated[
     list[str] | None,
-    typer.Argument(
-        help="UCX versions: 1.16.0, v1.14.x, master, REF@COMMIT, none.",
-        show_default=False,
-    ),
+    typer.Argument(help="UCX versions: 1.16.0, v1.14.x, master, REF@COMMIT, none.", show_default=False),
 ]
-MoreSpecs = Annotated[
-    str | None,
-    typer.Option(
-        "--ucx",
-        help="UCX versions, separated by commas or blanks.",
-    ),
-]
+MoreSpecs = Annotated[str | None, typer.Option("--ucx", help="UCX versions, separated by commas or blanks.")]
 COLUMNS = {
     "spec": "version",
     "ucx": "UCX",
@@ -136,8 +127,7 @@ def import_(
 
 def list_(
     spec: Annotated[
-        str | None,
-        typer.Argument(help="Everything about the image of this version.", show_default=False),
+        str | None, typer.Argument(help="Everything about the image of this version.", show_default=False)
     ] = None,
     site: Annotated[str | None, typer.Option(help="Only images of this site.")] = None,
     date: campaign_options.Date = None,

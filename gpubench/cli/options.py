@@ -16,10 +16,7 @@ from gpubench.stats import settings
 def command_group(text: str) -> typer.Typer:
     """A group of commands with this help."""
     return typer.Typer(
-        help=text,
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        help=text, no_args_is_help=True, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]}
     )
 
 
@@ -79,10 +76,7 @@ FailOn = Annotated[
 Svg = Annotated[Path | None, typer.Option(help="Also every chart as an SVG file in this directory.")]
 Planned = Annotated[
     Path | None,
-    typer.Argument(
-        help="Directory of a planned campaign, instead of the options that plan one.",
-        show_default=False,
-    ),
+    typer.Argument(help="Directory of a planned campaign, instead of the options that plan one.", show_default=False),
 ]
 DeclaredEnded = Annotated[
     str | None,
@@ -94,9 +88,5 @@ DeclaredEnded = Annotated[
     ),
 ]
 MaybeCampaign = Annotated[
-    Path | None,
-    typer.Argument(
-        help="Directory of the campaign; default: the newest in outputs/.",
-        show_default=False,
-    ),
+    Path | None, typer.Argument(help="Directory of the campaign; default: the newest in outputs/.", show_default=False)
 ]

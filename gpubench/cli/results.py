@@ -25,13 +25,7 @@ def register(app: typer.Typer) -> None:
 
 
 def import_results(
-    form: Annotated[
-        str,
-        typer.Argument(
-            metavar="FORMAT",
-            help="{gpubench.results.importers.formats.FORMATS}.",
-        ),
-    ],
+    form: Annotated[str, typer.Argument(metavar="FORMAT", help="{gpubench.results.importers.formats.FORMATS}.")],
     paths: Annotated[
         list[Path],
         typer.Argument(metavar="PATH", help="Files, or directories that hold them; LABEL=PATH names their version."),

@@ -22,16 +22,14 @@ _SEVERAL = "Campaigns, imports, or directories that hold some"
 Target = Annotated[
     Path | None,
     _of_results(
-        "TARGET",
-        "A campaign (any path inside of it) or an import; default: the newest with results in outputs/.",
+        "TARGET", "A campaign (any path inside of it) or an import; default: the newest with results in outputs/."
     ),
 ]
 Other = Annotated[Path | None, _of_results("B", "A second campaign or import, which is compared with the first.")]
 Directories = Annotated[list[Path], _of_results("DIR", f"{_SEVERAL}.")]
 MaybeDirectories = Annotated[list[Path] | None, _of_results("DIR", f"{_SEVERAL}; default: outputs/.")]
 MaybeKept = Annotated[
-    Path | None,
-    _of_results("DIR", "A campaign or an import; default: the newest campaign with results in outputs/."),
+    Path | None, _of_results("DIR", "A campaign or an import; default: the newest campaign with results in outputs/.")
 ]
 File = Annotated[
     Path | None, typer.Argument(metavar="FILE", help="File to write; csv and parquet need one.", show_default=False)
@@ -45,14 +43,10 @@ class QuestionOptions:
     """Questions other than the planned ones, and the format of the answer."""
 
     baseline: Annotated[
-        str | None,
-        typer.Option(
-            help="Variant to compare with; default: the first planned. With B: the variant of A.",
-        ),
+        str | None, typer.Option(help="Variant to compare with; default: the first planned. With B: the variant of A.")
     ] = None
     candidate: Annotated[
-        str | None,
-        typer.Option(help="Variant to judge; default: every other. With B: the variant of B."),
+        str | None, typer.Option(help="Variant to judge; default: every other. With B: the variant of B.")
     ] = None
     margin: campaign_options.Margin = None
     allow: options.Allow = None
@@ -103,7 +97,6 @@ class TrendOptions:
 
     as_json: AsJson = False
     html: Annotated[
-        Path | None,
-        typer.Option(help="Write one page that opens offline: charts over dates, and changes."),
+        Path | None, typer.Option(help="Write one page that opens offline: charts over dates, and changes.")
     ] = None
     svg: options.Svg = None

@@ -12,10 +12,7 @@ from gpubench.errors import UsageError
 
 MaybeName = Annotated[
     str | None,
-    typer.Argument(
-        help="Profile in sites/, or a .toml file; default: every shipped one.",
-        show_default=False,
-    ),
+    typer.Argument(help="Profile in sites/, or a .toml file; default: every shipped one.", show_default=False),
 ]
 
 
@@ -29,11 +26,7 @@ def register(app: typer.Typer) -> None:
 
 def list_(
     name: Annotated[
-        str | None,
-        typer.Argument(
-            help="Print this profile; one in sites/, or a .toml file.",
-            show_default=False,
-        ),
+        str | None, typer.Argument(help="Print this profile; one in sites/, or a .toml file.", show_default=False)
     ] = None,
     settings: campaign_options.Set = None,
 ) -> None:
@@ -110,8 +103,7 @@ def _check_profiles(name: str | None, settings: list[str]) -> None:
 def clean(
     name: options.NamedSite,
     nodes: Annotated[
-        int | None,
-        typer.Option(min=1, help="Check this many nodes, default 1; the scheduler chooses which."),
+        int | None, typer.Option(min=1, help="Check this many nodes, default 1; the scheduler chooses which.")
     ] = None,
     everywhere: Annotated[
         bool, typer.Option("--all", help="Check every node of the profile's partition that takes jobs (Slurm).")

@@ -257,12 +257,7 @@ def diff(
         ),
     ] = None,
     second: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="B",
-            help="What to compare it with, of the same kind.",
-            show_default=False,
-        ),
+        str | None, typer.Argument(metavar="B", help="What to compare it with, of the same kind.", show_default=False)
     ] = None,
     campaign: Annotated[
         Path | None,

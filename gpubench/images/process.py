@@ -169,8 +169,7 @@ def run_uv(arguments: Sequence[str], *, what: str, folder: Path, log: Path, hold
         )
     if code < 0:
         raise MissingToolError(
-            f"uv was killed (signal {-code}): could not install {what}; {_UNTOUCHED}",
-            then=f"run it again; log: {log}",
+            f"uv was killed (signal {-code}): could not install {what}; {_UNTOUCHED}", then=f"run it again; log: {log}"
         )
     if code:
         raise failure(what, output, log)

@@ -40,13 +40,7 @@ def predict_for_plan(
     }.items():
         if cell in noisiest:
             at = {"params_id": cell[0], "nodes": cell[1][0], "workers_per_node": cell[1][1]}
-            figures = predict(
-                noisiest[cell],
-                blocks=blocks,
-                family=len(comparisons),
-                margin=margin,
-                power=POWER,
-            )
+            figures = predict(noisiest[cell], blocks=blocks, family=len(comparisons), margin=margin, power=POWER)
             predictions.append(PowerPrediction.model_validate({"workload": name, **at, **figures}))
     return predictions
 

@@ -62,10 +62,7 @@ def render_prereqs(
         cuda=recipe.cuda,
         toolkit=tomllib.loads(sources[CUDA].decode()).get(recipe.cuda, ""),
     )
-    return {
-        PLAYBOOK: text.encode(),
-        ENVIRONMENT: ("---\n" + render_environment(recipe, templates, sources)).encode(),
-    }
+    return {PLAYBOOK: text.encode(), ENVIRONMENT: ("---\n" + render_environment(recipe, templates, sources)).encode()}
 
 
 def _yaml(text: str) -> str:

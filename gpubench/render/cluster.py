@@ -49,10 +49,7 @@ def render_cluster_job(
         **(_objects(record, job) if in_pods(site) else _script(record, job)),
     }
     text = environment(templates).get_template(f"{site.scheduler}/{name}{TEMPLATE}").render(facts)
-    return {
-        f"{folder}/{name}": text.encode(),
-        f"{folder}/{SPEC}": _nodes_spec(record, job, node_half).dump().encode(),
-    }
+    return {f"{folder}/{name}": text.encode(), f"{folder}/{SPEC}": _nodes_spec(record, job, node_half).dump().encode()}
 
 
 def _script(record: ClusterRecord, job: ClusterJob) -> dict[str, Any]:

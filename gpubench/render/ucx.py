@@ -57,9 +57,7 @@ def _with_cuda(cuda_home: str) -> str:
     return Expanded(f"--with-cuda={cuda_home}") if cuda_home else "--with-cuda=/usr/local/cuda"
 
 
-BINDING_ENV = {
-    "RAPIDS_LIBUCX_PREFER_SYSTEM_LIBRARY": "true",
-}
+BINDING_ENV = {"RAPIDS_LIBUCX_PREFER_SYSTEM_LIBRARY": "true"}
 """What every image sets in every process, wherever its UCX lies."""
 
 

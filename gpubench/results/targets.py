@@ -25,10 +25,7 @@ def chosen_campaign(directory: Path | None, outputs: Path | None, *, with_result
         return Campaign.open(newest(outputs, with_results=with_results))
     kept = opened(_last_step(directory) if (directory / SEARCH_FILE).is_file() else directory)
     if not isinstance(kept, Campaign):
-        raise UsageError(
-            f"{directory} is an import: this needs runs, which it doesn't have",
-            then="name a campaign",
-        )
+        raise UsageError(f"{directory} is an import: this needs runs, which it doesn't have", then="name a campaign")
     return kept
 
 

@@ -103,11 +103,7 @@ def no_traffic(comparison: ComparisonInput) -> bool:
     return comparison.moved is not None and comparison.moved < LEAST_TRAFFIC
 
 
-def raise_flags(
-    cells: Sequence[CellBlocks],
-    pairs: Pairs,
-    settings: VerdictSettings,
-) -> list[tuple[str, ...]]:
+def raise_flags(cells: Sequence[CellBlocks], pairs: Pairs, settings: VerdictSettings) -> list[tuple[str, ...]]:
     """Names of the flags of every cell, in a fixed order."""
     columns: dict[str, Bools | list[bool]] = {
         "tail": tail(pairs, settings),

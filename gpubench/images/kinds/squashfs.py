@@ -50,11 +50,7 @@ def at(path: Path) -> ImportedSquashfs | None:
     try:
         plain = json.loads(path.with_name(f"{path.name}.json").read_text("utf-8"))
         image = ImportedSquashfs(
-            path=path,
-            digest=plain["digest"],
-            spec=plain["ucx_spec"],
-            date=plain["date"],
-            size=int(plain["size"]),
+            path=path, digest=plain["digest"], spec=plain["ucx_spec"], date=plain["date"], size=int(plain["size"])
         )
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(f"the sidecar of {path} is missing or can't be read", then=_AGAIN) from None
