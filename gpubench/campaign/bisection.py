@@ -16,7 +16,7 @@ from typing import Any
 
 from gpubench.campaign import lifecycle
 from gpubench.campaign.bisection_commits import objection
-from gpubench.campaign.bisection_differences import Differences, DifferenceSpace, Over, read_differences
+from gpubench.campaign.bisection_differences import DifferenceSpace, read_differences
 from gpubench.campaign.bisection_packages import package_differences
 from gpubench.campaign.bisection_points import PointList
 from gpubench.campaign.bisection_settings import setting_differences
@@ -172,17 +172,14 @@ def _prepared(search: Search, steps: Sequence[Step]) -> Search:
     space = search.space
     if not isinstance(space, DifferenceSpace) or not space.lacks_differences(steps, search.settings):
         return search
-    differences = _differences(Campaign.open(search.step_directory(0)), steps[0], space.over)
+    ends = Campaign.open(search.step_directory(0))
+    differences = package_differences(ends) if space.over == "packages" else setting_differences(ends, steps[0])
+    differences = dataclasses.replace(differences, stacks=_stacks_to_name(ends))
     count = len(differences.searched)
     least = math.ceil(math.log2(count)) + 2 if count > 1 else 2
     _log.info(f"{counted(count, space.over.removesuffix('s'))} to search: {least} further steps or more")
     _add(search.directory, "differences", dataclasses.asdict(differences))
     return dataclasses.replace(search, space=dataclasses.replace(space, differences=differences))
-
-
-def _differences(campaign: Campaign, step: Step, over: Over) -> Differences:
-    differences = package_differences(campaign) if over == "packages" else setting_differences(campaign, step)
-    return dataclasses.replace(differences, stacks=_stacks_to_name(campaign))
 
 
 def _stacks_to_name(campaign: Campaign) -> tuple[str, str]:

@@ -3,7 +3,6 @@
 import dataclasses
 import datetime as dt
 from pathlib import Path
-from typing import Any
 
 from gpubench import __version__
 from gpubench.campaign.bisection import SCHEMA, Search, Space, open_search, write_document
@@ -146,7 +145,7 @@ def begin_search(space: Space, workload: str | None, options: CampaignOptions) -
         "points": list(space.points),
         **({"subjects": list(space.subjects)} if isinstance(space, PointList) and space.subjects else {}),
         "workload": search.workload,
-        "options": _plain(options),
+        "options": {name: str(value) if isinstance(value, Path) else value for name, value in vars(options).items()},
         "settings": dataclasses.asdict(search.settings),
     }
     write_document(directory, document)
@@ -164,7 +163,3 @@ def _require_known(space: Space, site: Site, options: CampaignOptions) -> None:
 def _from_anywhere(name: str) -> str:
     """The name of a profile or suite, or the whole path of a file: a search may go on from another directory."""
     return str(Path(name).absolute()) if name.endswith(".toml") else name
-
-
-def _plain(options: CampaignOptions) -> dict[str, Any]:
-    return {name: str(value) if isinstance(value, Path) else value for name, value in vars(options).items()}

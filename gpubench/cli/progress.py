@@ -94,7 +94,8 @@ class Progress(Observer):
             if (path / RUN_FILE).exists():
                 self._ended(block, run, path)
             else:
-                current = self._describe(block, run, path, began)
+                running = format_seconds(time.monotonic() - began)
+                current = f"block {block.block}  {run.variant}  {self._step(path)}  {running}"
         if current:
             self._show(current)
 
@@ -129,10 +130,6 @@ class Progress(Observer):
         if not self._out_of_time:
             self._out_of_time = True
             self.log(f"block {block.block} and those after it are not begun: {reason}")
-
-    def _describe(self, block: PlannedBlock, run: PlannedRun, path: Path, began: float) -> str:
-        running = format_seconds(time.monotonic() - began)
-        return f"block {block.block}  {run.variant}  {self._step(path)}  {running}"
 
     def _step(self, path: Path) -> str:
         try:

@@ -67,7 +67,7 @@ def of_any_job(site: Site, limit_s: float) -> dict[str, Any]:
         "shm": quantity(settings.shm or (site.node.memory or 0) // 2),
         "active_s": int(limit_s + settings.start),
         "grace_s": int(2 * site.limits.stop) + 30,
-        "client": _client_options(site),
+        "client": [*(("--context", settings.context) if settings.context else ()), "--namespace", settings.namespace],
     }
 
 
@@ -110,11 +110,6 @@ def quantity(count: int) -> str:
     if count % GIB == 0:
         return f"{count // GIB}Gi" if count else ""
     return f"{count // MIB}Mi"
-
-
-def _client_options(site: Site) -> list[str]:
-    settings = site.kubernetes
-    return [*(("--context", settings.context) if settings.context else ()), "--namespace", settings.namespace]
 
 
 def measuring(site: Site) -> dict[str, str]:

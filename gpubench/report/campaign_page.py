@@ -41,12 +41,13 @@ ENOUGH_FOR_STRAGGLERS = 30
 
 def certainty(inputs: JudgedCampaign) -> str:
     """How sure the answer is, and by what rule."""
-    family, alpha = len(inputs.verdicts), f"{100 * inputs.settings.alpha:g} %"
+    family, settings = len(inputs.verdicts), inputs.settings
     together = f", over all {family} comparisons together" if family > 1 else ""
     rule = (
         f"If nothing differed at all, a campaign like this one would still call a regression or an improvement in at "
-        f"most {alpha} of cases{together}. “Equivalent” means that "
-        f"{_equivalent(inputs)}; “inconclusive” means that these data don’t allow a decision."
+        f"most {100 * settings.alpha:g} % of cases{together}. “Equivalent” means that the "
+        f"{100 * (1 - 2 * settings.alpha):g} % interval lies within ±{settings.margin.percent}; “inconclusive” means "
+        "that these data don’t allow a decision."
     )
     if family > 1:
         rule += (
@@ -75,11 +76,6 @@ def _rare_stragglers(inputs: JudgedCampaign) -> str:
     text = f" Stragglers rarer than {low if low == high else f'{low} to {high}'} % of samples can’t be excluded"
     few = min(workload.reps for workload in inputs.plan.workloads) < ENOUGH_FOR_STRAGGLERS
     return f"{text}; where they matter, run {ENOUGH_FOR_STRAGGLERS} repetitions or more." if few else f"{text}."
-
-
-def _equivalent(inputs: JudgedCampaign) -> str:
-    level = 100 * (1 - 2 * inputs.settings.alpha)
-    return f"the {level:g} % interval lies within ±{inputs.settings.margin.percent}"
 
 
 def about(inputs: JudgedCampaign) -> str:

@@ -3,7 +3,6 @@
 import statistics
 from collections.abc import Iterable, Mapping
 
-from gpubench.model.plan import PlannedVariant
 from gpubench.model.quantities import format_bytes
 from gpubench.node.spec.records import PROVENANCE_FILE
 from gpubench.report import condense
@@ -54,6 +53,7 @@ def by_variant(inputs: JudgedCampaign) -> dict[str, list[str]]:
     """What each variant's runs used, as read from their processes, not as planned; of noise the median over runs."""
     every = [inputs.evidence_of(variant.label) for variant in inputs.plan.variants]
     proved = {title: [said(field, (run.facts for run in runs)) for runs in every] for title, field in _PROVED.items()}
+    images = [variant.image for variant in inputs.plan.variants]
     settings = [sorted({_settings(run.facts) for run in runs} - {""}) for runs in every]
     noise = {
         f"{what}, median over runs": [_median(run.noise.get(name) for run in runs) for runs in every]
@@ -62,7 +62,7 @@ def by_variant(inputs: JudgedCampaign) -> dict[str, list[str]]:
     return {
         **proved,
         "UCX_* in force": [" or ".join(texts) or "not recorded" for texts in settings],
-        "image": [_image(variant) for variant in inputs.plan.variants],
+        "image": [f"{image.kind} {image.id[:16]}" if image else "unresolved" for image in images],
         **noise,
     }
 
@@ -70,10 +70,6 @@ def by_variant(inputs: JudgedCampaign) -> dict[str, list[str]]:
 def _settings(facts: Facts) -> str:
     fields = sorted(field for field in facts.values if field.startswith(UCX_VARIABLES))
     return " ".join(f"{field.partition('.')[2]}={facts.text(field)}" for field in fields)
-
-
-def _image(variant: PlannedVariant) -> str:
-    return f"{variant.image.kind} {variant.image.id[:16]}" if variant.image else "unresolved"
 
 
 def _median(numbers: Iterable[float | None]) -> str:

@@ -51,7 +51,8 @@ def import_results(place: Path, note: Mapping[str, Any], table: pl.DataFrame) ->
     name = str(note["name"])
     groups: dict[_Group, list[dict[str, Any]]] = {}
     for row in table.filter(~pl.col("warmup")).sort("file", "line").iter_rows(named=True):
-        groups.setdefault((_cell(row), row["variant"] or UNKNOWN, row["run"], row["date"]), []).append(row)
+        cell = tuple((name, row[name]) for name in CELL if row[name] is not None)
+        groups.setdefault((cell, row["variant"] or UNKNOWN, row["run"], row["date"]), []).append(row)
     runs = [_run(name, group, rows) for group, rows in groups.items()]
 
     def circumstances(run: CellRun) -> RunCircumstances:
@@ -75,10 +76,6 @@ def import_results(place: Path, note: Mapping[str, Any], table: pl.DataFrame) ->
     return dataclasses.replace(
         results, family=functools.partial(_family, results, _default_baseline(table, runs, files))
     )
-
-
-def _cell(row: Mapping[str, Any]) -> Key:
-    return tuple((name, row[name]) for name in CELL if row[name] is not None)
 
 
 def _run(name: str, group: _Group, rows: Sequence[Mapping[str, Any]]) -> CellRun:
