@@ -4,12 +4,11 @@ The supervisor starts these processes in ``node``; GPUs of workers are chosen in
 """
 
 import contextlib
-import os
 import time
 from pathlib import Path
 from typing import Callable, List
 
-from gpubench.node import gpu
+from gpubench.node import gpu, machine
 from gpubench.node.spec import RunSpec
 from gpubench.node.workloads.clock import poll_until
 
@@ -67,9 +66,8 @@ def worker_arguments(spec: RunSpec, address: str, name: str, directory: str) -> 
 
 
 def _fair_share(spec: RunSpec) -> int:
-    """Bytes: half of this node's memory over its workers, where the plan couldn't know how much a node has."""
-    sharing = spec.workers_per_node * (1 + len(spec.beside))
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 // sharing
+    """Bytes: half of the memory here over the node's workers, where the plan couldn't know how much a node has."""
+    return machine.usable_memory() // 2 // (spec.workers_per_node * (1 + len(spec.beside)))
 
 
 def run_scheduler(arguments: List[str]) -> None:
