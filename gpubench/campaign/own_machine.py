@@ -3,6 +3,7 @@
 import os
 
 from gpubench.model.site import Site
+from gpubench.node.spec.memory import usable_memory
 from gpubench.schedulers import LOCAL
 
 
@@ -11,5 +12,5 @@ def cores_and_memory(site: Site) -> tuple[int, int]:
     cores, memory = site.node.cores, site.node.memory or 0
     if site.layout.one_machine or site.scheduler in LOCAL:
         cores = cores or len(os.sched_getaffinity(0))
-        memory = memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        memory = memory or usable_memory()
     return cores, memory

@@ -64,7 +64,7 @@ def check(
     name: MaybeName = None,
     live: Annotated[
         bool,
-        typer.Option("--live", help="Submit a two-minute job that checks whether the site is as the profile says."),
+        typer.Option("--live", help="Submit a short job that checks whether the site is as the profile says."),
     ] = False,
     nodes: Annotated[int | None, typer.Option(min=1, help="With --live: on this many nodes; default 2.")] = None,
     ucx: Annotated[

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import List, Mapping, Optional, Sequence
 
 from gpubench.node.process import TAIL_LINES, Child, Planned, command, die_with_parent
+from gpubench.node.spec.memory import killed_for_memory
 
 ROLE = "forks"
 PR_SET_NAME = 15  # linux/prctl.h
@@ -36,6 +37,7 @@ class ForkedChild(Child):
         self.name = name
         self.log = cwd / f"{name}.log"
         self.log.touch()
+        self._killed_before = killed_for_memory()
         self.pid: Optional[int] = None
         self._forking = forking
         self._code: Optional[int] = None

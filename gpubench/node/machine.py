@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
+from gpubench.node.spec.memory import machine_memory
 from gpubench.node.workloads import nvml
 
 NODE_NAME_VARIABLE = "GPUBENCH_NODE_NAME"
@@ -26,7 +27,7 @@ def facts() -> Dict[str, Any]:
         "host": host(),
         "cpu_model": _field("/proc/cpuinfo", "model name"),
         "cores": os.cpu_count() or 0,
-        "memory": _memory(),
+        "memory": machine_memory(),
         "kernel": platform.release(),
         "numa_nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))),
         "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -35,27 +36,6 @@ def facts() -> Dict[str, Any]:
         "gpu_limits": nvml.limits(),
         "network": interfaces(),
     }
-
-
-def usable_memory(groups: str = "/proc/self/cgroup", root: str = "/sys/fs/cgroup") -> int:
-    """Bytes: the machine's memory, or the least limit of the control groups in which this process is; cgroups(7).
-
-    A batch system may give a job less than the machine has, and a container too. Beyond it the kernel kills.
-    """
-    least = _memory()
-    for line in _read(groups).splitlines():
-        controllers, _, path = line.partition(":")[2].partition(":")
-        if controllers and "memory" not in controllers.split(","):
-            continue
-        top, limit = (Path(root, "memory"), "memory.limit_in_bytes") if controllers else (Path(root), "memory.max")
-        group = top / path.strip("/")
-        limits = [_read(str(folder / limit)) for folder in (group, *group.parents)]
-        least = min([least, *(int(text) for text in limits if text.isdigit())])
-    return least
-
-
-def _memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 class LoadSampler:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence
 
 from gpubench.node import scratch
+from gpubench.node.spec.memory import killed_for_memory
 from gpubench.node.workloads.clock import poll_until
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -50,6 +51,7 @@ class Child:
     ) -> None:
         self.name = name
         self.log = cwd / (f"{name}.log")
+        self._killed_before = killed_for_memory()
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
                 command,
@@ -80,6 +82,8 @@ class Child:
         """How it ended, with its last log lines; why it could write none, if so."""
         disk = scratch.fault(self.log.parent)
         how = describe_exit(self.code)
+        if self.code == -signal.SIGKILL and killed_for_memory() > self._killed_before:
+            how += " by the kernel, for lack of memory"
         words = self._last_words() if self.code is not None and self.code > 0 else ""
         how += f": {words}" if words else ""
         return {"process": self.name, "how": how, "last_lines": self.tail(), **({"disk": disk} if disk else {})}

@@ -8,8 +8,9 @@ import time
 from pathlib import Path
 from typing import Callable, List
 
-from gpubench.node import gpu, machine
+from gpubench.node import gpu
 from gpubench.node.spec import RunSpec
+from gpubench.node.spec.memory import usable_memory
 from gpubench.node.workloads.clock import poll_until
 
 LATE = "@"
@@ -67,7 +68,7 @@ def worker_arguments(spec: RunSpec, address: str, name: str, directory: str) -> 
 
 def _fair_share(spec: RunSpec) -> int:
     """Bytes: half of the memory here over the node's workers, where the plan couldn't know how much a node has."""
-    return machine.usable_memory() // 2 // (spec.workers_per_node * (1 + len(spec.beside)))
+    return usable_memory() // 2 // (spec.workers_per_node * (1 + len(spec.beside)))
 
 
 def run_scheduler(arguments: List[str]) -> None:

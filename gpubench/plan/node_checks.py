@@ -39,6 +39,7 @@ def check_nodes(site: Site, nodes: int, hosts: Sequence[HostFacts], token: str) 
     busy = site.layout.workers * site.layout.threads
     enough = f"cores for {busy} worker threads"
     yield check("cores", enough, lambda value: value.isdigit() and int(value) >= busy)
+    yield check("scratch", "the directory for scratch files can be written on every node", bool)
     if site.image.fabric:
         yield check("memlock", "memlock is unlimited, as NICs need it", lambda value: value == "unlimited")
     else:

@@ -176,7 +176,9 @@ class Agent:
     def _create(self, job: Object, index: int) -> None:
         template = job["spec"]["template"]
         name = f"{job['metadata']['name']}-{index}"
-        own = {UID: job["metadata"]["uid"], "batch.kubernetes.io/job-name": job["metadata"]["name"], INDEX: str(index)}
+        # As generateSelector of pkg/registry/batch/job/strategy.go: the names before 1.27 stay beside the new ones.
+        own = {"controller-uid": job["metadata"]["uid"], "job-name": job["metadata"]["name"]}
+        own |= {f"batch.kubernetes.io/{label}": value for label, value in own.items()} | {INDEX: str(index)}
         pod = {
             "apiVersion": "v1",
             "kind": "Pod",

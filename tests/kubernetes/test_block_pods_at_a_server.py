@@ -64,7 +64,11 @@ class Job:
         self.rights = [found[kind] for kind in RIGHTS if kind in found]
         self.account = found["Job"]["metadata"]["name"]
         template = found["Job"]["spec"]["template"]
-        uid = {"batch.kubernetes.io/controller-uid": "1", "batch.kubernetes.io/job-name": self.account}
+        uid = {
+            "controller-uid": "1",
+            "batch.kubernetes.io/controller-uid": "1",
+            "batch.kubernetes.io/job-name": self.account,
+        }
         about = {**template["metadata"], "name": f"{self.account}-0-abcde", "namespace": "default"}
         about["labels"] = {**about["labels"], **uid}
         self.pod = {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": template["spec"]}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.node.gpu import count, resolve
-from gpubench.node.machine import LoadSampler, facts, interfaces, usable_memory
+from gpubench.node.machine import LoadSampler, facts, interfaces
 from gpubench.node.net import answers, interface_address, split_address
 from gpubench.node.probe import describe
 from tests.conftest import free_port
@@ -23,27 +23,6 @@ def test_the_facts_of_this_machine_are_true_and_fit_into_json() -> None:
     assert found["memory"] == pytest.approx(int(total) * 1024, rel=0.01)
     assert "lo" in found["network"]
     assert set(found["network"]["lo"]) == {"mtu", "speed"}
-
-
-@pytest.mark.parametrize(
-    ("line", "limits"),
-    [
-        ("0::/user.slice/job_7/step_0", {"user.slice/job_7": "4096", "user.slice/job_7/step_0": "max"}),
-        ("0::/", {"": "4096"}),  # of a container with a namespace of its own
-        ("12:cpuset,memory:/pbs_jobs/7", {"memory/pbs_jobs/7": "4096", "memory": "9223372036854771712"}),
-        ("12:cpuset:/pbs_jobs/7\n4:memory:/slurm/7/step_0", {"memory/slurm/7": "4096"}),
-    ],
-)
-def test_the_memory_that_can_be_used_is_the_least_of_all_groups(
-    tmp_path: Path, line: str, limits: dict[str, str]
-) -> None:
-    (tmp_path / "cgroup").write_text(f"1:name=systemd:/\n{line}\n")
-    for group, limit in limits.items():
-        (tmp_path / "fs" / group).mkdir(parents=True, exist_ok=True)
-        name = "memory.limit_in_bytes" if group.startswith("memory") else "memory.max"
-        (tmp_path / "fs" / group / name).write_text(f"{limit}\n")
-    assert usable_memory(str(tmp_path / "cgroup"), str(tmp_path / "fs")) == 4096
-    assert usable_memory(str(tmp_path / "none"), str(tmp_path / "fs")) == facts()["memory"]
 
 
 def test_bridges_and_the_ends_of_other_peoples_containers_are_no_facts_of_a_node(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ addresses 10.0.0.1/24 fe80::1/64
 gpus 8
 memlock unlimited
 cores 16
+scratch /tmp
 fabric rdma_cm, uverbs0
 modules gcc/12:cuda/11.2
 """
@@ -174,6 +175,7 @@ def test_what_cannot_be_known_is_called_unchecked() -> None:
         ("gpus 8", "gpus 7", "8 GPUs on every node: n1 has 7"),
         ("memlock unlimited", "memlock 64", "memlock is unlimited, as NICs need it: n1 has 64"),
         ("cores 16", "cores 7", "cores for 8 worker threads: n1 has 7"),
+        ("scratch /tmp", "scratch ", "the directory for scratch files can be written on every node: n1 has nothing"),
         ("rdma_cm, uverbs0", "", "NICs in /dev/infiniband on every node: n1 has nothing"),
         ("cuda/11.2", "cudatoolkit", "module cuda is loaded: n1 has gcc/12:cudatoolkit"),
     ],
