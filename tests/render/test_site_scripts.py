@@ -112,6 +112,20 @@ def test_gpus_that_the_scheduler_does_not_count_are_not_asked_for(name: str) -> 
     assert [line for line in directives(name) if "gpus" in line]
 
 
+@pytest.mark.parametrize(
+    ("settings", "asked"),
+    [
+        ((), ["--mem=0"]),
+        (("node.memory=400GB",), ["--mem=381469M"]),
+        (("batch.options=['--mem-per-cpu=4G']",), ["--mem-per-cpu=4G"]),  # --mem beside it is fatal: slurm_opt.c
+    ],
+)
+def test_a_job_of_slurm_asks_for_all_the_memory_unless_the_site_says_how_much(
+    settings: tuple[str, ...], asked: list[str]
+) -> None:
+    assert [line.split()[1] for line in directives("draco", *settings) if line.startswith("#SBATCH --mem")] == asked
+
+
 def test_folders_of_modules_are_named_before_modules_are_loaded() -> None:
     loads = [line for line in directives("polaris") if line.startswith("module")]
     assert loads == ["module use /soft/modulefiles", "module load spack-pe-base", "module load apptainer"]
