@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
 
 from gpubench.node.roles import worker_arguments
+from gpubench.node.spec.memory import usable_memory
 from tests.node.specs_by_hand import run_spec
 
 
@@ -15,5 +15,5 @@ from tests.node.specs_by_hand import run_spec
 def test_a_limit_that_the_plan_left_open_is_a_share_of_half_of_the_node(planned: int) -> None:
     changes: dict[str, Any] = {"memory_limit": planned, "workers_per_node": 4}
     words = worker_arguments(run_spec(**changes), "tcp://127.0.0.1:1", "w", "/tmp")
-    half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    half = usable_memory() // 2
     assert int(words[words.index("--memory-limit") + 1]) == (planned or half // 4)
