@@ -57,7 +57,7 @@ class Node(Settings):
     gpus: Parts = pydantic.Field(default=0, ge=0)
     """GPUs."""
     memory: Bytes | None = None
-    """Memory."""
+    """Memory. Unset: a job of Slurm asks for all that the node has, unless ``batch.options`` names some."""
     gpu_memory: Bytes | None = None
     """What one GPU has. The plan refuses a workload that needs more. Unset: this is not checked."""
 

@@ -140,6 +140,23 @@ def test_the_cause_holds_the_last_lines_only(tmp_path: Path) -> None:
     assert len(child.tail()) == 20
 
 
+@pytest.mark.parametrize(
+    ("counts", "end", "said"),
+    [
+        ([2, 3], "kill -KILL $$", "killed by SIGKILL by the kernel, for lack of memory"),
+        ([2, 2], "kill -KILL $$", "killed by SIGKILL"),
+        ([2, 3], "exit 3", "exit code 3"),
+    ],
+)
+def test_a_kill_that_the_kernel_counts_meanwhile_was_for_lack_of_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counts: list[int], end: str, said: str
+) -> None:
+    monkeypatch.setattr("gpubench.node.process.killed_for_memory", lambda: counts.pop(0))
+    child = shell(tmp_path, end)
+    child.process.wait(150)
+    assert child.cause()["how"] == said
+
+
 def test_a_log_that_is_gone_has_no_last_lines(tmp_path: Path) -> None:
     child = shell(tmp_path, "true")
     child.process.wait(150)
