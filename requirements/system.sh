@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What `make test-system` needs beyond Python: a browser for the report, mount and setpriv for bad disks and other users,
-# a Docker engine, a registry, Debian root file systems and a container runtime for the images, Slurm with accounting,
-# and the shells whose completions are tested.
+# engines (Docker, Podman), a registry, Debian root file systems and a container runtime for the images, Slurm with
+# accounting, and the shells whose completions are tested.
 set -euo pipefail
 missing=()
 need() { command -v "$1" >/dev/null || missing+=("$2"); } # PROGRAM PACKAGE
@@ -11,6 +11,7 @@ need setpriv util-linux
 need mount mount
 need git git
 need dockerd docker.io
+need podman podman
 need docker-registry docker-registry
 need debootstrap debootstrap
 need mksquashfs squashfs-tools

@@ -1,5 +1,6 @@
 """Build and push images, whatever kind of images the site's runtime starts."""
 
+import contextlib
 import dataclasses
 import datetime as dt
 import functools
@@ -11,7 +12,7 @@ from gpubench import resources
 from gpubench.errors import GpubenchError, MissingToolError, PlanRefusedError, SchedulerError, UsageError
 from gpubench.files import write_atomically
 from gpubench.images.container_builds import build_all_images, contexts
-from gpubench.images.docker.build import find_buildx
+from gpubench.images.docker.build import find_builder
 from gpubench.images.docker.engine import Engine
 from gpubench.images.kinds.base import images_root
 from gpubench.images.kinds.conda import make_prefix
@@ -79,22 +80,24 @@ def _build_containers(request: BuildRequest) -> None:
     silent = _unresolved(open_refs, f"Dockerfiles written to {_folder(request)}") if open_refs else None
     if silent and not resolved_recipes:
         raise silent
-    try:
-        engine = Engine.connect()
-        find_buildx()
-        rendered = contexts(resolved_recipes, engine)
-    except MissingToolError as error:
-        raise MissingToolError(f"{error.what}; Dockerfiles written to {_folder(request)}", then=error.then) from None
-    for spec, context in rendered.items():
-        _write(request, spec, context.files)
-    results = build_all_images(
-        engine,
-        resolved_recipes,
-        rendered,
-        root=images_root(request.site.paths.images),
-        date=request.date,
-        push=bool(registry) if request.push is None else request.push,
-    )
+    with contextlib.ExitStack() as stack:
+        try:
+            engine = stack.enter_context(Engine.connect())
+            find_builder(engine)
+            rendered = contexts(resolved_recipes, engine)
+        except MissingToolError as error:
+            what = f"{error.what}; Dockerfiles written to {_folder(request)}"
+            raise MissingToolError(what, then=error.then) from None
+        for spec, context in rendered.items():
+            _write(request, spec, context.files)
+        results = build_all_images(
+            engine,
+            resolved_recipes,
+            rendered,
+            root=images_root(request.site.paths.images),
+            date=request.date,
+            push=bool(registry) if request.push is None else request.push,
+        )
     failed = {spec: result for spec, result in results.items() if isinstance(result, GpubenchError)}
     if failed and silent:
         _log.warning(str(silent))
@@ -223,13 +226,13 @@ def push(site: Site, specs: Sequence[str], date: str) -> None:
     """Push locked local images to the site's registry, and lock what the registry calls them."""
     registry = _registry(site)
     rows = [row for row in locked_rows(site, specs, date) if row.registry != registry]
-    engine = Engine.connect()
-    for row in rows:
-        _log.info(f"{row.spec}: pushing to {registry}")
-        engine.ensure(reference(row))
-        digest = engine.push(reference(row), registry, row.tag)
-        pushed = row.model_copy(update={"registry": registry, "digest": digest})
-        add_rows([pushed])
-        _log.info(f"{row.spec}: {reference(pushed)}")
+    with Engine.connect() as engine:
+        for row in rows:
+            _log.info(f"{row.spec}: pushing to {registry}")
+            engine.ensure(reference(row))
+            digest = engine.push(reference(row), registry, row.tag)
+            pushed = row.model_copy(update={"registry": registry, "digest": digest})
+            add_rows([pushed])
+            _log.info(f"{row.spec}: {reference(pushed)}")
     if not rows:
         _log.info(f"nothing to push: {', '.join(specs) or 'every image'} is in {registry} already")

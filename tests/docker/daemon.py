@@ -1,8 +1,9 @@
-"""A private Docker engine and private registries for tests: nothing is shared with the machine's own."""
+"""Engines (Docker's, Podman's) and registries of the tests' own: nothing is shared with the machine's."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import socket
@@ -37,6 +38,7 @@ class _Server:
         self.home = Path(tempfile.mkdtemp(prefix=f"gpubench-{kind}-", dir="/tmp"))
         self.log = self.home / "log"
         self.process: subprocess.Popen[bytes] | None = None
+        self.environment: dict[str, str] = {}
         self._mounted: list[Path] = []
 
     def small_disk(self, path: Path, size: str) -> None:
@@ -49,7 +51,12 @@ class _Server:
         """Start the daemon and wait until ``ready``."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*_DIE_WITH_PARENT, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                [*_DIE_WITH_PARENT, *words],
+                env={**os.environ, **self.environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         deadline = time.monotonic() + _START_S
         while not ready():
@@ -85,7 +92,29 @@ class _Server:
         self.close()
 
 
-class DockerDaemon(_Server):
+class ContainerEngine(_Server):
+    """What answers Docker's API at ``socket``."""
+
+    socket: Path
+
+    @property
+    def host(self) -> str:
+        return f"unix://{self.socket}"
+
+    def client(self) -> docker.DockerClient:
+        """The SDK's client of this engine; close it."""
+        return docker.DockerClient(base_url=self.host)
+
+    def _answers(self) -> bool:
+        # The SDK leaves sockets open that could not be connected.
+        with socket.socket(socket.AF_UNIX) as probe:
+            if probe.connect_ex(str(self.socket)):
+                return False
+        with contextlib.closing(self.client()) as client:
+            return bool(client.ping())
+
+
+class DockerDaemon(ContainerEngine):
     """dockerd on a socket of its own, without bridge and firewall rules; ``size`` puts its images on a small disk."""
 
     def __init__(self, size: str = "") -> None:
@@ -98,7 +127,6 @@ class DockerDaemon(_Server):
         if size:
             self.small_disk(self.data, size)
         self.socket = self.home / "docker.sock"
-        self.host = f"unix://{self.socket}"
         self.start()
 
     def start(self) -> None:
@@ -118,19 +146,35 @@ class DockerDaemon(_Server):
             self._answers,
         )
 
-    def client(self) -> docker.DockerClient:
-        """The SDK's client of this engine; close it."""
-        return docker.DockerClient(base_url=self.host)
-
-    def _answers(self) -> bool:
-        # The SDK leaves sockets open that could not be connected.
-        with socket.socket(socket.AF_UNIX) as probe:
-            if probe.connect_ex(str(self.socket)):
-                return False
-        with contextlib.closing(self.client()) as client:
-            return bool(client.ping())
-
     def __enter__(self) -> DockerDaemon:
+        return self
+
+
+class PodmanService(ContainerEngine):
+    """Podman's service on a socket of its own; it asks ``registries`` over http, as Docker does on the loopback."""
+
+    def __init__(self, *registries: str) -> None:
+        need(os.geteuid() == 0, "root, to mount the images of a Podman of its own")
+        need(shutil.which("podman") is not None, "podman")
+        super().__init__("podman")
+        self.socket = self.home / "podman.sock"
+        storage, insecure = self.home / "storage.conf", self.home / "registries.conf"
+        storage.write_text(
+            f'[storage]\ndriver = "overlay"\nrunroot = "{self.home / "run"}"\ngraphroot = "{self.home / "data"}"\n'
+        )
+        insecure.write_text("".join(f'[[registry]]\nlocation = "{host}"\ninsecure = true\n' for host in registries))
+        containers = self.home / "containers.conf"
+        containers.write_text('[engine]\nruntime = "runc"\n')  # crun refuses control groups of both versions at once
+        self.environment = {
+            "CONTAINERS_CONF": str(containers),
+            "CONTAINERS_STORAGE_CONF": str(storage),
+            "CONTAINERS_REGISTRIES_CONF": str(insecure),
+            "REGISTRY_AUTH_FILE": str(self.home / "auth.json"),
+            "TMPDIR": str(self.home),
+        }
+        self.run(["podman", "system", "service", "--time=0", self.host], self._answers)
+
+    def __enter__(self) -> PodmanService:
         return self
 
 
@@ -184,16 +228,17 @@ class RegistryServer(_Server):
         return self
 
 
-def debian_base(daemon: DockerDaemon, suite: str = "bookworm") -> str:
+def debian_base(daemon: ContainerEngine, suite: str = "bookworm") -> str:
     """The reference of a minimal Debian image in ``daemon``, made by debootstrap once per machine.
 
     It knows this machine's certificate authorities, so that builds reach what this machine reaches.
     """
-    reference = f"gpubench-test-base:{suite}"
+    reference = f"localhost/gpubench-test-base:{suite}"
     with contextlib.closing(daemon.client()) as client:
         if not client.images.list(reference):
             repository, tag = reference.split(":")
-            client.api.import_image_from_file(str(_root_file_system(suite)), repository, tag)
+            imported = client.api.import_image_from_file(str(_root_file_system(suite)), repository, tag)
+            client.api.tag(json.loads(imported.splitlines()[-1])["status"], repository, tag)  # Podman says latest
     return reference
 
 

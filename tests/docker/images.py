@@ -14,7 +14,7 @@ from typing import Any
 import docker
 from gpubench.images.docker.build import BuildJob, BuildOutcome, build_all
 from gpubench.images.docker.engine import Engine
-from tests.docker.daemon import PASSWORD, USER, DockerDaemon
+from tests.docker.daemon import PASSWORD, USER, ContainerEngine
 
 OURS = "io.gpubench.test"
 ARCHITECTURE = "x86_64"
@@ -49,13 +49,13 @@ def built(engine: Engine, files: Mapping[str, bytes]) -> str:
     return outcomes[0].image
 
 
-def tags(daemon: DockerDaemon) -> list[str]:
+def tags(daemon: ContainerEngine) -> list[str]:
     """Every tag in the engine."""
     with contextlib.closing(daemon.client()) as client:
         return sorted(tag for image in client.images.list() for tag in image.tags)
 
 
-def untagged(daemon: DockerDaemon) -> list[docker.models.images.Image]:
+def untagged(daemon: ContainerEngine) -> list[docker.models.images.Image]:
     """Images that nothing refers to."""
     with contextlib.closing(daemon.client()) as client:
         return list(client.images.list(filters={"dangling": True}))

@@ -209,7 +209,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setenv("DOCKER_HOST", small.host)
         files = {"Dockerfile": b"FROM scratch\nCOPY large /\n", "large": bytes(48 << 20)}
         outcome = build_one(job("large", files), tmp_path)
-    assert str(outcome.error).startswith("image large: the disk of Docker is full: could not build it (")
+    assert str(outcome.error).startswith("image large: the disk of the container engine is full: could not build it (")
     assert "no space left on device" in str(outcome.error)
     assert outcome.error is not None
     assert outcome.error.exit_code == 5
@@ -223,7 +223,7 @@ def test_docker_that_does_not_run_is_one_line(tmp_path: Path, monkeypatch: pytes
         build_one(job("a", {"Dockerfile": b""}), tmp_path)
     assert str(caught.value) == (
         "Docker doesn't answer at unix:///nonexistent/docker.sock (No such file or directory); "
-        "start Docker, or set DOCKER_HOST"
+        "start Docker, install Podman, or set DOCKER_HOST"
     )
 
 

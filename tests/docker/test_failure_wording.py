@@ -40,7 +40,7 @@ def test_a_refusal_says_where_logins_are_kept(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_engine_s_full_disk_is_not_the_registry_s() -> None:
     error = engine_failure("pull a", "write /var/lib/docker/tmp/x: no space left on device", HOST)
-    assert str(error).startswith("the disk of Docker is full: could not pull a")
+    assert str(error).startswith("the disk of the container engine is full: could not pull a")
     assert error.exit_code == 5
 
 
@@ -49,5 +49,5 @@ def test_an_engine_that_is_forbidden_is_not_an_engine_that_is_down() -> None:
     assert "you may not use Docker at unix:///run/docker.sock" in str(forbidden)
     assert "group" in forbidden.then
     down = no_engine("unix:///run/docker.sock", "No such file or directory")
-    assert str(down).endswith("start Docker, or set DOCKER_HOST")
+    assert str(down).endswith("start Docker, install Podman, or set DOCKER_HOST")
     assert (forbidden.exit_code, down.exit_code) == (5, 5)

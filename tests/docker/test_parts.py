@@ -1,6 +1,7 @@
 """Challenges, tar streams, logs."""
 
 import io
+import stat
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from requests.auth import HTTPBasicAuth
 
 from gpubench.errors import DataError, SchedulerError
 from gpubench.images.docker import archive
-from gpubench.images.docker.build import log_path
+from gpubench.images.docker.build import _write_context, log_path
 from gpubench.images.docker.names import Credentials, Repository
 from gpubench.images.docker.registry import LONGEST_PAUSE_S, _next_page, _Patience, log_in, parse_challenges
 
@@ -97,16 +98,27 @@ def test_the_next_page_stays_on_the_host() -> None:
     assert _next_page("") == ""
 
 
-def test_the_same_files_are_the_same_context() -> None:
-    files = {"run.sh": b"#!/bin/sh\n", "Dockerfile": b"FROM scratch\n"}
-    one = archive.context(files).read()
-    assert one == archive.context(dict(reversed(files.items()))).read()
-    with tarfile.open(fileobj=io.BytesIO(one)) as tar:
-        assert {entry.name: entry.mode for entry in tar} == {"Dockerfile": 0o644, "run.sh": 0o755}
+def test_the_same_files_are_the_same_context(tmp_path: Path) -> None:
+    _write_context(tmp_path, {"run.sh": b"#!/bin/sh\n", "gpubench/Dockerfile": b"FROM scratch\n"})
+    entries = {path.name: path.stat() for path in tmp_path.rglob("*") if path.is_file()}
+    assert {name: stat.S_IMODE(entry.st_mode) for name, entry in entries.items()} == {
+        "Dockerfile": 0o644,
+        "run.sh": 0o755,
+    }
+    assert {entry.st_mtime for entry in entries.values()} == {0}
+
+
+def tar_of(name: str, content: bytes) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        entry = tarfile.TarInfo(name)
+        entry.size = len(content)
+        tar.addfile(entry, io.BytesIO(content))
+    return out.getvalue()
 
 
 def test_a_file_is_found_however_its_path_begins() -> None:
-    tar = archive.context({"gpubench/manifest.json": b"{}"}).read()
+    tar = tar_of("gpubench/manifest.json", b"{}")
     pieces = [tar[at : at + 7] for at in range(0, len(tar), 7)]
     for name in ("gpubench/manifest.json", "/gpubench/manifest.json", "./gpubench/manifest.json"):
         assert archive.member(pieces, name, what="x") == b"{}"
@@ -114,7 +126,7 @@ def test_a_file_is_found_however_its_path_begins() -> None:
 
 def test_a_missing_or_damaged_file_is_one_line() -> None:
     with pytest.raises(DataError, match="image a holds no b"):
-        archive.member([archive.context({"a": b""}).read()], "b", what="image a")
+        archive.member([tar_of("a", b"")], "b", what="image a")
     with pytest.raises(DataError, match="layer a can't be read"):
         archive.member([b"no tar at all" * 100], "b", what="layer a")
 

@@ -1,26 +1,13 @@
-"""Tar streams that Docker takes and gives."""
+"""Tar streams that Docker gives."""
 
 import io
 import tarfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from gpubench.errors import DataError
 
 LARGEST_FILE = 64 << 20
 """Bytes; what is read out of an image is a manifest or a list of packages."""
-
-
-def context(files: Mapping[str, bytes]) -> io.BytesIO:
-    """A build context. The same files give the same bytes, so that the engine finds its cache."""
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w") as tar:
-        for path, content in sorted(files.items()):
-            entry = tarfile.TarInfo(path)
-            entry.size = len(content)
-            entry.mode = 0o755 if content.startswith(b"#!") else 0o644
-            tar.addfile(entry, io.BytesIO(content))
-    out.seek(0)
-    return out
 
 
 def member(chunks: Iterable[bytes], name: str, *, what: str) -> bytes:

@@ -1,11 +1,13 @@
-"""Several versions at once, each by one ``docker buildx build`` that also pushes: a process and a log each."""
+"""Several versions at once, each by one ``docker buildx build`` or ``podman build``: a process and a log each."""
 
+import contextlib
 import dataclasses
 import datetime as dt
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +15,7 @@ from pathlib import Path
 
 from gpubench.errors import GpubenchError, MissingToolError, SchedulerError
 from gpubench.files import temporary_directory, writing
-from gpubench.images.docker import archive
+from gpubench.images.docker import podman
 from gpubench.images.docker.engine import Engine
 from gpubench.images.docker.failures import disk_full, engine_failure, is_full, one_line
 from gpubench.images.docker.names import Repository, broken_logins, config_file, docker_architecture
@@ -30,7 +32,7 @@ LAST_LINES = 20
 LOCAL_REPOSITORY = "gpubench"
 """Of images that are pushed nowhere."""
 
-_PROGRAM = "docker-buildx"
+_BUILDX = "docker-buildx"
 # Where the docker command looks for its plugins, after the user's own folder.
 _PLUGINS = (
     "/usr/local/lib/docker/cli-plugins",
@@ -41,9 +43,11 @@ _PLUGINS = (
 # The user's own builders may keep what they build to themselves; a time of the sources would change every image.
 _FOREIGN = re.compile(r"(?:BUILDX|BUILDKIT|EXPERIMENTAL_BUILDKIT)_\w+|SOURCE_DATE_EPOCH|DOCKER_DEFAULT_PLATFORM")
 _BY_ID = re.compile(rb"^(FROM\s+)(sha256:([0-9a-f]{64}))\b", re.MULTILINE)
+_ERROR = re.compile(r"(?:ERROR|Error): (.+)")
 _PUSHING = re.compile(r"#\d+ pushing ")
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 _LOOK_S = 0.1
+_GRACE_S = 10.0
 _LONGEST = 300
 
 
@@ -96,16 +100,39 @@ class BuildOutcome:
     lines: Sequence[str] = ()
 
 
-def find_buildx() -> str:
-    """The path of buildx. Raises MissingToolError: it isn't installed."""
+@dataclasses.dataclass(frozen=True)
+class Builder:
+    """The program that builds.
+
+    Args:
+        command: its first words.
+        is_buildx: whether it pushes what it built, and tells the digest in a file.
+    """
+
+    command: Sequence[str]
+    is_buildx: bool = False
+
+
+def find_builder(engine: Engine) -> Builder:
+    """Podman's own for its engine; buildx for Docker's, and ``docker build`` where buildx isn't installed.
+
+    Raises:
+        MissingToolError: there is none.
+    """
+    if engine.is_podman():
+        # Its service goes on with a build whose client is gone. The user's own program has the same images.
+        remote = [] if engine.address.startswith("unix://") else [f"--url={engine.address}"]
+        # By default it writes OCI's format, which old releases of enroot don't read.
+        return Builder([podman.find_program(), *remote, "build", "--format=docker", "--force-rm"])
     folders = [str(config_file().parent / "cli-plugins"), *_PLUGINS, os.environ.get("PATH", os.defpath)]
-    path = shutil.which(_PROGRAM, path=os.pathsep.join(folders))
-    if path is None:
-        raise MissingToolError(
-            "docker buildx, which builds container images, is not installed",
-            then="install the package docker-buildx-plugin (Docker's own) or docker-buildx (Debian, Ubuntu)",
-        )
-    return path
+    if buildx := shutil.which(_BUILDX, path=os.pathsep.join(folders)):
+        return Builder([buildx, "build", "--progress=plain"], is_buildx=True)
+    if docker := shutil.which("docker"):
+        return Builder([docker, "build"])
+    raise MissingToolError(
+        "docker buildx, which builds container images, is not installed",
+        then="install the package docker-buildx-plugin (Docker's own) or docker-buildx (Debian, Ubuntu)",
+    )
 
 
 def build_all(engine: Engine, jobs: Sequence[BuildJob], logs: Path, ended: Callable[[BuildOutcome], None]) -> None:
@@ -115,15 +142,17 @@ def build_all(engine: Engine, jobs: Sequence[BuildJob], logs: Path, ended: Calla
     killed ends the builds that still run, and none of them leaves a tag.
 
     Raises:
-        MissingToolError: Docker doesn't answer, buildx isn't installed, or a log can't be written.
+        MissingToolError: the engine doesn't answer, there is no program that builds, or a log can't be written.
         UsageError: a name that no image can have.
     """
-    waiting, running = list(jobs), list[_Build]()
-    with temporary_directory("buildx") as folder:
+    waiting, running, builder = list(jobs), list[_Build](), find_builder(engine)
+    with temporary_directory("build") as folder:
         try:
             while waiting or running:
                 while waiting and len(running) < AT_ONCE:
-                    running.append(_Build(engine, waiting.pop(0), folder / str(len(waiting)), logs))
+                    running.append(
+                        _Build(engine, builder, waiting.pop(0), folder=folder / str(len(waiting)), logs=logs)
+                    )
                 for build in [build for build in running if build.has_ended()]:
                     running.remove(build)
                     ended(build.outcome())
@@ -134,24 +163,23 @@ def build_all(engine: Engine, jobs: Sequence[BuildJob], logs: Path, ended: Calla
 
 
 class _Build:
-    """A process of buildx. The engine ends a build when buildx is gone."""
+    """A process that builds. Docker ends a build when that process is gone; Podman ends its step then."""
 
-    def __init__(self, engine: Engine, job: BuildJob, folder: Path, logs: Path) -> None:
-        self._engine, self._job, self._folder = engine, job, folder
+    def __init__(self, engine: Engine, builder: Builder, job: BuildJob, *, folder: Path, logs: Path) -> None:
+        self._engine, self._builder, self._job, self._folder = engine, builder, job, folder
         self._log = log_path(logs, job.name)
-        folder.mkdir()
-        (folder / "context.tar").write_bytes(archive.context({**job.files, "Dockerfile": self._dockerfile()}).read())
+        _write_context(folder / "context", {**job.files, "Dockerfile": self._dockerfile()})
         with writing(self._log):
             self._log.parent.mkdir(parents=True, exist_ok=True)
             log = self._log.open("ab", buffering=0)
             log.write(f"== {job.reference} {dt.datetime.now(dt.UTC).isoformat(timespec='seconds')}\n".encode())
         self._size = self._begin = log.tell()
         self._heard = time.monotonic()
-        with log, (folder / "context.tar").open("rb") as context:
+        with log:
             self._process = subprocess.Popen(
-                die_with_parent([find_buildx(), *self._arguments()]),
+                die_with_parent([*builder.command, *self._arguments()]),
                 env=_environment(os.environ, folder / "state"),
-                stdin=context,
+                stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 text=True,
@@ -161,19 +189,22 @@ class _Build:
     def _dockerfile(self) -> bytes:
         """With a name for each base that is named by its id, which BuildKit doesn't take."""
         dockerfile = self._job.files["Dockerfile"]
+        if not self._builder.is_buildx:
+            return dockerfile
         for _, image, digits in _BY_ID.findall(dockerfile):
             self._engine.tag(image.decode(), f"gpubench-base:{digits.decode()}")
         return _BY_ID.sub(rb"\1gpubench-base:\3", dockerfile)
 
     def _arguments(self) -> list[str]:
         job = self._job
-        arguments = ["build", "--progress=plain", f"--tag={job.reference}"]
-        arguments += [f"--iidfile={self._folder / 'id'}", f"--metadata-file={self._folder / 'metadata.json'}"]
+        arguments = [f"--tag={job.reference}", f"--iidfile={self._folder / 'id'}"]
         arguments += [f"--platform=linux/{docker_architecture(job.architecture)}"]
         arguments += [f"--label={name}={value}" for name, value in job.labels.items()]
         arguments += [f"--network={job.network}"] if job.network else []
         arguments += [f"--target={job.target}"] if job.target else []
-        return [*arguments, *(["--push"] if job.push else []), "-"]
+        if self._builder.is_buildx:
+            arguments += [f"--metadata-file={self._folder / 'metadata.json'}", *(["--push"] if job.push else [])]
+        return [*arguments, str(self._folder / "context")]
 
     def has_ended(self) -> bool:
         """Whether the process has ended, by itself or because it was silent for too long."""
@@ -187,6 +218,14 @@ class _Build:
         return self._process.poll() is not None
 
     def kill(self) -> None:
+        # First by a signal that its helpers can hand on: a step of Podman's is not in its group.
+        deadline = time.monotonic() + _GRACE_S
+        with contextlib.suppress(ProcessLookupError):  # all of the group are gone
+            os.killpg(self._process.pid, signal.SIGTERM)
+            while time.monotonic() < deadline:
+                self._process.poll()
+                os.killpg(self._process.pid, 0)
+                time.sleep(_LOOK_S)
         kill_group(self._process)
         self._process.wait()
 
@@ -196,11 +235,13 @@ class _Build:
             if self._process.returncode:
                 return self._failed()
             image = (self._folder / "id").read_text().strip()
-            return BuildOutcome(self._job, image, self._digest() if self._job.push else image)
+            return BuildOutcome(self._job, image, self._digest(image) if self._job.push else image)
         except GpubenchError as error:
             return self._explained(error)
 
-    def _digest(self) -> str:
+    def _digest(self, image: str) -> str:
+        if not self._builder.is_buildx:
+            return self._engine.push(image, self._job.push, self._job.tag)
         metadata = json.loads((self._folder / "metadata.json").read_text())
         digest = str(metadata.get("containerimage.digest", ""))
         # That the engine has it too, under whatever name: a tag that somebody else moved meanwhile has another one.
@@ -213,8 +254,8 @@ class _Build:
             log.seek(self._begin)
             lines = [line for line in log.read().decode(errors="replace").splitlines() if line]
         last = lines[-LAST_LINES:]
-        errors = [line.removeprefix("ERROR: ") for line in last if line.startswith("ERROR: ")]
-        message = cut_inside(errors[-1] if errors else "buildx ended without an image", _LONGEST)
+        errors = [match[1] for match in map(_ERROR.match, last) if match] or last[-1:]
+        message = cut_inside(errors[-1] if errors else "it ended without an image", _LONGEST)
         if "error getting credentials" in message:
             return self._explained(broken_logins())
         if any(map(_PUSHING.match, lines)):
@@ -230,6 +271,16 @@ class _Build:
         return BuildOutcome(self._job, error=type(error)(what, then=then), lines=lines)
 
 
+def _write_context(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Files that look the same at every build, so that the engine finds its cache."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        path.chmod(0o755 if content.startswith(b"#!") else 0o644)
+        os.utime(path, (0, 0))
+
+
 def log_path(folder: Path, name: str) -> Path:
     """The log of version ``name``: a branch may have slashes."""
     return folder / f"{_ODD.sub('-', name)}.log"
@@ -238,4 +289,5 @@ def log_path(folder: Path, name: str) -> Path:
 def _environment(shell: Mapping[str, str], state: Path) -> dict[str, str]:
     """The user's engine, proxies and logins; builders, and what buildx remembers of builds, are this build's own."""
     kept = {name: value for name, value in shell.items() if not _FOREIGN.fullmatch(name)}
-    return {**kept, "BUILDX_CONFIG": str(state), "BUILDX_NO_DEFAULT_ATTESTATIONS": "1", "NO_COLOR": "1"}
+    ours = {"BUILDX_CONFIG": str(state), "BUILDX_NO_DEFAULT_ATTESTATIONS": "1", "NO_COLOR": "1"}
+    return {**kept, **ours, "DOCKER_BUILDKIT": "0"}  # of ``docker build``, which has no BuildKit without buildx

@@ -1,18 +1,23 @@
-"""The Docker engine, as far as images need it: images, pushes and pulls over its API."""
+"""The container engine, Docker's or Podman's, as far as images need it: images, pushes and pulls over Docker's API."""
 
 import contextlib
 import functools
+import logging
+import os
+import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import docker.errors
 import docker.utils
 import requests
+from docker.context.config import get_current_context_name
 
 import docker
 import docker.context
 from gpubench.errors import GpubenchError, MissingToolError, SchedulerError
-from gpubench.images.docker import archive
+from gpubench.images.docker import archive, podman
 from gpubench.images.docker.failures import ENGINE_ERRORS, cause, engine_failure, no_engine, one_line, reason
 from gpubench.images.docker.names import (
     Repository,
@@ -28,6 +33,11 @@ CALL_S = 60
 SILENCE_S = 300
 """Between two messages of a push or a pull."""
 _DEFAULT = "unix:///var/run/docker.sock"
+# Docker's and Podman's names of images that were only built here.
+_NO_REGISTRY = ("<none>", "localhost/")
+# Docker tells the digest apart, too; Podman only so.
+_PUSHED = re.compile(r"digest: (sha256:[0-9a-f]{64}) size: \d+$")
+_log = logging.getLogger(__name__)
 
 
 class _StreamClient(docker.APIClient):
@@ -40,33 +50,50 @@ class _StreamClient(docker.APIClient):
 class Engine:
     """A connection to an engine that answers; may be used by several threads at once. ``with`` closes it."""
 
-    def __init__(self, client: docker.APIClient, address: Mapping[str, Any]) -> None:
-        self._api = client
+    def __init__(self, address: Mapping[str, Any], resources: contextlib.ExitStack) -> None:
         self._address = address
+        self._api = docker.APIClient(**address, timeout=CALL_S)
+        self._resources = resources
+        resources.callback(self._api.close)
+        self._api.ping()
 
     @staticmethod
     def connect() -> "Engine":
-        """The engine that the ``docker`` command would use: DOCKER_HOST, else its current context.
+        """The engine that the ``docker`` command would use; where none is named and Docker doesn't answer, Podman's.
 
         Raises:
             MissingToolError: it doesn't answer, or this user may not use it.
         """
         address: dict[str, Any] = {}
+        resources = contextlib.ExitStack()
         try:
             address.update(docker.utils.kwargs_from_env())
             if "base_url" not in address:
                 address = {**docker.context.ContextAPI.kwargs_from_context(), **address}
-            client = docker.APIClient(**address, timeout=CALL_S)
-            client.ping()
+            return Engine(address, resources)
         except (*ENGINE_ERRORS, ValueError) as error:
-            raise no_engine(str(address.get("base_url", _DEFAULT)), cause(error)) from None
-        return Engine(client, address)
+            resources.close()
+            if _is_named() or not shutil.which(podman.PROGRAM):
+                raise no_engine(str(address.get("base_url", _DEFAULT)), cause(error)) from None
+        _log.info("Docker doesn't answer; Podman is used")
+        return Engine({"base_url": resources.enter_context(podman.service())}, resources)
 
     def __enter__(self) -> "Engine":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._api.close()
+        self._resources.close()
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return str(self._address["base_url"])
+
+    def is_podman(self) -> bool:
+        """Whether it is Podman, which speaks Docker's API."""
+        with _failing("tell what it is"):
+            components = self._api.version().get("Components") or ()
+            return any(component["Name"].startswith("Podman") for component in components)
 
     def tag(self, image: str, tag: str) -> None:
         """Name an image ``REPOSITORY:TAG``."""
@@ -122,7 +149,8 @@ class Engine:
 
     def digests(self, image: str) -> Sequence[str]:
         """What registries know it as, ``HOST/REPOSITORY@sha256:…``."""
-        return [name for name in self._inspect(image).get("RepoDigests") or () if not name.startswith("<none>")]
+        names: Sequence[str] = self._inspect(image).get("RepoDigests") or ()
+        return [name for name in names if not name.startswith(_NO_REGISTRY)]
 
     def architecture(self, image: str) -> str:
         """As ``uname -m`` says it."""
@@ -180,12 +208,19 @@ class Engine:
             for message in begin(client):
                 if "error" in message:
                     raise engine_failure(what, one_line(str(message["error"])), host)
-                digest = str((message.get("aux") or {}).get("Digest", digest))
+                if match := _PUSHED.search(str(message.get("status", ""))):
+                    digest = match[1]
         except ENGINE_ERRORS as error:
             raise engine_failure(what, reason(error), host) from None
         finally:
             client.close()
         return digest
+
+
+def _is_named() -> bool:
+    """Whether the user names an engine, by DOCKER_HOST or by a context of the ``docker`` command."""
+    context = os.environ.get("DOCKER_CONTEXT") or get_current_context_name()
+    return bool(os.environ.get("DOCKER_HOST")) or context != "default"
 
 
 def _auth(host: str) -> dict[str, str]:

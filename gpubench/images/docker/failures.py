@@ -1,4 +1,4 @@
-"""What Docker or a registry said, as one line of ours."""
+"""What a container engine or a registry said, as one line of ours."""
 
 import docker.errors
 import requests
@@ -70,8 +70,8 @@ def is_full(text: str) -> bool:
 def disk_full(what: str, message: str) -> MissingToolError:
     """The engine's own disk."""
     return MissingToolError(
-        f"the disk of Docker is full: could not {what} ({message})",
-        then="free some space (docker system prune) and run it again",
+        f"the disk of the container engine is full: could not {what} ({message})",
+        then="free some space (docker system prune, podman system prune) and run it again",
     )
 
 
@@ -88,14 +88,16 @@ def engine_failure(what: str, message: str, host: str = "") -> GpubenchError:
     if is_full(message):
         return disk_full(what, message)
     if not host:
-        return MissingToolError(f"Docker could not {what} ({message})")
+        return MissingToolError(f"the container engine could not {what} ({message})")
     lowered = message.lower()
     if any(sign in lowered for sign in _REFUSED):
         return refused(host, what, message)
     for signs, state, then in _STATES:
         if any(sign in lowered for sign in signs):
             return SchedulerError(f"registry {host} {state}: could not {what} ({message})", then=then)
-    return SchedulerError(f"could not {what} ({message})", then=f"see Docker's log and that of registry {host}")
+    return SchedulerError(
+        f"could not {what} ({message})", then=f"see the container engine's log and that of registry {host}"
+    )
 
 
 def no_engine(address: str, message: str) -> MissingToolError:
@@ -105,4 +107,6 @@ def no_engine(address: str, message: str) -> MissingToolError:
             f"you may not use Docker at {address} (permission denied)",
             then="ask to be added to the group that owns it, or set DOCKER_HOST",
         )
-    return MissingToolError(f"Docker doesn't answer at {address} ({message})", then="start Docker, or set DOCKER_HOST")
+    return MissingToolError(
+        f"Docker doesn't answer at {address} ({message})", then="start Docker, install Podman, or set DOCKER_HOST"
+    )

@@ -140,8 +140,14 @@ def config_file() -> Path:
     return Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker") / "config.json"
 
 
+def _podman_logins() -> Path:
+    """Where ``podman login`` keeps logins, in Docker's format (containers-auth.json(5))."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
+    return Path(os.environ.get("REGISTRY_AUTH_FILE") or f"{runtime}/containers/auth.json")
+
+
 def find_credentials(host: str) -> Credentials | None:
-    """The login to ``HOST[:PORT]``, if there is one.
+    """The login to ``HOST[:PORT]`` by ``docker login``, else by ``podman login``, if there is one.
 
     Raises:
         MissingToolError: the configuration or its credential helper is broken.
@@ -150,6 +156,8 @@ def find_credentials(host: str) -> Credentials | None:
     warnings.filterwarnings("ignore", message="docker-credential-", category=UserWarning)
     try:
         entry = docker.auth.resolve_authconfig(docker.auth.load_config(), host)
+        if not entry and _podman_logins().is_file():
+            entry = docker.auth.resolve_authconfig(docker.auth.load_config(str(_podman_logins())), host)
     except (docker.credentials.errors.StoreError, docker.errors.InvalidConfigFile, json.JSONDecodeError, KeyError):
         raise broken_logins() from None
     except docker.errors.DockerException as error:

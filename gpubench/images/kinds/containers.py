@@ -35,7 +35,8 @@ def obtain(request: ImageRequest) -> Obtained:
 
 def ready(image: Image) -> None:
     """Have the image in this machine's engine, pulled by its digest if need be; raises as ``Engine``."""
-    _engine().ensure(image.reference)
+    with _engine() as engine:
+        engine.ensure(image.reference)
 
 
 def _engine() -> Engine:
@@ -50,17 +51,19 @@ def _row(request: ImageRequest, spec: str) -> LockRow | None:
     row = find(date=request.date)
     if row is None or not request.build:
         return row
-    if not row.registry and not _engine().has(row.digest):
-        row = find(date=row.date, pushed=True)  # the local one lies on another machine
+    if not row.registry:
+        with _engine() as engine:
+            if not engine.has(row.digest):
+                row = find(date=row.date, pushed=True)  # the local one lies on another machine
     return row if row and request.base in ("", row.base) else None
 
 
 def _build(request: ImageRequest, specs: list[str]) -> dict[str, LockRow]:
     from gpubench.images.container_builds import build_all_images, contexts  # noqa: PLC0415 - as above
 
-    engine = _engine()
     chosen_recipes = recipes(specs, request.site)
-    built = build_all_images(engine, chosen_recipes, contexts(chosen_recipes, engine), root=request.root)
+    with _engine() as engine:
+        built = build_all_images(engine, chosen_recipes, contexts(chosen_recipes, engine), root=request.root)
     rows = {}
     for spec, result in built.items():
         if not isinstance(result, LockRow):
