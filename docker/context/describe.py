@@ -19,6 +19,10 @@ HERE = Path(__file__).resolve().parent
 UCX = Path("/opt/gpubench/ucx")
 MODULES = {"ucxx": "ucxx", "ucx-py": "ucp"}
 """What a binding is imported as."""
+PARTS = {"cuda": "libuct_cuda", "rdmacm": "libuct_rdmacm", "verbs": "libuct_ib"}
+"""UCX's modules, by the word of configure that asks for them."""
+DRIVER = {"libcuda.so.1", "libnvidia-ml.so.1"}
+"""Only a machine with GPUs has these."""
 
 LOADED = """
 import importlib, sys
@@ -38,6 +42,8 @@ def manifest(facts: Dict[str, Any], ucx: Path = UCX) -> Dict[str, Any]:
     if asked["source"] != "none":
         found = library(ucx, environment(facts, ucx))
         check_release(asked["release"], found["release"])
+        if asked["source"] in ("git", "wheel"):
+            check_parts(libucp_of(ucx).parent / "ucx", found["configure"], environment(facts, ucx))
         if facts["binding"]["name"] in MODULES:
             check_binding(facts["binding"]["name"], found["libucp"], environment(facts, ucx))
     elif libucp_of(ucx).exists():
@@ -92,6 +98,20 @@ def check_release(expected: str, found: str) -> None:
     """A name like ``1.14`` stands for all of its releases, an empty one for any."""
     if expected and found != expected and not found.startswith(expected + "."):
         raise WrongImageError(f"UCX {expected} was to be built, the library says {found}")
+
+
+def check_parts(folder: Path, configure: str, env: Dict[str, str]) -> None:
+    """UCX has the modules that it was configured with, and each finds its libraries.
+
+    Neither is told otherwise: configure only warns where it finds no verbs, and UCX leaves out what it can't load.
+    """
+    for word, module in PARTS.items():
+        if re.search(rf"--with-{word}(?=[\s=]|$)", configure) and not (folder / f"{module}.so.0").exists():
+            raise WrongImageError(f"UCX was configured --with-{word}, and has no {module}: its build found none")
+    for path in sorted(folder.glob("lib*.so.0")):
+        missing = set(re.findall(r"^\s*(\S+) => not found", run(["ldd", str(path)], env), re.MULTILINE)) - DRIVER
+        if missing:
+            raise WrongImageError(f"UCX's module {path.name} doesn't find {', '.join(sorted(missing))}")
 
 
 def check_binding(name: str, libucp: str, env: Dict[str, str]) -> None:

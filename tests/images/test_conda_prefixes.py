@@ -23,7 +23,9 @@ pytestmark = pytest.mark.integration
 
 CONFIGURE = """#!/bin/sh
 for word in "$@"; do case $word in --prefix=*) prefix=${word#--prefix=} ;; esac; done
-printf 'all:\\ninstall:\\n\\tmkdir -p "%s"\\n\\tcp -r "%s/." "%s"\\n' "$prefix" "$(cat built)" "$prefix" >Makefile
+from=$(cat built)
+printf 'all:\\ninstall:\\n\\tmkdir -p "%s"\\n\\tcp -r "%s/." "%s"\\n' "$prefix" "$from" "$prefix" >Makefile
+printf '\\tcp -r "%s/../libucx_cu12.libs" "%s/.."\\n' "$from" "$prefix" >>Makefile # its modules need them
 """
 BACKEND = """
 import zipfile

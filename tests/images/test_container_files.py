@@ -1,6 +1,7 @@
 """What goes into every container image: the shim, and the step that asks the real UCX what it is."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -89,6 +90,27 @@ def test_another_ucx_than_the_recipe_says_fails_the_build(kept: Images, tmp_path
     without_dependency = tmp_path / "ucx"
     shutil.copytree(old, without_dependency, ignore=shutil.ignore_patterns("libucs.so*", "include", "share"))
     assert "libucs.so.0" in refused(facts("1.17.0"), without_dependency)
+
+
+@pytest.mark.integration
+def test_a_ucx_whose_modules_are_missing_or_cant_be_loaded_fails_the_build(kept: Images, tmp_path: Path) -> None:
+    """The real wheel keeps libcudart beside UCX's folder, where its modules look for it."""
+    installed = folder(kept, "1.17.0")
+    alone = tmp_path / "without" / "ucx"
+    needless = shutil.ignore_patterns("include", "share", "*.a")
+    shutil.copytree(installed, alone, ignore=needless)
+    made, error = describe(kept, facts("1.17.0"), alone)
+    assert made == {}
+    assert re.fullmatch(r"UCX's module libucm_cuda\.so\.0 doesn't find libcudart-[0-9a-f]+\.so\.12[0-9.]+", error)
+    whole = tmp_path / "with" / "ucx"
+    shutil.copytree(installed, whole, ignore=needless)
+    shutil.copytree(installed.parent / "libucx_cu12.libs", whole.parent / "libucx_cu12.libs")
+    made, error = describe(kept, facts("1.17.0"), whole)
+    assert (error, made["ucx"]["libucp"]) == ("", str((whole / "lib" / "libucp.so.0").resolve()))
+    for module in (whole / "lib" / "ucx").glob("libuct_cuda.so*"):
+        module.unlink()
+    made, error = describe(kept, facts("1.17.0"), whole)
+    assert error == "UCX was configured --with-cuda, and has no libuct_cuda: its build found none"
 
 
 @pytest.mark.integration
