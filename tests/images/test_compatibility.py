@@ -72,6 +72,10 @@ def test_a_stack_without_a_lock_for_gpus_stays_as_it_is() -> None:
     assert row.on_gpus(True) == row
 
 
+IMPORTED_BY_SETUP = {"0.29.00": {"cython", "setuptools", "tomli", "versioneer"}, "0.35.00": {"cython", "setuptools"}}
+"""By ucx-py's tag, what its setup.py imports: a build without isolation (``pip --no-build-isolation``) fetches none."""
+
+
 @pytest.mark.parametrize("name", [row.name for row in stacks() if row.packages == "conda"])
 def test_the_pins_of_a_conda_row_are_its_versions_and_hold_no_ucx(name: str) -> None:
     row = ROWS[name]
@@ -80,6 +84,7 @@ def test_the_pins_of_a_conda_row_are_its_versions_and_hold_no_ucx(name: str) -> 
     assert found["dask"] == found["distributed"] == row.dask
     assert found["cudf"] == found["dask-cuda"] == found["rmm"] == row.rapids
     assert not {"ucx", "ucx-py", "ucx-proc"} & found.keys()
+    assert found.keys() >= IMPORTED_BY_SETUP[row.binding_version]
     assert row.python.min == row.python.max
     assert set(row.architectures) == set(tomllib.loads(docker_file("locks/miniforge.toml").read_text())["sha256"])
 

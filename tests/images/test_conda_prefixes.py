@@ -131,6 +131,7 @@ def test_a_prefix_is_what_its_manifest_says_and_the_lock_names_it(finished: tupl
     assert row.ucx_commit == manifest["ucx"]["commit"] != ""
     assert (manifest["kind"], manifest["build_id"]) == ("conda", row.build_id)
     assert Path(manifest["ucx"]["libucp"]).parent == prefix / "ucx" / "lib"
+    assert not [*(prefix / "lib").rglob("libuc*")]
     assert manifest["ucx"]["revision"] == kept["1.19.0"][1]["ucx"]["revision"]
     assert manifest["stack"]["packages"]["ucx-py"] == "0.29.0"
     assert manifest["stack"]["conda"]["cudf"].startswith("22.12 standin_0 ")

@@ -26,6 +26,8 @@ rm -rf "$prefix"
 export CONDA_OVERRIDE_CUDA=11.8
 step "conda env create"
 "$conda" env create -q -p "$prefix" -f environment.yml
+# Arrow 11 to 16 bring a UCX of conda's own (for Flight), which the binding's build would put first.
+rm -rf "$prefix"/lib/libuc[mpst]*.so* "$prefix/lib/ucx"
 step "UCX "v1.14.x
 sources=$(mktemp -d)
 trap 'rm -rf "$sources"' EXIT
