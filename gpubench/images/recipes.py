@@ -175,6 +175,11 @@ def _recipe(spec: str, ucx: RequestedUcx, row: Stack, site: Site, commit: Callab
     version = wheel.version if wheel else ref if source == "git" else source
     bound = source != "none"
     driver = newest_cuda(settings.cuda, settings.compute_capability)
+    if source == "git" and site.has_gpus and not driver:
+        raise PlanRefusedError(
+            f"UCX '{spec}' is compiled, and site {site.name} doesn't say for which CUDA: it would be without",
+            then="name the newest that the driver runs (nvidia-smi shows it): --set image.cuda=12.4",
+        )
     return Recipe(
         spec=spec,
         source=source,

@@ -16,6 +16,7 @@ from gpubench.images.specs import COMMIT, is_release
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.node.spec.plain import content_id
+from gpubench.render.ucx import with_cuda
 
 DEADLINE_S = 3600.0
 """One step of a build; all of UCX takes ten minutes on two busy cores."""
@@ -25,6 +26,8 @@ found beside each other."""
 
 # Bindings of other languages are built where a machine has their compilers, and no run loads them.
 _WORDS = ("--enable-cma", "--enable-mt", "--without-java", "--without-go")
+# Modules by the word that asks for them: configure only warns where it finds no verbs.
+_PARTS = {"--with-cuda": "libuct_cuda", "--with-rdmacm": "libuct_rdmacm", "--with-verbs": "libuct_ib"}
 _VERSION = re.compile(r"define\(\[ucx_ver_(major|minor|patch)\], *(\d+)\)")
 _OF_ANOTHER_BUILD = re.compile(
     r"\w*FLAGS|CC|CXX|CPP|CXXCPP|LD|LIBS|CONFIG_SITE|DESTDIR|GIT_(DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|NAMESPACE|PREFIX"
@@ -100,6 +103,13 @@ class UcxSource:
         for command, folder in steps:
             _run(command, folder, str(self), log, hold)
         shutil.move(f"{target}{PREFIX}", files / "libucx")
+        for word, module in _PARTS.items():
+            asked = any(option.partition("=")[0] == word for option in self.configure)
+            if asked and not (files / "libucx" / "lib" / "ucx" / f"{module}.so.0").exists():
+                raise MissingToolError(
+                    f"{self} was configured {word}, and has no {module}: its build found none on this machine",
+                    then=f"install what it is compiled with (libibverbs-dev, rdma-core-devel); see the log: {log}",
+                )
         for folder in (source, target):
             shutil.rmtree(folder)
 
@@ -134,9 +144,9 @@ def source_of(repository: Path, text: str, site: Site) -> UcxSource:
     _, at, pinned = ref.rpartition("@")
     commit = commit_named(repository, pinned if at and COMMIT.fullmatch(pinned) else ref)
     fabric = [f"--{'with' if word in site.image.fabric else 'without'}-{word}" for word in sorted(FABRICS)]
-    cuda = "--with-cuda" if site.has_gpus else "--without-cuda"
+    cuda = with_cuda(os.path.expandvars(site.image.cuda_home)) if site.has_gpus else ["--without-cuda"]
     release = release_of(repository, commit)
-    return UcxSource(repository, commit, release, (*_WORDS, *fabric, cuda))
+    return UcxSource(repository, commit, release, (*_WORDS, *fabric, *cuda))
 
 
 def release_of(repository: Path, commit: str) -> str:

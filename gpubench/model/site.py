@@ -152,10 +152,10 @@ class ImageSettings(Settings):
     architecture: Literal["x86_64", "aarch64", "ppc64le"] = "x86_64"
     """Architecture of the nodes, as ``uname -m`` prints it."""
     cuda: str = ""
-    """The newest CUDA release that the nodes' driver can run, like ``12.4``. Empty: unknown, and for
-    ``device = "gpu"`` images have the CUDA of their stack."""
+    """The newest CUDA release that the nodes' driver can run, like ``12.4``. Empty: unknown. For ``device = "gpu"``
+    images then have the CUDA of their stack, and UCX is compiled for images of kind venv only."""
     cuda_home: Line = ""
-    """Where CUDA's toolkit lies on the machine that builds UCX for a conda prefix; variables are put in there
+    """Where CUDA's toolkit lies on the machine that builds UCX for a conda prefix or a venv; variables are put in there
     (``$CUDA_HOME``). Empty: ``/usr/local/cuda``."""
     compute_capability: str = ""
     """Compute capability of the nodes' GPUs, like ``7.0``. Empty: no GPUs."""

@@ -25,6 +25,7 @@ _RPM = {
     "ibverbs-providers": "libibverbs",
     "libibverbs-dev": "rdma-core-devel",
     "libibverbs1": "libibverbs",
+    "libgomp1": "libgomp",
     "libnuma-dev": "numactl-devel",
     "libnuma1": "numactl-libs",
     "librdmacm-dev": "rdma-core-devel",

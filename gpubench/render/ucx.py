@@ -27,8 +27,8 @@ _BUILD = (
 
 
 def runtime_packages(fabric: list[str]) -> list[str]:
-    """Packages that a UCX with these ``configure`` words needs where it runs."""
-    return sorted({"libnuma1"}.union(*(_FABRIC[word][0] for word in fabric)))
+    """Packages that a UCX with these ``configure`` words needs where it runs; its ucx_perftest needs libgomp."""
+    return sorted({"libgomp1", "libnuma1"}.union(*(_FABRIC[word][0] for word in fabric)))
 
 
 def build_packages(fabric: list[str]) -> list[str]:
@@ -44,7 +44,7 @@ def configure(recipe: Recipe, cuda_home: str = "") -> list[str]:
     options = [
         *("--enable-cma", "--enable-mt", "--enable-numa", "--with-gnu-ld"),
         *(f"--{'with' if word in fabric else 'without'}-{word}" for word in sorted(_FABRIC)),
-        _with_cuda(cuda_home) if recipe.cuda else "--without-cuda",
+        *(with_cuda(cuda_home) if recipe.cuda else ["--without-cuda"]),
     ]
     if recipe.cuda and recipe.settings.compute_capability:
         # Without it UCX builds its kernels for every GPU, or, in some versions, for the A100 alone.
@@ -53,8 +53,11 @@ def configure(recipe: Recipe, cuda_home: str = "") -> list[str]:
     return options
 
 
-def _with_cuda(cuda_home: str) -> str:
-    return Expanded(f"--with-cuda={cuda_home}") if cuda_home else "--with-cuda=/usr/local/cuda"
+def with_cuda(home: str) -> list[str]:
+    """CUDA's words; ``home`` as for ``configure``. UCX's modules load libcudart, where no variable of a run leads."""
+    path = home or "/usr/local/cuda"
+    words = [f"--with-cuda={path}", f"LDFLAGS=-Wl,-rpath,{path}/lib64"]
+    return [*map(Expanded, words)] if home else words
 
 
 BINDING_ENV = {"RAPIDS_LIBUCX_PREFER_SYSTEM_LIBRARY": "true"}

@@ -265,7 +265,7 @@ def _work_directory(cache: Path) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
-_DEBOOTSTRAP = ("debootstrap", "--variant=minbase", "--include=libnuma1,python3,python3-venv")
+_DEBOOTSTRAP = ("debootstrap", "--variant=minbase", "--include=libgomp1,libnuma1,python3,python3-venv")
 """With what every image of ours installs: its own step then finds it there, in each of the tests' builds."""
 
 

@@ -155,6 +155,16 @@ def test_what_cant_run_is_refused_with_the_reason_and_the_nearest_that_can(
         one(spec, where, stack=stack)
 
 
+def test_a_ucx_for_gpus_is_not_compiled_without_cuda() -> None:
+    """Wheels have it in any case."""
+    spec, gpus = f"v1.18.x@{'0' * 40}", ['device="gpu"']
+    with pytest.raises(PlanRefusedError, match=r"site local doesn't say for which CUDA: .*; .*--set image\.cuda=12\.4"):
+        recipes([spec], load_site("local", gpus))
+    (made,) = recipes([spec], load_site("local", [*gpus, 'image.cuda="12.4"']))
+    assert made.cuda == "12.4"
+    assert recipes(["1.18.0"], load_site("local", gpus))[0].source == "wheel"
+
+
 def test_cuda_is_bounded_by_driver_gpu_and_stack() -> None:
     assert newest_cuda("13.0", "7.0") == "12.9"
     assert newest_cuda("13.0", "8.0") == "13.0"

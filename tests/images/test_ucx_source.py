@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import signal
 import subprocess
 import sys
@@ -55,6 +56,20 @@ def test_a_commit_is_to_blame_only_for_what_another_try_would_not_change(
         source.build(tmp_path / "build" / "files", tmp_path / "log", 0)
     assert isinstance(error.value, BuildError) is is_its_fault
     assert "-Wall" not in str(error.value)
+
+
+@pytest.mark.integration
+def test_a_commit_that_configure_built_without_what_it_was_asked_for_is_refused(tmp_path: Path) -> None:
+    """UCX's configure ends well where it finds no header of verbs: it warns, and leaves its module out."""
+    modules = "$(DESTDIR)/opt/gpubench/ucx/lib/ucx"
+    made = committed(tmp_path, f"all:\ninstall:\n\tmkdir -p {modules}\n\ttouch {modules}/libuct_cuda.so.0\n")
+    for asked, module in {"--with-verbs": "libuct_ib", "--with-rdmacm": "libuct_rdmacm"}.items():
+        source = dataclasses.replace(made, configure=("--with-cuda=/usr/local/cuda", "--without-verbs", asked))
+        files = tmp_path / module / "files"
+        files.mkdir(parents=True)
+        with pytest.raises(MissingToolError, match=f"was configured {asked}, and has no {module}: ") as error:
+            source.build(files, tmp_path / "log", 0)
+        assert not isinstance(error.value, BuildError)
 
 
 @pytest.mark.integration

@@ -81,7 +81,7 @@ def test_ucx_of_a_conda_prefix_is_built_with_the_cuda_that_the_profile_names() -
     """On a Cray, CUDA comes by a module."""
     (made,) = recipes([f"git:v1.16.0@{'0' * 40}"], load_site("perlmutter"))
     script = render_prefix(made, TEMPLATES, SOURCES, "/shared").files["create.sh"].decode()
-    assert '"--with-cuda=$CUDA_HOME"' in script
+    assert '"--with-cuda=$CUDA_HOME" "LDFLAGS=-Wl,-rpath,$CUDA_HOME/lib64"' in script
     assert 'cuda=$(set +u && echo "$CUDA_HOME")\n' in script
     dockerfile = render_context(made, TEMPLATES, SOURCES, gpubench="0").files["Dockerfile"].decode()
     assert " --with-cuda=/usr/local/cuda " in dockerfile
