@@ -51,6 +51,7 @@ def describe(role: str, build_manifest: str = "") -> Dict[str, Any]:
         "ucx": {
             "loaded": library["version"],
             "path": library["path"],
+            "planned_path": ucx.first(AT_START.get("LD_LIBRARY_PATH", "")),
             "env_at_start": ucx_variables(AT_START),
             "env": ucx_variables(os.environ),
         },

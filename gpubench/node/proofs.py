@@ -79,6 +79,9 @@ def _check_library(spec: RunSpec, process: Facts, who: str) -> None:
     if found["loaded"] not in (planned, spec.expect_ucx if _loads_ucx_anyway(spec, process) else planned):
         where = " from {}".format(found["path"]) if found["path"] else ""
         raise CheckError("{} loaded UCX {}{}, planned {}".format(who, found["loaded"], where, planned))
+    # Another one of the same version, by a RPATH or a hook: it was built otherwise.
+    if found["path"] and found["planned_path"] and found["path"] != found["planned_path"]:
+        raise CheckError("{} loaded UCX from {}, planned {}".format(who, found["path"], found["planned_path"]))
 
 
 def _loads_ucx_anyway(spec: RunSpec, process: Facts) -> bool:

@@ -24,6 +24,12 @@ def loaded() -> Dict[str, str]:
     return {"version": version, "path": ", ".join(paths)}
 
 
+def first(search: str) -> str:
+    """The file of the libucp that ``LD_LIBRARY_PATH`` = ``search`` leads to, as it would be mapped; empty: to none."""
+    paths = (Path(folder) / "libucp.so.0" for folder in search.split(":") if folder)
+    return next((str(path.resolve()) for path in paths if path.exists()), "")
+
+
 def mapped(name: str) -> List[str]:
     """Files in this process's memory map whose name starts with ``name``."""
     paths: Set[str] = set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import zipfile
 from pathlib import Path
@@ -77,6 +78,18 @@ def test_a_library_of_another_version_fails_the_run(gpubench: Run, tmp_path: Pat
     with zipfile.ZipFile(kept) as logs:
         sizes = {one.filename: one.file_size for one in logs.infolist() if "ucx-" in one.filename}
     assert any(sizes.values()), sizes  # the client's, which ends by itself
+
+
+@pytest.mark.system
+def test_another_library_of_the_same_version_fails_the_run(gpubench: Run, tmp_path: Path) -> None:
+    campaign = planned(gpubench, tmp_path, protocol="ucx")
+    env = json.loads(min(campaign.glob("jobs/*/specs/*.json")).read_text())["env"]
+    copy = tmp_path / "site" / "lib"
+    shutil.copytree(env["LD_LIBRARY_PATH"], copy, ignore=shutil.ignore_patterns("*.a"))
+    code, record, errors = run_spec(campaign, changes={"env": {**env, "LD_PRELOAD": str(copy / "libucp.so.0")}})
+    assert (code, record["status"]) == (0, "failed"), errors
+    planned_path = Path(env["LD_LIBRARY_PATH"], "libucp.so.0").resolve()
+    assert record["reason"].endswith(f"loaded UCX from {copy / 'libucp.so.0'}, planned {planned_path}")
 
 
 @pytest.mark.system

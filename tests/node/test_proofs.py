@@ -37,7 +37,9 @@ ADDED = {"UCX_TLS": "tcp", "UCX_MEMTYPE_CACHE": "n"}  # the second by the bindin
 
 
 def process(role: str = "worker", pid: int = 7, **ucx: Any) -> dict[str, Any]:
-    found = {"loaded": "1.19.0", "path": "/image/libucp.so.0", "env_at_start": {"UCX_TLS": "tcp"}, "env": dict(ADDED)}
+    path = "/image/libucp.so.0"
+    found = {"loaded": "1.19.0", "path": path, "env_at_start": {"UCX_TLS": "tcp"}, "env": dict(ADDED)}
+    found["planned_path"] = path
     return {
         "role": role,
         "pid": pid,
@@ -98,6 +100,14 @@ def test_a_wrong_library_names_process_version_and_path() -> None:
     assert refusal(SPEC, cluster(loaded="1.17.0", path="/usr/lib/libucp.so.0")) == (
         "worker (pid 7 on n0) loaded UCX 1.17.0 from /usr/lib/libucp.so.0, planned 1.19.0"
     )
+
+
+@pytest.mark.parametrize("path", ["/usr/lib/libucp.so.0.0.0", "/image/libucp.so.0, /usr/lib/libucp.so.0.0.0"])
+def test_another_library_of_the_same_version_is_wrong(path: str) -> None:
+    assert refusal(SPEC, cluster(path=path)) == (
+        f"worker (pid 7 on n0) loaded UCX from {path}, planned /image/libucp.so.0"
+    )
+    check_processes(SPEC, cluster(path=path, planned_path=""))  # where the loader finds it without LD_LIBRARY_PATH
 
 
 def test_no_library_under_ucx_is_wrong() -> None:

@@ -5,10 +5,11 @@
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from gpubench.node.ucx import mapped
+from gpubench.node.ucx import first, mapped
 from gpubench.node.ucx_log import carriers, every, lanes, transports, unused
 from tests.conftest import need
 
@@ -134,6 +135,17 @@ def test_a_library_is_found_in_this_process_by_the_name_of_its_file() -> None:
     names = {path.rpartition("/")[2].partition(".")[0] for path in mapped("libc.so")}
     assert names == {"libc"}
     assert mapped("libnothing-of-this-name") == []
+
+
+def test_the_planned_library_is_the_first_that_the_search_leads_to(tmp_path: Path) -> None:
+    for folder in ("a", "b", "c"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "c" / "libucp.so.0").touch()
+    (tmp_path / "b" / "libucp.so.0.0.0").touch()
+    (tmp_path / "b" / "libucp.so.0").symlink_to("libucp.so.0.0.0")
+    search = ":".join(["", *(str(tmp_path / folder) for folder in ("a", "b", "c"))])
+    assert first(search) == str(tmp_path / "b" / "libucp.so.0.0.0")
+    assert first(str(tmp_path / "a")) == first("") == ""
 
 
 def test_a_process_without_ucx_says_none() -> None:
