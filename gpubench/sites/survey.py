@@ -79,13 +79,13 @@ def _alike(facts: Survey, kind: NodeKind) -> None:
 
 def _gpus(facts: Survey, *, own: bool) -> None:
     """The GPUs of this machine; ``own``: which is the site's only node, so that they are the node's."""
-    rows = [
-        line.split(",")
-        for line in _ask("nvidia-smi", "--query-gpu=memory.total,compute_cap", "--format=csv,noheader,nounits")
-    ]
+    # A driver of before 2022 has no compute_cap, and then answers nothing.
+    queries = ("memory.total,compute_cap", "memory.total")
+    answers = (_ask("nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits") for fields in queries)
+    rows = [line.split(",") for line in next(filter(None, answers), [])]
     if not rows:
         return
-    memory, capability = (_same(row[at].strip() for row in rows if len(row) == 2) for at in (0, 1))
+    memory, capability = (_same(row[at].strip() for row in rows if len(row) > at) for at in (0, 1))
     cuda = _CUDA.search("\n".join(_ask("nvidia-smi")))
     gpu_facts = {
         "cuda": cuda[1] if cuda else "",

@@ -146,6 +146,16 @@ def test_the_gpus_of_the_only_machine_are_its_own_also_where_one_does_not_tell_i
     assert plain["defaults"]["suite"] == "gpu-one"
 
 
+def test_gpus_are_seen_by_a_driver_that_does_not_tell_their_compute_capability(
+    on_machine: OnMachine, tmp_path: Path
+) -> None:
+    done = on_machine("driver-470", "sites new dgx --scheduler local --runtime docker")
+    assert "dgx.toml: fill in image.compute_capability, image.base\n" in done.stdout
+    plain = tomllib.loads((tmp_path / "dgx.toml").read_text())
+    assert (plain["device"], plain["node"]) == ("gpu", {"gpus": 2, "gpu_memory": "32510MiB"})
+    assert plain["image"]["cuda"] == "11.4"
+
+
 def test_infiniband_and_network_file_systems_are_seen(on_machine: OnMachine, tmp_path: Path) -> None:
     """File systems by the names that /proc/mounts has for them, as ceph-fuse, dfuse (DAOS) and DVS register them."""
     kinds = ["nfs4", "fuse.ceph-fuse", "dvs", "cifs", "fuse.dfuse", "afs", "lustre", "ext4", "fuse.portal", "tmpfs"]
