@@ -36,13 +36,14 @@ def build_packages(fabric: list[str]) -> list[str]:
 
 
 def configure(recipe: Recipe, cuda_home: str = "") -> list[str]:
-    """Words behind ``configure-release --prefix=…``; what isn't wanted is switched off, never guessed.
+    """Words behind ``configure-release --prefix=…``: CUDA and what ``image.fabric`` may name are never guessed.
 
+    Nor are bindings of other languages, which no run loads: for Java, Maven would fetch packages.
     ``cuda_home`` is where CUDA's toolkit lies, with variables for the shell; empty: where NVIDIA's images have it.
     """
     fabric = recipe.settings.fabric
     options = [
-        *("--enable-cma", "--enable-mt", "--enable-numa", "--with-gnu-ld"),
+        *("--enable-cma", "--enable-mt", "--enable-numa", "--with-gnu-ld", "--without-go", "--without-java"),
         *(f"--{'with' if word in fabric else 'without'}-{word}" for word in sorted(_FABRIC)),
         *(with_cuda(cuda_home) if recipe.cuda else ["--without-cuda"]),
     ]
