@@ -28,8 +28,9 @@ printf 'all:\\ninstall:\\n\\tmkdir -p "%s"\\n\\tcp -r "%s/." "%s"\\n' "$prefix" 
 printf '\\tcp -r "%s/../libucx_cu12.libs" "%s/.."\\n' "$from" "$prefix" >>Makefile # its modules need them
 """
 BACKEND = """
-import zipfile
+import importlib.util, site, zipfile
 def build_wheel(folder, settings=None, metadata=None):
+    assert importlib.util.find_spec("planted") is None and not site.ENABLE_USER_SITE
     name = "ucx_py-0.29.0-py3-none-any.whl"
     with zipfile.ZipFile(f"{folder}/{name}", "w") as wheel:
         wheel.writestr("ucp/__init__.py", "import ctypes; ctypes.CDLL('libucp.so.0')\\n")
@@ -68,10 +69,13 @@ class Cluster:
         self.folder, self.ucx = folder, ucx
         self.images, self.state = folder / "shared images", folder / "conda-state"
         self.state.mkdir(parents=True)
+        (folder / "modules").mkdir()
+        (folder / "modules" / "planted.py").touch()
         self.env = {
             **own_queue(folder),
             "PATH": f"{ROOT / 'tests' / 'stand_ins'}:{os.environ['PATH']}",
             "CONDA_EXE": "conda",
+            "PYTHONPATH": str(folder / "modules"),
             "STAND_IN_CONDA_STATE": str(self.state),
             "GIT_CONFIG_COUNT": "1",
             "GIT_CONFIG_KEY_0": f"url.{ucx_py}.insteadOf",

@@ -23,6 +23,9 @@ fi
 [ "$(uname -m)" = x86_64 ] || missing "the prefix is for x86_64, $(hostname) is $(uname -m)"
 conda=$(command -v "${CONDA_EXE:-conda}" || command -v mamba) || missing "neither conda nor mamba is on the PATH of $(hostname)"
 rm -rf "$prefix"
+# What a user has installed for other programs: -I doesn't reach the processes in which pip builds.
+unset PYTHONPATH PYTHONHOME
+export PYTHONNOUSERSITE=1
 export CONDA_OVERRIDE_CUDA=11.8
 step "conda env create"
 "$conda" env create -q -p "$prefix" -f environment.yml
