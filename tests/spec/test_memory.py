@@ -33,6 +33,8 @@ def test_the_memory_that_can_be_used_is_the_least_of_all_groups(
     [
         ("0::/job_7", "job_7/memory.events", "low 0\nhigh 0\nmax 31\noom 2\noom_kill 2\noom_group_kill 0", 2),
         ("4:memory:/slurm/7", "memory/slurm/7/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1", 1),
+        ("0::/slurm/job_7/step_0/user/task_0", "memory.events", "oom 1\noom_kill 1", 1),  # in a container of enroot
+        ("4:memory:/slurm/7/step_0", "memory/memory.oom_control", "under_oom 0\noom_kill 1", 1),
         ("4:memory:/", "memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0", 0),  # before Linux 4.13
     ],
 )

@@ -38,13 +38,16 @@ def killed_for_memory(groups: str = GROUPS, root: str = ROOT) -> int:
 
 
 def _groups(groups: str, root: str) -> Iterator[Tuple[Path, bool]]:
-    """This process's groups for memory, and whether each is of the first version."""
+    """This process's groups for memory, and whether each is of the first version.
+
+    In a container of enroot no path leads to its group: a hook mounts it, under Slurm the one above it, in place of all
+    (conf/hooks/10-cgroups.sh of enroot 4.1.2).
+    """
     for line in _text(Path(groups)).splitlines():
         controllers, _, path = line.partition(":")[2].partition(":")
-        if not controllers:
-            yield Path(root, path.strip("/")), False
-        elif "memory" in controllers.split(","):
-            yield Path(root, "memory", path.strip("/")), True
+        if not controllers or "memory" in controllers.split(","):
+            group = Path(root, "memory" if controllers else "", path.strip("/"))
+            yield next(folder for folder in (group, *group.parents) if folder.is_dir()), bool(controllers)
 
 
 def _text(path: Path) -> str:
