@@ -5,8 +5,11 @@ from collections.abc import Sequence
 from gpubench.model.image import Image
 from gpubench.runtimes.base import Expanded, ImagePlace, Runtime
 
-LOAD = '. "$0" && exec "$@"'
-"""``bash -c LOAD FILE COMMAND...`` runs the command with what the file loads."""
+LOAD = '. "$0" >&2 && exec "$@"'
+"""``bash -c LOAD FILE COMMAND...`` runs the command with what the file loads.
+
+What a modulefile prints (``execute`` in Lmod's, ``puts stdout`` in Tcl) doesn't mix with what the command prints.
+"""
 
 
 class Modules(Runtime):

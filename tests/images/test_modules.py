@@ -90,6 +90,20 @@ def test_what_the_modules_bring_is_locked_and_stays_the_same(own: Site) -> None:
 
 
 @pytest.mark.integration
+def test_what_a_modulefile_prints_enters_no_image(own: Site) -> None:
+    assert own("build", "1.17.0").returncode == 0
+    rows = own.rows
+    talking = own.folder / "talking" / "init" / "bash"
+    talking.parent.mkdir(parents=True)
+    talking.write_text(
+        f'. {STAND_IN}/init/bash\neval "silent_$(declare -f module)"\n'
+        "module() { echo 'This module is deprecated, see the user guide'; silent_module \"$@\"; }\n"
+    )
+    again = own("build", "1.17.0", MODULESHOME=str(talking.parents[1]))
+    assert (again.returncode, own.rows) == (0, rows), again.stderr
+
+
+@pytest.mark.integration
 def test_another_ucx_than_the_name_says_is_refused(own: Site) -> None:
     (own.folder / "modulefiles" / "ucx" / "1.18.0").write_text(
         f"#%Module1.0\nprepend-path LD_LIBRARY_PATH {own.libraries['1.17.0']}\n"

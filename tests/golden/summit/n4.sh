@@ -74,7 +74,7 @@ signal_steps() {
 }
 trap 'stopping=1 signalled=' TERM INT HUP USR2
 write_record() { "$@"; } # what only writes a record
-in_image=(bash -c ". \"\$0\" && exec \"\$@\"")
+in_image=(bash -c ". \"\$0\" >&2 && exec \"\$@\"")
 
 # A block starts only if it can end in time; what isn't run gets a record that says why.
 selected='' skip='' worst=0

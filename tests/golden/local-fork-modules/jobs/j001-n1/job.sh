@@ -62,7 +62,7 @@ forward() {
 }
 trap forward TERM INT HUP
 write_record() { "$@"; } # what only writes a record
-in_image=(bash -c ". \"\$0\" && exec \"\$@\"")
+in_image=(bash -c ". \"\$0\" >&2 && exec \"\$@\"")
 
 # A block starts only if it can end in time; what isn't run gets a record that says why.
 selected='' skip='' worst=0

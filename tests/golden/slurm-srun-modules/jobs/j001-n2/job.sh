@@ -81,7 +81,7 @@ signal_steps() {
   ((${#steps[@]})) && timeout 20 scancel --signal=TERM "${steps[@]}" 2>/dev/null && signalled=1
 }
 trap 'stopping=1 signalled=' TERM INT HUP
-in_image=(bash -c ". \"\$0\" && exec \"\$@\"")
+in_image=(bash -c ". \"\$0\" >&2 && exec \"\$@\"")
 
 # A block starts only if it can end in time; what isn't run gets a record that says why.
 selected='' skip='' worst=0
