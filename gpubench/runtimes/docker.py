@@ -22,7 +22,8 @@ class Docker(Runtime):
         """``docker run`` with all that the place decides."""
         return [
             *("docker", "run", "--rm", "--interactive", "--pull=never"),
-            *("--network=host", "--pid=host", "--ipc=host"),
+            # The users too: an engine that remaps them (userns-remap) refuses the others otherwise.
+            *("--network=host", "--pid=host", "--ipc=host", "--userns=host"),
             Expanded("--user=$GPUBENCH_USER"),
             Expanded("--volume=$OUTDIR:$OUTDIR"),
             # Where the script is; OUTDIR may be elsewhere. Read-only: no run may change what the next one reads.

@@ -67,7 +67,7 @@ write_record() { "$@"; } # what only writes a record
 GPUBENCH_USER=$(id -u):$(id -g)
 case $(docker info --format '{{.SecurityOptions}}' 2>/dev/null) in *name=rootless*) GPUBENCH_USER=0:0 ;; esac
 GPUBENCH_CAMPAIGN=$(cd ../.. && pwd)
-in_image=(docker run --rm --interactive --pull=never --network=host --pid=host --ipc=host "--user=$GPUBENCH_USER" "--volume=$OUTDIR:$OUTDIR" "--volume=$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro" "--volume=$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro" "--volume=$SCRATCHDIR:$SCRATCHDIR" "--workdir=$PWD" '--volume=/data sets:/data sets:ro' --env=GPUBENCH_CLOCK --env=GPUBENCH_END --env=GPUBENCH_JOB_TOKEN --env=GPUBENCH_RANK --env=GPUBENCH_STOP_AT_EOF --env=OUTDIR --env=SCRATCHDIR --env=LANG --env=NVIDIA_VISIBLE_DEVICES=void --env=MELLANOX_VISIBLE_DEVICES=void --ulimit memlock=-1)
+in_image=(docker run --rm --interactive --pull=never --network=host --pid=host --ipc=host --userns=host "--user=$GPUBENCH_USER" "--volume=$OUTDIR:$OUTDIR" "--volume=$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro" "--volume=$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro" "--volume=$SCRATCHDIR:$SCRATCHDIR" "--workdir=$PWD" '--volume=/data sets:/data sets:ro' --env=GPUBENCH_CLOCK --env=GPUBENCH_END --env=GPUBENCH_JOB_TOKEN --env=GPUBENCH_RANK --env=GPUBENCH_STOP_AT_EOF --env=OUTDIR --env=SCRATCHDIR --env=LANG --env=NVIDIA_VISIBLE_DEVICES=void --env=MELLANOX_VISIBLE_DEVICES=void --ulimit memlock=-1)
 
 # A block starts only if it can end in time; what isn't run gets a record that says why.
 selected='' skip='' worst=0
