@@ -57,6 +57,15 @@ def test_a_second_call_finds_what_the_first_built(tmp_path: Path) -> None:
     assert not (tmp_path / ".building").exists()
 
 
+def test_only_the_file_system_of_the_images_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a login node another one may be a server's that is down."""
+    monkeypatch.setattr(os, "sync", lambda: pytest.fail("every file system"))
+    assert folders.obtain(tmp_path / "home", "x", fill, print).facts == {"answer": 42}
+    with pytest.raises(FileNotFoundError):
+        folders._sync_file_system(tmp_path / "gone")
+    folders._sync_file_system(tmp_path)
+
+
 def test_builders_at_once_build_once(tmp_path: Path) -> None:
     queue = SPAWN.Queue()
     processes = [SPAWN.Process(target=builder, args=(tmp_path, fill, queue)) for _ in range(2)]
