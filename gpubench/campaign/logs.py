@@ -18,7 +18,7 @@ _CRASH = re.compile(r".*Caught signal \d|Fatal Python error: ")
 
 
 def log_lines(campaign: Campaign, run: str | None) -> Iterator[str]:
-    """The jobs' log files, then the last lines of the processes of one run, or of every run that failed."""
+    """The jobs' log files, then the last lines of the processes of one run, or of all that aren't ok throughout."""
     outcomes = account_now(campaign).outcomes
     if run is not None and run not in {result.run.run for result in outcomes}:
         near = nearest(run, [result.run.run for result in outcomes])
@@ -27,10 +27,10 @@ def log_lines(campaign: Campaign, run: str | None) -> Iterator[str]:
         for path in sorted(campaign.job_dir(job.job).glob("*.log")):
             yield f"{path}  {path.stat().st_size} bytes"
     for result in outcomes:
-        shown = result.status != "ok" if run is None else result.run.run == run
+        shown = result.status != "ok" or result.in_part if run is None else result.run.run == run
         if shown and result.directory:
             yield ""
-            yield f"{result.run.run} block {result.block.block} {result.run.variant}: {result.status}: {result.reason}"
+            yield f"{result.run.run} block {result.block.block} {result.run.variant}: {result.status}: {result.why}"
             yield from _last_lines(result.directory / LOGS_FILE)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from gpubench.model.text import counted
 from gpubench.schedulers import JobState
-from gpubench.store.accounting import Accounting, over_budget, run_warnings
+from gpubench.store.accounting import Accounting, over_budget, run_counts, run_warnings
 from gpubench.store.campaign import Campaign
 
 
@@ -23,19 +23,14 @@ def job_lines(campaign: Campaign, states: Mapping[str, JobState], accounting: Ac
 
 
 def status_lines(campaign: Campaign, accounting: Accounting) -> Iterator[str]:
-    """A line for every run that isn't ok, the runs' own warnings, then the counts."""
+    """A line for every run that isn't ok, or is so in part, the runs' own warnings, then the counts."""
     late = [outcome for outcome in accounting.outcomes if over_budget(outcome)]
     for outcome in accounting.outcomes:
-        if outcome.status != "ok" and not over_budget(outcome):
+        if (outcome.status != "ok" or outcome.in_part) and not over_budget(outcome):
             place = f"block {outcome.block.block} {outcome.run.variant} ({outcome.run.run})"
-            yield f"{place}: {outcome.status}: {outcome.reason}"
+            yield f"{place}: {outcome.status}{', in part' if outcome.in_part else ''}: {outcome.why}"
     if blocks := len({outcome.block.block for outcome in late}):
         yield f"{counted(blocks, 'block')} not begun, from block {late[0].block.block} on: {late[0].reason}"
     for warning in run_warnings(accounting.outcomes):
         yield f"warning: {warning}"
-    yield f"{campaign.directory}: {counts(accounting)} of {len(accounting.outcomes)} runs"
-
-
-def counts(accounting: Accounting) -> str:
-    """``2 failed, 16 ok``."""
-    return ", ".join(f"{count} {status}" for status, count in sorted(accounting.counts().items()))
+    yield f"{campaign.directory}: {run_counts(accounting.outcomes)} of {len(accounting.outcomes)} runs"

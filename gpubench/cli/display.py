@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from gpubench.campaign.completeness import require_complete
-from gpubench.campaign.status_lines import counts
 from gpubench.cli.say import say, say_lines, say_text
+from gpubench.store.accounting import run_counts
 from gpubench.store.campaign import Campaign
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def show_answer(answer: VerdictAnswer, form: Form = "lines") -> None:
     if not (sys.stdout.isatty() and _show_table(answer.verdicts)):
         say_lines(verdict_lines(answer.verdicts))
     if answer.accounting is not None:
-        say(f"runs: {counts(answer.accounting)}")
+        say(f"runs: {run_counts(answer.accounting.outcomes)}")
     say_lines(f"note: {note}" for note in answer.section.notes)
 
 

@@ -19,7 +19,7 @@ from gpubench.report.differences import cautions, variants_section
 from gpubench.report.next_steps import next_steps
 from gpubench.report.page import Page
 from gpubench.report.provenance import provenance_section
-from gpubench.report.runs import run_counts, runs_section
+from gpubench.report.runs import runs_section
 from gpubench.report.samples import samples_section
 from gpubench.report.scaling import is_scaled, scaling_section
 from gpubench.report.sections import Medium, RichText, Section, SectionPart, TextSpan, TextTable
@@ -27,7 +27,7 @@ from gpubench.report.verdicts import verdict_section
 from gpubench.results.curves import Curve, curves
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.verdict import share_percent
-from gpubench.store.accounting import run_warnings
+from gpubench.store.accounting import run_counts, run_warnings
 
 ARRANGEMENTS = {
     SEQUENTIAL: "sequential: in a block one variant's cluster ran after the other's",

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from gpubench.model.cell_names import cell_names, workload_key
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.text import counted, shortened
 from gpubench.report.facts import facts_table
@@ -63,14 +64,27 @@ def cautions(inputs: JudgedCampaign) -> list[str]:
 
 
 def _failures(plan: Plan, outcomes: Iterable[RunResult]) -> Iterator[str]:
-    """Of each variant the runs that failed, with the first reason: a crash matters as much as a time."""
+    """Of each variant the runs that failed, or in which a workload did, with the first reason.
+
+    A crash matters as much as a time.
+    """
+    names = cell_names([workload_key(workload) for workload in plan.workloads])
+    workloads = {workload.params_id: name for workload, name in zip(plan.workloads, names, strict=True)}
     runs = list(outcomes)
     for label in (variant.label for variant in plan.variants):
-        failed = [outcome.reason for outcome in runs if (outcome.run.variant, outcome.status) == (label, "failed")]
-        if failed:
-            planned = counted(sum(outcome.run.variant == label for outcome in runs), "run")
-            other = ", and others" if len(set(failed)) > 1 else ""
-            yield f"{len(failed)} of {planned} of {label} failed: {shortened(failed[0], 120)}{other}"
+        of_variant = [outcome for outcome in runs if outcome.run.variant == label]
+        reasons: dict[str, list[str]] = {}
+        for outcome in of_variant:
+            if outcome.status == "failed":
+                reasons.setdefault("", []).append(outcome.reason)
+            for item in outcome.in_part:
+                if item.status == "failed":
+                    reasons.setdefault(workloads[item.params_id], []).append(item.reason)
+        for workload, of_workload in reasons.items():
+            which = f"{len(of_workload)} of {counted(len(of_variant), 'run')} of {label}"
+            what = f"{workload} failed in {which}" if workload else f"{which} failed"
+            other = ", and others" if len(set(of_workload)) > 1 else ""
+            yield f"{what}: {shortened(of_workload[0], 120)}{other}"
 
 
 def _same_transports(plan: Plan, outcomes: Iterable[RunResult]) -> Iterator[str]:

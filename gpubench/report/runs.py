@@ -1,6 +1,5 @@
 """The outcome of every planned run, as a section."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,17 +8,19 @@ from gpubench.node.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAM
 from gpubench.report import condense, labels
 from gpubench.report.sections import ColumnStyle, Heading, Medium, RichText, Section, SectionPart, TextSpan, TextTable
 from gpubench.results.judged_campaign import JudgedCampaign
-from gpubench.store.accounting import RunResult
+from gpubench.store.accounting import RunResult, run_counts
 from gpubench.store.rundirs import record_seconds
 
 RUNS = "gpubench/runs/1"
 
 
 def runs_section(inputs: JudgedCampaign) -> Section:
-    """A table per job, a row per block; Markdown names those that aren't ok."""
-    bad = [outcome for outcome in inputs.outcomes if outcome.status != "ok"]
+    """A table per job, a row per block; Markdown names runs that aren't ok, or are so in part."""
+    bad = [outcome for outcome in inputs.outcomes if outcome.status != "ok" or outcome.in_part]
     lines = [
-        f"block {outcome.block.block}, {outcome.run.variant}: {outcome.status}: {outcome.reason}" for outcome in bad
+        f"block {outcome.block.block}, {outcome.run.variant}: "
+        f"{outcome.status}{', in part' if outcome.in_part else ''}: {outcome.why}"
+        for outcome in bad
     ]
     key: list[str | TextSpan] = []
     for word, mark in labels.RUN_MARKS.items():
@@ -54,28 +55,22 @@ def run_list_section(name: str, outcomes: Sequence[RunResult]) -> Section:
     for outcome in outcomes:
         seconds = round(record_seconds(outcome.record), 3) if outcome.record else None
         place = (outcome.block.block, outcome.run.order + 1)
-        status = f"{labels.RUN_MARKS[outcome.status]} {outcome.status}"
+        status = f"{labels.RUN_MARKS[outcome.status]} {outcome.status}{', in part' if outcome.in_part else ''}"
         seconds_text = "" if seconds is None else f"{seconds:.1f}"
-        rows.append([*map(str, place), outcome.run.variant, status, seconds_text, outcome.reason])
+        rows.append([*map(str, place), outcome.run.variant, status, seconds_text, outcome.why])
         about = {"run": outcome.run.run, "job": outcome.job.job, "block": place[0], "order": place[1]}
         about |= {
             "nodes": outcome.job.nodes,
             "workers_per_node": outcome.job.workers_per_node,
             "variant": outcome.run.variant,
         }
-        ended = {"status": outcome.status, "reason": outcome.reason, "attempt": outcome.attempt, "seconds": seconds}
+        ended = {"status": outcome.status, "reason": outcome.why, "attempt": outcome.attempt, "seconds": seconds}
         data.append({**about, **ended, "directory": outcome.directory.name if outcome.directory else None})
     caption = f"What became of every planned run of {name}"
     return Section(
         [SectionPart(f"{name}: {run_counts(outcomes)}", table=TextTable(columns, rows, caption))],
         {"schema": RUNS, "campaign": name, "runs": data},
     )
-
-
-def run_counts(outcomes: Sequence[RunResult]) -> str:
-    """``17 ok, 1 failed``."""
-    counts = Counter(outcome.status for outcome in outcomes)
-    return ", ".join(f"{counts[word]} {word}" for word in labels.RUN_MARKS if word in counts)
 
 
 def jobs(inputs: JudgedCampaign) -> Iterator[tuple[str, list[list[RichText]]]]:
@@ -137,7 +132,8 @@ def _run_text(outcome: RunResult | None, wrong: Mapping[str, Sequence[str]]) -> 
     parts += [TextSpan(f" attempt {outcome.attempt}", "quiet")] if outcome.attempt > 1 else []
     if outcome.record:
         names = {"samples": SAMPLES_FILE} if outcome.record.workloads else {}
-        names |= {"provenance": PROVENANCE_FILE} | ({"logs": LOGS_FILE} if outcome.status == "failed" else {})
+        has_logs = outcome.status == "failed" or outcome.in_part
+        names |= {"provenance": PROVENANCE_FILE} | ({"logs": LOGS_FILE} if has_logs else {})
         parts += [TextSpan(name, "file", f"{path}/{file}") for name, file in names.items()]
     reasons = [outcome.reason] if outcome.reason else wrong.get(outcome.run.run, [])
     return [*parts, *(TextSpan(reason, "reason") for reason in reasons)]

@@ -170,6 +170,10 @@ class CellBlocks:
             block[1] for block in self.blocks if (block, CANDIDATE) in self.failed and (block, BASELINE) in self.runs
         ]
 
+    def failures(self, side: int) -> int:
+        """In how many blocks that variant failed."""
+        return sum(of == side for _, of in self.failed)
+
     @property
     def one_job(self) -> bool:
         """Several complete pairs come from one allocation."""

@@ -95,7 +95,7 @@ def _obstacle(obstacle: str, cell: CellBlocks, blocks: str) -> str:
     never = (
         f"no date on which both were measured, of {comparison.planned_blocks}"
         if comparison.by_date
-        else f"no block in which both variants ran, of {comparison.planned_blocks} planned"
+        else f"no block in which both variants ran, of {comparison.planned_blocks} planned{_failures(cell)}"
     )
     return {
         "no data": f"skipped, as planned: {comparison.skipped}" if comparison.skipped else never,
@@ -105,6 +105,12 @@ def _obstacle(obstacle: str, cell: CellBlocks, blocks: str) -> str:
         "order": f"{cell.order_problem}; shuffle the order within blocks",
         "environment": _changed(comparison.changed),
     }[obstacle]
+
+
+def _failures(cell: CellBlocks) -> str:
+    """Of a cell without a complete pair: ``; the baseline failed in 8``."""
+    counts = {"baseline": cell.failures(BASELINE), "candidate": cell.failures(CANDIDATE)}
+    return "".join(f"; the {side} failed in {count}" for side, count in counts.items() if count)
 
 
 def _changed(changed: Mapping[str, str]) -> str:
@@ -302,7 +308,10 @@ def _columns(pairs: Pairs, decisions: Decisions, ends: Mapping[str, tuple[Floats
 def _more_blocks(cell: CellBlocks, row: int, decisions: Decisions, settings: VerdictSettings) -> int | None:
     obstacle = OBSTACLES[int(decisions.obstacle[row])]
     unalterable = (
-        cell.comparison.skipped or cell.comparison.by_date or obstacle in ("order", "no variation", "environment")
+        cell.comparison.skipped
+        or cell.comparison.by_date
+        or obstacle in ("order", "no variation", "environment")
+        or (obstacle == "no data" and cell.failures(BASELINE) >= 2)  # further blocks would fail, too
     )
     if decisions.word[row] != INCONCLUSIVE or unalterable:
         return None

@@ -10,9 +10,11 @@ from gpubench.errors import DataError
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.text import counted
 from gpubench.node.spec import RunRecord
+from gpubench.node.spec.records import WorkloadRecord
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records, RunDirectory, read_provenance, run_directories
 
+ENDED = ("ok", "failed", "skipped", "lost")
 PENDING = "pending"
 OVER_BUDGET = "no time left in the budget"
 """How the reason of a run begins whose block the job script didn't begin for that."""
@@ -24,6 +26,7 @@ class RunResult:
 
     ``status`` is ``ok failed skipped lost``, or ``pending`` while its job lives. ``attempt`` is the last one,
     which alone counts, and 0 when there is none; ``directory`` and ``record`` are its own. Only ``ok`` has no reason.
+    A run is ``ok`` if one of its workloads is.
     """
 
     job: PlannedJob
@@ -34,6 +37,19 @@ class RunResult:
     attempt: int = 0
     directory: Path | None = None
     record: RunRecord | None = None
+
+    @property
+    def in_part(self) -> Sequence[WorkloadRecord]:
+        """The workloads of an ``ok`` run that aren't ok."""
+        workloads = self.record.workloads if self.record and self.status == "ok" else []
+        return [workload for workload in workloads if workload.status != "ok"]
+
+    @property
+    def why(self) -> str:
+        """The reason of the run; of one that is ``ok`` in part, how its other workloads ended."""
+        return self.reason or "; ".join(
+            f"{workload.workload} {workload.status}: {workload.reason}" for workload in self.in_part
+        )
 
     @property
     def provenance(self) -> Mapping[str, Any]:
@@ -83,6 +99,16 @@ def missing_runs(plan: Plan, outcomes: Sequence[RunResult]) -> list[RunResult]:
         and outcome.block.block not in replaced
         and not plan.skip_reason(outcome.job.nodes, outcome.run.variant)
     ]
+
+
+def run_counts(outcomes: Iterable[RunResult]) -> str:
+    """``16 ok (2 of them in part), 2 failed``."""
+    ended = list(outcomes)
+    counts = Counter(outcome.status for outcome in ended)
+    texts = {status: f"{counts[status]} {status}" for status in (*ENDED, PENDING) if status in counts}
+    if in_part := sum(bool(outcome.in_part) for outcome in ended):
+        texts["ok"] += f" ({in_part} of them in part)"
+    return ", ".join(texts.values())
 
 
 def run_warnings(outcomes: Iterable[RunResult]) -> list[str]:

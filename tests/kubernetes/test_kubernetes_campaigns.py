@@ -153,7 +153,7 @@ def test_a_pod_that_is_deleted_fails_its_job_and_the_runs_before_are_kept(cluste
     said = cluster.run("status", "--watch", campaign, code=4)
     assert "BackoffLimitExceeded" in said
     assert statuses(campaign)[0] == ("ok", "")
-    assert "1 lost, 1 ok of 2 runs" in said or "1 ok, 1 skipped of 2 runs" in said
+    assert "1 ok, 1 lost of 2 runs" in said or "1 ok, 1 skipped of 2 runs" in said
 
 
 def test_a_job_without_pods_says_why(cluster: Cluster) -> None:
@@ -206,7 +206,7 @@ def test_a_torn_log_is_told_and_a_whole_one_is_taken_later(cluster: Cluster) -> 
     log.write_text(whole[:200] + ("A" if whole[200] != "A" else "B") + whole[201:])
     said = cluster.run("status", campaign, code=4)
     assert "log of container run-1, rank 0: line 1 of 2 was changed on its way" in said
-    assert "1 lost, 1 ok of 2 runs" in said
+    assert "1 ok, 1 lost of 2 runs" in said
     log.write_text("".join(whole.splitlines(keepends=True)[:-1]))
     assert "log of container run-1, rank 0: its end is missing" in cluster.run("status", campaign, code=4)
     log.write_text("")

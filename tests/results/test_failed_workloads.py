@@ -1,0 +1,53 @@
+"""A workload that fails in runs that are ok otherwise: every screen that counts the runs says so, and why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from campaign_builder import Writer, begin, make_plan, workload
+
+from tests.in_process import invoked
+
+SUITE = (("merge", {"rows_per_worker": 200_000, "frac_match": 0.3}, 3, 0.41), ("tasks", {"count": 500}, 3, 0.2))
+MERGE = workload(*SUITE[0][:3]).params_id
+WRONG = "wrong answer: 1 row, not 2"
+
+
+def campaign(directory: Path, variant: str, blocks: range = range(6)) -> Path:
+    """Six blocks; in some, ``merge`` fails under one variant."""
+    writer = Writer(begin(directory, make_plan(suite=SUITE, blocks=6)))
+    for job, block, run in writer.campaign.rows():
+        fails = run.variant == variant and block.block in blocks
+        writer.write(job, block, run, failed={MERGE: WRONG} if fails else {})
+    return directory
+
+
+@pytest.mark.parametrize("variant", ["1.17.0", "1.19.0"])
+def test_every_screen_tells_it_with_its_reason(tmp_path: Path, variant: str) -> None:
+    directory = campaign(tmp_path / "c", variant)
+    said = invoked("status", directory).stdout
+    assert f"{directory}: 12 ok (6 of them in part) of 12 runs" in said
+    assert said.count(f": ok, in part: merge failed: {WRONG}") == 6
+    assert invoked("logs", directory).stdout.count(f"{variant}: ok: merge failed: {WRONG}") == 6
+    judged = invoked("report", directory).stdout
+    assert "runs: 12 ok (6 of them in part)" in judged
+    note = f"merge failed in 6 of 6 runs of {variant}: {WRONG}"
+    assert f"note: {note}" in judged
+    assert note in (directory / "report.md").read_text()
+    page = (directory / "report.html").read_text()
+    assert note in page.partition("What to do next")[0]
+    assert "12 ok (6 of them in part)" in page
+    listed = json.loads(invoked("report", directory, "--only", "runs", "--json").stdout)["runs"]
+    assert {run["reason"] for run in listed if run["variant"] == variant} == {f"merge failed: {WRONG}"}
+
+
+def test_a_baseline_that_always_fails_is_no_reason_for_more_blocks(tmp_path: Path) -> None:
+    directory = campaign(tmp_path / "c", "1.17.0")
+    judged = invoked("report", directory).stdout
+    assert "no data: no block in which both variants ran, of 6 planned; the baseline failed in 6" in judged
+    assert "--blocks" not in judged
+    assert "more block" not in judged
+    once = invoked("report", campaign(tmp_path / "once", "1.17.0", range(1))).stdout
+    assert "the baseline failed" not in once
