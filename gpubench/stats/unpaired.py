@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from gpubench.model.text import counted
 from gpubench.stats import special
 from gpubench.stats.data import BlockId, CellRun, ComparisonInput
 from gpubench.stats.decision import NO_VARIATION, holm, holm_levels
 from gpubench.stats.flags import NO_TRAFFIC, no_traffic
 from gpubench.stats.runs import number_runs
 from gpubench.stats.settings import VerdictSettings
-from gpubench.stats.verdict import Verdict, reason_of_times
+from gpubench.stats.verdict import NOT_GOOD, Verdict, failures, reason_of_times
 
 UNPAIRED = "unpaired"
 """The flag of such a verdict."""
@@ -74,7 +75,9 @@ def judge_unpaired(comparisons: Sequence[ComparisonInput], settings: VerdictSett
     """Verdicts of a family, in its order; ``blocks`` of a verdict are those of the side that has fewer.
 
     The words are those of paired verdicts, in the same order of precedence: equivalent where the 90 % interval lies
-    within the margin, regression or improvement where p after Holm says so, else inconclusive.
+    within the margin, regression or improvement where p after Holm says so, else inconclusive. As there, a candidate
+    that failed in two blocks is broken if the baseline ran, and one that failed in one is neither equivalent nor
+    improved.
 
     Args:
         comparisons: *every* one: one without blocks, or refused, keeps its place in Holm's correction.
@@ -127,14 +130,23 @@ def _judged(
         "baseline": comparison.baseline,
         "candidate": comparison.candidate,
         "blocks": min(blocks),
-        "samples": sum(bool(run.times) for run in comparison.runs),
-        "flags": (UNPAIRED, *([NO_TRAFFIC] if no_traffic(comparison) else []), *comparison.notes),
+        "samples": sum(len(run.times) for run in comparison.runs),
+        "flags": (
+            UNPAIRED,
+            *([NO_TRAFFIC] if no_traffic(comparison) else []),
+            *(["unchecked"] if comparison.unchecked else []),
+            *comparison.notes,
+        ),
         "moved": comparison.moved,
     }
+    failed = 0 if comparison.refused or not blocks[0] else _failed(comparison, comparison.candidate)
+    broken = f"the candidate failed in {counted(failed, 'block')}, and the baseline ran in {blocks[0]}"
     if difference is None or math.isnan(held[0]):
         effect = math.expm1(float(np.mean(sides[1]) - np.mean(sides[0]))) if min(blocks) else None
-        reason = comparison.refused or _obstacle(blocks)
-        return Verdict(**common, effect=effect, low=None, high=None, verdict="inconclusive", reason=reason)
+        word, reason = "inconclusive", comparison.refused or _obstacle(comparison, blocks)
+        if failed >= 2:
+            word, reason = "broken", broken
+        return Verdict(**common, effect=effect, low=None, high=None, verdict=word, reason=reason)
     p_holm, level = held
     wide = difference.half(2 * settings.alpha)
     low, high = difference.mean - difference.half(settings.alpha), difference.mean + difference.half(settings.alpha)
@@ -144,13 +156,18 @@ def _judged(
         word = "equivalent"
     elif p_holm <= settings.alpha:
         word = "regression" if difference.mean > 0 else "improvement"
+    reason = reason_of_times(word, _counts(blocks), (p_holm, members), (low, high), settings)
+    if failed >= 2:
+        word, reason = "broken", broken
+    elif failed and word != "regression":
+        word, reason = "inconclusive", f"failed: the candidate failed in one block; {NOT_GOOD}"
     return Verdict(
         **common,
         effect=math.expm1(difference.mean),
         low=math.expm1(low),
         high=math.expm1(high),
         verdict=word,
-        reason=reason_of_times(word, _counts(blocks), (p_holm, members), (low, high), settings),
+        reason=reason,
         p=difference.p,
         p_holm=p_holm,
         beyond_margin=settings.margin.is_exceeded(word, low_adjusted, high_adjusted),
@@ -165,10 +182,18 @@ def _counts(blocks: tuple[int, int]) -> str:
     return f"{blocks[0]} and {blocks[1]} blocks"
 
 
-def _obstacle(blocks: tuple[int, int]) -> str:
+def _failed(comparison: ComparisonInput, variant: str) -> int:
+    """Blocks in which that variant failed."""
+    return len({run.block_id for run in comparison.runs if (run.variant, run.status) == (variant, "failed")})
+
+
+def _obstacle(comparison: ComparisonInput, blocks: tuple[int, int]) -> str:
     counts = _counts(blocks)
     if not min(blocks):
-        return f"no data: {counts}; in an import, dates are used as blocks"
+        undated = any(run.times and run.block is None for run in comparison.runs)
+        why = "; in an import, dates are used as blocks" if undated else ""
+        failed = (_failed(comparison, variant) for variant in (comparison.baseline, comparison.candidate))
+        return f"no data: {counts}{why}{failures(*failed)}"
     if min(blocks) < FEWEST:
         return f"few blocks: {counts}; a verdict needs at least {FEWEST} on each side"
     return f"no variation: {counts} without any; repeated rows are not repeated runs"

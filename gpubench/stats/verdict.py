@@ -32,6 +32,7 @@ from gpubench.stats.settings import FailOn, VerdictSettings
 
 WIDE = "wide"
 """Begins the reason of a comparison that is inconclusive by nothing but noise."""
+NOT_GOOD = "it can't be called equivalent or improved"
 _LEANING = re.compile(rf"{WIDE}: (likely \w+, not proven);")
 _MOST_FIELDS = 3
 _MOST_LETTERS = 60
@@ -56,7 +57,7 @@ def reason(cell: CellBlocks, row: int, decisions: Decisions, settings: VerdictSe
             return f"{obstacle}: {_obstacle(obstacle, cell, blocks)}"
         if cell.broken_blocks:
             where = f"the candidate failed in block {cell.broken_blocks[0]}, where the baseline ran"
-            return f"failed: {where}; it can't be called equivalent or improved"
+            return f"failed: {where}; {NOT_GOOD}"
     effect, half = decisions.estimates.difference.effect[row], decisions.estimates.half_width[row]
     held = (decisions.p_holm[row], len(decisions.word))
     text = reason_of_times(word, blocks, held, (effect - half, effect + half), settings)
@@ -95,7 +96,8 @@ def _obstacle(obstacle: str, cell: CellBlocks, blocks: str) -> str:
     never = (
         f"no date on which both were measured, of {comparison.planned_blocks}"
         if comparison.by_date
-        else f"no block in which both variants ran, of {comparison.planned_blocks} planned{_failures(cell)}"
+        else f"no block in which both variants ran, of {comparison.planned_blocks} planned"
+        f"{failures(cell.failures(BASELINE), cell.failures(CANDIDATE))}"
     )
     return {
         "no data": f"skipped, as planned: {comparison.skipped}" if comparison.skipped else never,
@@ -107,9 +109,9 @@ def _obstacle(obstacle: str, cell: CellBlocks, blocks: str) -> str:
     }[obstacle]
 
 
-def _failures(cell: CellBlocks) -> str:
-    """Of a cell without a complete pair: ``; the baseline failed in 8``."""
-    counts = {"baseline": cell.failures(BASELINE), "candidate": cell.failures(CANDIDATE)}
+def failures(baseline: int, candidate: int) -> str:
+    """In how many blocks each side of a cell without data failed: ``; the baseline failed in 8``."""
+    counts = {"baseline": baseline, "candidate": candidate}
     return "".join(f"; the {side} failed in {count}" for side, count in counts.items() if count)
 
 

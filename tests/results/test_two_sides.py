@@ -108,7 +108,8 @@ def test_which_variants_are_meant_is_asked_where_it_is_not_clear(gpubench: Run, 
     unlike = gpubench("compare", one, other, "--baseline", "1.17.0", "--candidate", "1.19.0", "--json")
     plain = json.loads(unlike.stdout)
     assert plain["campaign"] == "B other 1.19.0 against A one 1.17.0"
-    assert [cell["samples"] for cell in plain["cells"]] == [12, 12]  # six blocks of one variant on each side
+    # Three repetitions in six blocks of one variant on each side.
+    assert [cell["samples"] for cell in plain["cells"]] == [36, 36]
 
 
 def test_compare_judges_every_variant_that_both_have_in_one_family(gpubench: Run, tmp_path: Path) -> None:

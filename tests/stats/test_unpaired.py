@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import random
 
@@ -118,3 +119,32 @@ def test_a_refused_cell_keeps_its_place_in_the_family_and_says_why() -> None:
     both = side(6, 0.001), [one + 0.1 for one in side(6, 0.001, seed=2)]
     (refused,) = judge(both, refused="layout: 2 against 4")
     assert (refused.verdict, refused.reason, refused.effect) == ("inconclusive", "layout: 2 against 4", None)
+
+
+def failing(count: int, shift: float, baseline: int = 0) -> Verdict:
+    """Eight tight blocks on each side; in ``count`` of the candidate's, and in so many of the baseline's, it failed."""
+    logs = [side(8, 0.001), [one + shift for one in side(8, 0.001, seed=2)]]
+    comparison = two_origins(*([[math.exp(log)] for log in of_side] for of_side in logs))
+    gone = {("A", number) for number in range(baseline)} | {("B", number) for number in range(count)}
+    runs = [
+        dataclasses.replace(run, wall_s=(), status="failed") if (run.variant, run.block) in gone else run
+        for run in comparison.runs
+    ]
+    (verdict,) = judge_unpaired([dataclasses.replace(comparison, runs=runs)], VerdictSettings())
+    return verdict
+
+
+def test_a_candidate_that_failed_on_its_side_is_broken_or_at_least_not_good() -> None:
+    words = {shift: [failing(count, shift).verdict for count in (0, 1, 2, 8)] for shift in (0.0, -0.1, 0.1)}
+    assert words == {
+        0.0: ["equivalent", "inconclusive", "broken", "broken"],
+        -0.1: ["improvement", "inconclusive", "broken", "broken"],
+        0.1: ["regression", "regression", "broken", "broken"],
+    }
+    assert failing(3, 0.0).reason == "the candidate failed in 3 blocks, and the baseline ran in 8"
+    assert failing(1, 0.0).reason.startswith("failed: ")
+    # Where the baseline never ran, its failures are the reason.
+    assert failing(8, 0.0, baseline=8).reason == (
+        "no data: 0 and 0 blocks; the baseline failed in 8; the candidate failed in 8"
+    )
+    assert failing(0, 0.0, baseline=2).verdict == "equivalent"
