@@ -128,10 +128,10 @@ class SearchResult(Outcome[PointList, SearchAnswer]):
         if any(row["effect"] for row in rows):
             margin = self.search.settings.margin
             title = f"{self.search.workload}: points of the search, against {self.labels[0]}"
-            draw = functools.partial(along_list, rows, self._changes(rows), 100 * float(margin), self.labels[0], title)
+            draw = functools.partial(along_list, rows, self._changes(rows), margin, self.labels[0], title)
             caption: list[str | TextSpan] = [
                 f"Dot and line: time against {self.labels[0]} over all blocks, and its 95 % interval. Grey band: "
-                f"±{margin.percent}, the margin. ",
+                f"{margin.ends}, the margin. ",
                 "Red stripe: a change, measured in blocks of its own. " if self.answer.shown else "",
             ]
             words = {row["class"] for row in rows}

@@ -46,13 +46,13 @@ def certainty(inputs: JudgedCampaign) -> str:
     rule = (
         f"If nothing differed at all, a campaign like this one would still call a regression or an improvement in at "
         f"most {100 * settings.alpha:g} % of cases{together}. “Equivalent” means that the "
-        f"{100 * (1 - 2 * settings.alpha):g} % interval lies within ±{settings.margin.percent}; “inconclusive” means "
-        "that these data don’t allow a decision."
+        f"{100 * (1 - 2 * settings.alpha):g} % interval lies within ±{settings.margin.percent} "
+        f"({settings.margin.ends}); “inconclusive” means that these data don’t allow a decision."
     )
     if family > 1:
         rule += (
-            " The interval beside a verdict is at the level of Holm’s step, so it excludes zero only if a difference "
-            "was shown; an “equivalent” comparison has the interval of its own test."
+            " The interval beside a verdict is at the level of Holm’s step, so it holds zero where it is only too wide "
+            "for a decision; an “equivalent” comparison has the interval of its own test."
         )
     rule += _rare_stragglers(inputs)
     if unchecked := sorted(

@@ -148,7 +148,7 @@ def _forest_part(verdicts: Sequence[Verdict], settings: VerdictSettings) -> list
     draw = functools.partial(forest, verdicts, names, settings.margin)
     seen = {verdict.verdict for verdict in verdicts}
     key = [part for word in labels.MARKS if word in seen for part in (verdict_mark(word), " ")]
-    margin = f"±{100 * settings.margin:g} %"
+    margin = settings.margin.ends
     caption = [f"Dot and line: change and its interval. Band: {margin}; the axis is logarithmic beyond it. ", *key]
     return [SectionPart(charts=[Chart("forest", "effects", draw, caption)])]
 

@@ -23,6 +23,16 @@ class Margin(float):
         """``3 %``."""
         return f"{100 * self:g} %"
 
+    @property
+    def faster(self) -> float:
+        """The faster end of the region as a ratio minus one; the slower end is δ itself."""
+        return 1 / (1 + self) - 1
+
+    @property
+    def ends(self) -> str:
+        """``-2.9 to +3 %``: times are compared as ratios, so the region isn't even in percent."""
+        return f"{100 * self.faster:.2g} to +{self.percent}"
+
     def is_slower(self, low: float) -> bool:
         """Whether an interval of logs that begins at ``low`` lies beyond the region on the slower side."""
         return low > self.log
@@ -39,7 +49,7 @@ class Margin(float):
         """Whether an interval (ratios minus one) lies beyond the region on the side of the verdict ``word``."""
         if low is None or high is None:
             return False
-        return (word == "regression" and low > self) or (word == "improvement" and high < 1 / (1 + self) - 1)
+        return (word == "regression" and low > self) or (word == "improvement" and high < self.faster)
 
 
 DEFAULT_MARGIN = Margin(0.03)

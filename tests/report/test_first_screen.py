@@ -248,4 +248,4 @@ def test_the_second_line_says_what_each_label_is_and_which_machine_this_was(stor
     assert "margin ±3 % · on " in line
     text = text_of(reports.page_html(story))
     assert line in text
-    assert "Band: ±3 %; the axis is" in text
+    assert "Band: -2.9 to +3 %; the axis is" in text

@@ -17,6 +17,7 @@ from gpubench.report.samples import samples_section
 from gpubench.report.sections import Chart, Spec, plain
 from gpubench.report.verdicts import verdict_table
 from gpubench.results.judged_campaign import JudgedCampaign
+from gpubench.stats.margin import Margin
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import Accounting
 from gpubench.store.campaign import Campaign
@@ -300,22 +301,25 @@ def across(forest: Spec) -> Spec:
 
 def test_one_hopeless_interval_does_not_hide_the_others(story: JudgedCampaign) -> None:
     wide = [dataclasses.replace(story.verdicts[0], low_equivalence=-0.99, high_equivalence=80.0), *story.verdicts[1:]]
-    spec = forest(wide, [f"row {number}" for number in range(10)], 0.03)
+    spec = forest(wide, [f"row {number}" for number in range(10)], Margin(0.03))
     (low, high) = across(spec)["scale"]["domain"]
     assert (low, high) == pytest.approx((-99.0, 193.0), abs=1)
-    usual = forest(story.verdicts, [f"row {number}" for number in range(10)], 0.03)
+    usual = forest(story.verdicts, [f"row {number}" for number in range(10)], Margin(0.03))
     assert marks(spec) == marks(usual) + 1, "the end that is cut has a mark"
 
 
 def test_effects_stand_together_by_variant_on_an_axis_that_shows_the_margin(story: JudgedCampaign) -> None:
     names = cell_names([one.key for one in story.verdicts])
-    spec = forest(story.verdicts, names, 0.03)
+    spec = forest(story.verdicts, names, Margin(0.03))
     assert [row["pair"] for row in spec["data"]["values"]] == [labels.pair(one) for one in story.verdicts]
     assert spec["facet"]["row"]["sort"] == ["1.19.0 vs 1.17.0", "1.19.0-proto1 vs 1.17.0"]
     assert [row["first"] for row in spec["data"]["values"]].count(True) == 2
     x = across(spec)
     assert (x["scale"]["type"], x["scale"]["constant"]) == ("symlog", 3)
-    assert x["axis"]["values"] == [0, 3, 10, 20, 50, -3]
+    assert x["axis"]["values"] == [0, 3, 10, 20, 50, -2.9]
+    # Times are compared as ratios: what is faster by 2.95 % lies beyond a margin of 3 %.
+    band = spec["spec"]["layer"][0]["encoding"]
+    assert (band["x"]["datum"], band["x2"]["datum"]) == pytest.approx((100 / 1.03 - 100, 3))
     svg = drawn(spec)
     heads = [svg.index(f">{pair}<") for pair in spec["facet"]["row"]["sort"]]
     assert heads == sorted(heads)
@@ -329,10 +333,10 @@ def test_an_effect_without_an_interval_does_not_press_the_others_flat_and_stands
     names = [f"row {number}" for number in range(len(shown))]
     none = dict.fromkeys(("low", "high", "low_equivalence", "high_equivalence"))
     alone = [dataclasses.replace(shown[0], effect=14.3, **none), *shown[1:]]
-    spec = forest(alone, names, 0.03)
+    spec = forest(alone, names, Margin(0.03))
     assert across(spec)["scale"]["domain"][1] < 200
     assert drawn(spec).count("+1430.0 %") == 1
-    usual = forest(shown, names, 0.03)
+    usual = forest(shown, names, Margin(0.03))
     assert marks(spec) == marks(usual), "an arrow instead of the point"
     assert not any(row["text"] in drawn(usual) for row in usual["data"]["values"])
 

@@ -11,6 +11,7 @@ from gpubench.report.charts.bisection import SHAPES, along_list, restored
 from gpubench.report.pictures import svg
 from gpubench.report.sections import Chart, Spec
 from gpubench.stats.bisection import PointClass
+from gpubench.stats.margin import Margin
 
 
 def row(label: str, word: str, *figures: float | None, left_out: int = 0) -> dict[str, Any]:
@@ -37,7 +38,7 @@ def drawn(spec: Spec) -> str:
 
 
 def test_points_of_a_search_have_their_labels_the_change_and_what_lies_between() -> None:
-    picture = drawn(along_list(POINTS, [{"low": 1, "high": 2, "text": "+49 %"}], 10.0, "1.16.0", "points"))
+    picture = drawn(along_list(POINTS, [{"low": 1, "high": 2, "text": "+49 %"}], Margin(0.1), "1.16.0", "points"))
     for text in ("1.16.0", "1.17.0", "1.18.0", "1.20.0", "1.22.0", "+49 %", "3 more", "time against 1.16.0"):
         assert f">{text}<" in picture
     assert ">+900 %<" not in picture  # one interval doesn't press the others flat
@@ -45,7 +46,7 @@ def test_points_of_a_search_have_their_labels_the_change_and_what_lies_between()
 
 def test_without_a_named_change_none_is_marked() -> None:
     change = {"low": 1, "high": 2, "text": "x"}
-    marked, plain = (drawn(along_list(POINTS, changes, 10.0, "a", "points")) for changes in ([change], []))
+    marked, plain = (drawn(along_list(POINTS, changes, Margin(0.1), "a", "points")) for changes in ([change], []))
     assert marked.count("var(--regression)") > plain.count("var(--regression)") > 0
 
 

@@ -16,6 +16,8 @@ def test_the_region_is_symmetric_in_logs():
     assert margin.log == pytest.approx(math.log(1.03))
     assert margin.half.log == math.log1p(0.015)
     assert margin.percent == "3 %"
+    assert margin.faster == pytest.approx(math.expm1(-margin.log))
+    assert [Margin(size).ends for size in (0.03, 0.1, 0.3)] == ["-2.9 to +3 %", "-9.1 to +10 %", "-23 to +30 %"]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 
 from gpubench.report.charts.style import WIDTH, category, data, dressed, layer, quantity
 from gpubench.report.sections import Spec
+from gpubench.stats.margin import Margin
 
 SHAPES = {
     "end": ("circle", "ink"),
@@ -25,7 +26,7 @@ _FARTHEST = (-60.0, 160.0)
 
 
 def along_list(
-    rows: Sequence[Mapping[str, Any]], changes: Sequence[Mapping[str, Any]], margin: float, first: str, title: str
+    rows: Sequence[Mapping[str, Any]], changes: Sequence[Mapping[str, Any]], margin: Margin, first: str, title: str
 ) -> Spec:
     """Measured points of a list in their order, with their time against the first one in percent, slower on top.
 
@@ -33,12 +34,12 @@ def along_list(
         rows: with ``label class effect low high left_out``; an effect or bounds may be None; ``left_out``: how many
             points before it were not measured.
         changes: of each ``low`` and ``high``, numbers of the rows between which it is, and ``text``.
-        margin: in percent.
+        margin: the band that is grey.
         first: what the first point is called.
         title: what the chart shows.
     """
     points = [{**row, "at": at} for at, row in enumerate(rows)]
-    least, most = _domain(rows, margin)
+    least, most = _domain(rows, 100 * margin)
     step = min(_MOST, (WIDTH - 100) / len(rows))
     tilted = max(len(row["label"]) for row in rows) * _LETTER > step
     names = json.dumps({str(point["at"]): point["label"] for point in points})
@@ -75,7 +76,7 @@ def along_list(
     band = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
     above = {"x": {**x, "field": "middle"}, "y": {**y, "field": "most"}, "text": {"field": "text"}}
     layers = [
-        layer("rect", band, color="var(--band)") | data([{"low": -margin, "high": margin}]),
+        layer("rect", band, color="var(--band)") | data([{"low": 100 * margin.faster, "high": 100 * margin}]),
         layer("rect", {"x": {**x, "field": "low"}, "x2": {"field": "high"}, **edges}, color="var(--regression)",
               opacity=0.12) | data(stripes),
         layer("text", above, dy=-9, fontSize=12, fontWeight="bold", color="var(--regression)") | data(stripes),

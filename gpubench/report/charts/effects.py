@@ -6,6 +6,7 @@ from typing import Any
 from gpubench.report import labels
 from gpubench.report.charts.style import WIDTH, category, data, dressed, layer
 from gpubench.report.sections import Spec
+from gpubench.stats.margin import Margin
 from gpubench.stats.verdict import Verdict
 
 _SHAPES = ("triangle-up", "triangle-down", "circle", "diamond", "cross")
@@ -16,18 +17,18 @@ _BEYOND = 4.0
 _SIGNED = "(datum.value > 0 ? '+' : '') + format(datum.value, '~r')"
 
 
-def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> Spec:
-    """Effects with their intervals over the band of ±margin, in percent, slower to the right; a facet per pair.
+def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: Margin) -> Spec:
+    """Effects with their intervals over the band of the margin, in percent, slower to the right; a facet per pair.
 
     The axis is almost even within the margin and logarithmic beyond, so that the margin stays visible beside a workload
     that is ten times noisier. What lies beyond the picture has an arrow at its edge.
     """
-    band = 100 * margin
+    faster, band = 100 * margin.faster, 100 * margin
     least, most = bounds = [round(100 * end, 3) for end in _range(verdicts, margin)]
     rows = _rows(verdicts, names)
     pairs = list(dict.fromkeys(row["pair"] for row in rows))
     scale = {"type": "symlog", "constant": band, "domain": bounds, "clamp": True, "nice": False, "padding": 8}
-    axis = {"values": _ticks(bounds, band), "labelExpr": _SIGNED, "labelOverlap": "greedy", "grid": True}
+    axis = {"values": _ticks(bounds, faster, band), "labelExpr": _SIGNED, "labelOverlap": "greedy", "grid": True}
     title = "change of the time in %, slower →"
 
     def x(**channel: Any) -> Spec:
@@ -40,7 +41,7 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
     interval = {**row, "x": x(field="low"), "x2": {"field": "high"}}
     point = {**row, "x": x(field="effect"), "shape": category("verdict", legend=None, scale=_scale(_SHAPES))}
     layers = [
-        layer("rect", {"x": x(datum=-band), "x2": {"datum": band}}, where="datum.first", color="var(--band)"),
+        layer("rect", {"x": x(datum=faster), "x2": {"datum": band}}, where="datum.first", color="var(--band)"),
         layer("rule", {"x": x(datum=0)}, where="datum.first", color="var(--ink)"),
         layer("rule", interval, where="isValid(datum.low)", strokeWidth=2.5),
         layer("point", point, where=f"inrange(datum.effect, {bounds})", size=90),
@@ -78,11 +79,11 @@ def _rows(verdicts: Sequence[Verdict], names: Sequence[str]) -> list[dict[str, A
     return rows
 
 
-def _ticks(bounds: Sequence[float], band: float) -> list[float]:
-    """Zero, the margin, and round numbers beyond it, in percent."""
+def _ticks(bounds: Sequence[float], faster: float, slower: float) -> list[float]:
+    """Zero, both ends of the margin, and round numbers beyond it, in percent."""
     beyond = [step * 10**power for power in range(4) for step in (1, 2, 5)]
-    sizes = [band, *(size for size in beyond if size >= 2 * band)]
-    ticks = [0, *sizes, *(-size for size in [*sizes, 90])]
+    sizes = [size for size in beyond if size >= 2 * slower]
+    ticks = [0, slower, *sizes, float(f"{faster:.2g}"), *(-size for size in [*sizes, 90])]
     return [tick for tick in ticks if bounds[0] <= tick <= bounds[1]]
 
 
