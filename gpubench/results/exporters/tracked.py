@@ -8,6 +8,7 @@ import datetime as dt
 import importlib
 import os
 import re
+import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,10 @@ def campaign(
 def runs(
     plan: Plan, outcomes: Iterable[RunResult], cells: Iterable[CellRun], names: Mapping[str, str]
 ) -> Iterator[Tracked]:
-    """A run per run that has a record: its samples as steps, the figures of its last batches by parsl-perf's names.
+    """A run per run that has a record: its samples as steps, and of each workload that is ok the mean, which counts.
+
+    A tracker's tables show the last step of a metric: the mean is one of its own. The figures of the last batches have
+    parsl-perf's names.
 
     Args:
         cells: of all runs.
@@ -97,14 +101,15 @@ def runs(
         if record is None:
             continue
         started, ended = _ms(record.started_at), _ms(record.ended_at)
-        metrics = [
-            (f"{names[dict(cell.key)['params_id']]}/wall_s", seconds, started, step)
-            for cell in by_run.get(outcome.run.run, [])
-            for step, seconds in enumerate(cell.wall_s)
-        ]
+        metrics = []
+        for cell in by_run.get(outcome.run.run, []):
+            name = names[dict(cell.key)["params_id"]]
+            metrics += [(_name(f"{name}/wall_s"), seconds, started, step) for step, seconds in enumerate(cell.wall_s)]
+            if cell.times:
+                metrics.append((_name(f"{name}/mean_s"), statistics.fmean(cell.times), started, 0))
         yield Tracked(
             f"block {outcome.block.block} {outcome.run.variant}",
-            {CAMPAIGN: plan.campaign, RUN: outcome.run.run, **_tags(record)},
+            {CAMPAIGN: plan.campaign, RUN: outcome.run.run, **_tags(record), "reason": outcome.why[:500]},
             _params(record),
             [*metrics, *_parsl_perf(record, started)],
             started,
@@ -114,7 +119,7 @@ def runs(
 
 
 def _tags(record: RunRecord) -> dict[str, str]:
-    tags = {"status": record.status, "reason": record.reason[:500], "variant": record.variant, "site": record.site}
+    tags = {"status": record.status, "variant": record.variant, "site": record.site}
     parsl = any(workload.backend == "parsl" for workload in record.workloads)
     return tags | ({"Parsl Executor": "HighThroughputExecutor"} if parsl else {})
 
