@@ -260,7 +260,7 @@ def sentence(result: SearchResult) -> str:
         "not confirmed": f"{between}: not confirmed: {effect} in {blocks} of their own; no change is named.",
         "gradual": f"{between}: the figure rises gradually, at no single point by more than the margin.",
         "no effect": f"{between}: no effect beyond the margin: {effect} in {blocks}; there is nothing to search.",
-        "gone": f"{between}: the effect is gone: {effect} in {blocks} of the last step; {last} is no slower now.",
+        "gone": f"{between}: the effect is gone: {effect} in {blocks} of the last step.",
         "undecided": f"{between}: undecided: {effect} in {blocks}; more blocks would be needed even for the ends.",
         "failed": f"{between}: no answer: {no_figure(result.steps, ends)}",
     }[answer.word]

@@ -4,6 +4,7 @@ import dataclasses
 import datetime as dt
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from gpubench.campaign.bisection_question import largest_regression
@@ -36,7 +37,7 @@ def next_steps(inputs: JudgedCampaign) -> list[NextStep]:
     """The commands, the most important one first."""
     missing = missing_runs(inputs.plan, inputs.outcomes)
     late = [outcome for outcome in inputs.outcomes if over_budget(outcome)]
-    further = [] if late else _more_blocks(inputs)  # only after those that were planned
+    further = [] if late else _more_blocks(inputs, missing)  # only after those that were planned
     return [*_rest(inputs, missing, late), *further, *_causes(inputs), *_search(inputs)] or [
         NextStep("", _OPEN if _undecided(inputs.verdicts) else "Nothing has to be run: every comparison is decided.")
     ]
@@ -69,13 +70,17 @@ def _rest(inputs: JudgedCampaign, missing: Sequence[RunResult], late: Sequence[R
         yield NextStep(_typed(inputs, "bench", "--campaign"), f"{'; '.join(why)}: about {price}")
 
 
-def _more_blocks(inputs: JudgedCampaign) -> Iterator[NextStep]:
+def _more_blocks(inputs: JudgedCampaign, missing: Sequence[RunResult]) -> Iterator[NextStep]:
+    """Blocks that are needed beside those that are missing, which come first."""
+    coming: Counter[object] = Counter(
+        place for place, _ in {(outcome.job.place, outcome.block.block) for outcome in missing}
+    )
     names = cell_names([verdict.key for verdict in inputs.verdicts])
     several = len({verdict.candidate for verdict in inputs.verdicts}) > 1
     wanting = [
-        (verdict.more_blocks, f"{name} ({verdict.candidate})" if several else name, verdict)
+        (further, f"{name} ({verdict.candidate})" if several else name, verdict)
         for verdict, name in zip(inputs.verdicts, names, strict=True)
-        if verdict.more_blocks
+        if verdict.more_blocks and (further := verdict.more_blocks - coming[_place(verdict)]) > 0
     ]
     counts = sorted({count for count, _, _ in wanting if count <= _MOST_BLOCKS})
     for count in dict.fromkeys([*counts[:1], *counts[-1:]]):
@@ -100,6 +105,10 @@ def _more_blocks(inputs: JudgedCampaign) -> Iterator[NextStep]:
             f"For {which} the noise is too large: more than {_MOST_BLOCKS} further blocks would be needed. "
             f"A quieter machine, more repetitions or a margin above {margin} help more.",
         )
+
+
+def _place(verdict: Verdict) -> tuple[object, object]:
+    return verdict.key["nodes"], verdict.key["workers_per_node"]
 
 
 def _undecided(verdicts: Sequence[Verdict]) -> int:

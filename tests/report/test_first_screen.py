@@ -98,9 +98,9 @@ def test_what_to_do_next_names_commands_with_their_price(story: JudgedCampaign, 
     assert cause.command == "gpubench diff 1.17.0 1.19.0 out/c"
     repair, more, *others = next_steps(troubled)
     assert repair.command == "gpubench bench --campaign 'out/a b'"
-    assert more.command == "gpubench bench --campaign 'out/a b' --blocks +5"
+    assert more.command == "gpubench bench --campaign 'out/a b' --blocks +4"
     assert re.fullmatch(r"about \S+, would decide message 1 KiB \(1\.19\.0\)", more.why)
-    assert others[0].command == "gpubench bench --campaign 'out/a b' --blocks +68"
+    assert others[0].command == "gpubench bench --campaign 'out/a b' --blocks +67"
     assert others[0].why.endswith("would decide message 1 KiB (1.19.0) and transpose-sum (1.19.0-proto1)")
     assert others[1].command == "gpubench diff 1.17.0 1.19.0 'out/a b'"
 
@@ -142,6 +142,22 @@ def test_missing_runs_come_first_and_a_decided_campaign_needs_none(tmp_path: Pat
     changed = [dataclasses.replace(calm[0], verdict="inconclusive", reason="environment: hosts", more_blocks=None)]
     (step,) = next_steps(dataclasses.replace(story, verdicts=changed))
     assert (step.command, "More blocks would not decide" in step.why) == ("", True)
+
+
+def test_further_blocks_are_counted_beside_those_that_are_missing(story: JudgedCampaign) -> None:
+    missing = {outcome.block.block for outcome in story.outcomes if outcome.block.block > 3}
+    outcomes = tuple(
+        dataclasses.replace(outcome, status="lost", record=None) if outcome.block.block in missing else outcome
+        for outcome in story.outcomes
+    )
+    proposed = {}
+    for more in (len(missing), len(missing) + 3):
+        undecided = [
+            dataclasses.replace(verdict, verdict="inconclusive", more_blocks=more) for verdict in story.verdicts
+        ]
+        steps = next_steps(dataclasses.replace(story, accounting=Accounting(outcomes), verdicts=undecided))
+        proposed[more] = [step.command.partition("--blocks ")[2] for step in steps if "--blocks" in step.command]
+    assert proposed == {len(missing): [], len(missing) + 3: ["+3"]}
 
 
 def test_blocks_that_a_budget_left_out_cost_what_those_that_ran_cost_and_come_before_further_ones(
