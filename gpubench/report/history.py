@@ -100,6 +100,9 @@ def searched_lines(series: Sequence[Series]) -> Iterator[str]:
     if len(searched) < len(series):
         shorter = len(series) - len(searched)
         yield f"{shorter} series {'is shorter, and was' if shorter == 1 else 'are shorter, and were'} not searched"
+    if left_out := sum(history.left_out for history in series):
+        others = "1 other isn't" if left_out == 1 else f"{left_out} others aren't"
+        yield f"of the figures that a series has of one date, the last that was read counts: {others} searched"
 
 
 def why(change: Changed) -> str:

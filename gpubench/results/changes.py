@@ -5,6 +5,7 @@ import datetime as dt
 import itertools
 import math
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gpubench.results.figures import Figure
@@ -48,6 +49,7 @@ class Series:
 
     ``unusual`` are days far from their stretch, with the ratio minus one to its median. No test stands behind them:
     an excursion of few days in a long series has no p-value to speak of, and yet a reader wants to know of it.
+    ``left_out`` are figures of dates that have later ones.
     """
 
     key: Key
@@ -55,6 +57,7 @@ class Series:
     figures: tuple[Figure, ...]
     changes: tuple[Changed, ...]
     unusual: tuple[tuple[dt.date, float], ...] = ()
+    left_out: int = 0
 
     @property
     def searched(self) -> bool:
@@ -68,8 +71,10 @@ def nobody(_done: int, _all: int) -> None:
 def find(figures: Iterable[Figure], searching: Searching = nobody) -> list[Series]:
     """Every cell and version, in the order in which they come; of a date with several figures the last one counts."""
     by_series: dict[tuple[Key, str], dict[dt.date, Figure]] = {}
+    counts: Counter[tuple[Key, str]] = Counter()
     for figure in figures:
         by_series.setdefault((figure.key, figure.variant), {})[figure.date] = figure
+        counts[figure.key, figure.variant] += 1
     ordered = [[dates[date] for date in sorted(dates)] for dates in by_series.values()]
     logs = [[figure.log_s for figure in line] for line in ordered]
     points = change_points(logs, SEED, searching=searching)
@@ -80,7 +85,7 @@ def find(figures: Iterable[Figure], searching: Searching = nobody) -> list[Serie
     for row, (place, line) in enumerate(zip(by_series, ordered, strict=True)):
         changes = tuple(_changed(line[point.at - 1], line[point.at], point, row, spans) for point in points[row])
         unusual = tuple(_unusual(line, [point.at for point in points[row]]))
-        series.append(Series(*place, tuple(line), changes, unusual))
+        series.append(Series(*place, tuple(line), changes, unusual, counts[place] - len(line)))
     return series
 
 

@@ -7,6 +7,7 @@ import datetime as dt
 import random
 from collections.abc import Mapping
 
+from gpubench.report.history import searched_lines
 from gpubench.results.changes import find
 from gpubench.results.figures import Figure
 from gpubench.results.results import RunCircumstances
@@ -77,3 +78,12 @@ def test_changes_of_other_series_at_the_same_time_are_counted() -> None:
 def test_a_history_too_short_to_search_is_told_apart_from_one_without_change() -> None:
     short, long = find([*history("a", count=7), *history("b")])
     assert (short.searched, long.searched, long.changes) == (False, True, ())
+
+
+def test_figures_of_a_date_that_has_a_later_one_are_counted() -> None:
+    once, again = history("a", 0.1), history("a", 0.1, count=3)
+    (series,) = find([*once, *(dataclasses.replace(one, source="later", log_s=1.0) for one in again)])
+    assert (len(series.figures), series.left_out) == (20, 3)
+    assert [figure.source for figure in series.figures[:4]] == ["later"] * 3 + ["somewhere"]
+    assert list(searched_lines([series]))[-1].endswith("the last that was read counts: 3 others aren't searched")
+    assert not any("of one date" in line for line in searched_lines(find(once)))
