@@ -52,9 +52,11 @@ def cost_lines(campaign: Campaign) -> Iterator[str]:
         f"{_less_skipped(counted(len(plan.comparisons), 'comparison'), sum(impossible))}, "
         f"seed {plan.seed}"
     )
-    yield f"  about {format_seconds(plan.time.total_s)}: {format_seconds(plan.time.run_s)} a run ({plan.time.source})"
+    costs = list(node_hours(campaign.whole_plan))  # with the blocks that were added
+    total_s = sum(cost.seconds for cost in costs)
+    yield f"  about {format_seconds(total_s)}: {format_seconds(plan.time.run_s)} a run ({plan.time.source})"
     sweep = len({workers_per_node for _, workers_per_node in plan.places}) > 1
-    for cost in node_hours(plan):
+    for cost in costs:
         layout = f" x {counted(cost.workers_per_node, 'worker')}" if sweep else ""
         yield (
             f"    {counted(cost.nodes, 'node')}{layout}: {counted(cost.jobs, 'job')}, {counted(cost.runs, 'run')}, "

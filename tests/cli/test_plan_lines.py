@@ -9,6 +9,8 @@ import pytest
 
 from gpubench.campaign.plan_lines import plan_lines
 from gpubench.model.plan import Plan, PowerPrediction
+from gpubench.model.quantities import format_seconds
+from gpubench.plan.additions import plan_more
 from gpubench.store.campaign import Campaign
 from tests.cli.campaigns import write_suite
 from tests.conftest import Run
@@ -111,3 +113,12 @@ def test_a_plan_says_what_is_wrong_with_the_profile_s_images(gpubench: Run) -> N
     site = ("runtime=apptainer", "interface=ib0", "scheduler=slurm", "launcher=srun", "env.UCX_TLS=all")
     done = gpubench("plan", "--suite", "quick", "--protocol", "ucx", *(f"--set={setting}" for setting in site))
     assert "\n  caution: interface ib0 is InfiniBand or RoCE, and image.fabric is empty" in done.stdout, done.stderr
+
+
+def test_blocks_that_were_added_are_in_the_runs_the_time_and_the_node_hours(made: Plan) -> None:
+    more = plan_more(made, 4, made.created_at)
+    lines = list(plan_lines(Campaign(Path("c"), made, (more,))))
+    runs, time = 12 * 2, format_seconds(12 * 2 * made.time.run_s)
+    assert any(line.startswith(f"  12 blocks x 2 variants = {runs} runs of ") for line in lines)
+    assert any(line.startswith(f"  about {time}: ") for line in lines)
+    assert any(f", {runs} runs, about {time} = " in line for line in lines)
