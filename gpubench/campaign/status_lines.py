@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from gpubench.model.text import counted
 from gpubench.schedulers import JobState
-from gpubench.store.accounting import Accounting, over_budget, run_counts, run_warnings
+from gpubench.store.accounting import Accounting, over_budget, replaced_blocks, run_counts, run_warnings
 from gpubench.store.campaign import Campaign
 
 
@@ -25,10 +25,12 @@ def job_lines(campaign: Campaign, states: Mapping[str, JobState], accounting: Ac
 def status_lines(campaign: Campaign, accounting: Accounting) -> Iterator[str]:
     """A line for every run that isn't ok, or is so in part, the runs' own warnings, then the counts."""
     late = [outcome for outcome in accounting.outcomes if over_budget(outcome)]
+    replaced = replaced_blocks(accounting.outcomes)
     for outcome in accounting.outcomes:
         if (outcome.status != "ok" or outcome.in_part) and not over_budget(outcome):
             place = f"block {outcome.block.block} {outcome.run.variant} ({outcome.run.run})"
-            yield f"{place}: {outcome.status}{', in part' if outcome.in_part else ''}: {outcome.why}"
+            after = f"; block {replaced[block]} is in its place" if (block := outcome.block.block) in replaced else ""
+            yield f"{place}: {outcome.status}{', in part' if outcome.in_part else ''}: {outcome.why}{after}"
     if blocks := len({outcome.block.block for outcome in late}):
         yield f"{counted(blocks, 'block')} not begun, from block {late[0].block.block} on: {late[0].reason}"
     for warning in run_warnings(accounting.outcomes):

@@ -27,7 +27,7 @@ from gpubench.report.verdicts import verdict_section
 from gpubench.results.curves import Curve, curves
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.verdict import share_percent
-from gpubench.store.accounting import run_counts, run_warnings
+from gpubench.store.accounting import replaced_blocks, run_counts, run_warnings
 
 ARRANGEMENTS = {
     SEQUENTIAL: "sequential: in a block one variant's cluster ran after the other's",
@@ -87,8 +87,9 @@ def about(inputs: JudgedCampaign) -> str:
 
 def _blocks(inputs: JudgedCampaign) -> str:
     """``12 blocks``, or ``3 of 12 blocks`` where others were not begun or lost."""
-    planned = {outcome.block.block for outcome in inputs.outcomes}
-    ran = {outcome.block.block for outcome in inputs.outcomes if outcome.status in ("ok", "failed")}
+    replaced = replaced_blocks(inputs.outcomes)
+    planned = {outcome.block.block for outcome in inputs.outcomes} - replaced.keys()
+    ran = {outcome.block.block for outcome in inputs.outcomes if outcome.status in ("ok", "failed")} & planned
     return f"{len(ran)} of {counted(len(planned), 'block')}" if ran != planned else counted(len(planned), "block")
 
 

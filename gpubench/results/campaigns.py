@@ -1,7 +1,7 @@
 """A campaign as results: its planned runs with what became of them, and its planned family."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 from gpubench.model.plan import Plan
@@ -12,7 +12,7 @@ from gpubench.results.merge.table import Merged
 from gpubench.results.results import Results, RunCircumstances
 from gpubench.stats.data import CellRun, ComparisonInput, Key
 from gpubench.stats.question import Question
-from gpubench.store.accounting import RunResult
+from gpubench.store.accounting import RunResult, replaced_blocks
 from gpubench.store.campaign import Campaign
 
 
@@ -27,7 +27,7 @@ def campaign_results(campaign: Campaign, outcomes: Sequence[RunResult], merged: 
         variants=[variant.label for variant in plan.variants],
         keys=_in_planned_order(plan, runs),
         runs=runs,
-        family=functools.partial(_family, plan, runs),
+        family=functools.partial(_family, plan, runs, replaced_blocks(outcomes).keys()),
         plan=plan,
         plans=[plan],
         about=_about(plan, outcomes),
@@ -37,8 +37,8 @@ def campaign_results(campaign: Campaign, outcomes: Sequence[RunResult], merged: 
     )
 
 
-def _family(plan: Plan, runs: Sequence[CellRun], question: Question) -> list[ComparisonInput]:
-    return family(plan.model_copy(update={"comparisons": question.comparisons(plan)}), runs)
+def _family(plan: Plan, runs: Sequence[CellRun], replaced: Set[int], question: Question) -> list[ComparisonInput]:
+    return family(plan.model_copy(update={"comparisons": question.comparisons(plan)}), runs, replaced)
 
 
 def _in_planned_order(plan: Plan, runs: Sequence[CellRun]) -> list[Key]:

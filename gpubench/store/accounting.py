@@ -84,13 +84,18 @@ def left_no_time(status: str, reason: str) -> bool:
     return status == "skipped" and reason.startswith(OVER_BUDGET)
 
 
+def replaced_blocks(outcomes: Iterable[RunResult]) -> dict[int, int]:
+    """The numbers of blocks that have others in their place, with the numbers of these."""
+    return {outcome.block.replaces: outcome.block.block for outcome in outcomes if outcome.block.replaces is not None}
+
+
 def missing_runs(plan: Plan, outcomes: Sequence[RunResult]) -> list[RunResult]:
     """The runs that ``bench --campaign`` would repeat or wait for.
 
     A failed run has ended, and is a finding. Not missing is what was planned to be skipped, what the budget left no
     time for, and what a later block replaces.
     """
-    replaced = {outcome.block.replaces for outcome in outcomes}
+    replaced = replaced_blocks(outcomes)
     return [
         outcome
         for outcome in outcomes

@@ -1,7 +1,7 @@
 """The family: for every planned comparison the runs of both variants, whatever became of them. Pure."""
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple, cast
 
 import polars as pl
@@ -91,18 +91,25 @@ def _key(plan: Plan, workload: WorkloadSpec, place: Place) -> Key:
     )
 
 
-def family(plan: Plan, table: Iterable[CellRun]) -> list[ComparisonInput]:
-    """One entry per planned comparison, also where there is not one sample; appended blocks count as planned."""
+def family(plan: Plan, table: Iterable[CellRun], replaced: Set[int] = frozenset()) -> list[ComparisonInput]:
+    """One entry per planned comparison, also where there is not one sample; appended blocks count as planned.
+
+    Blocks that were ``replaced`` don't: those in their place do.
+    """
     by_key: dict[tuple[Key, str], list[CellRun]] = {}
     for cell in table:
         by_key.setdefault((cell.key, cell.variant), []).append(cell)
     workloads = {workload.params_id: workload for workload in plan.workloads}
     keys = (_key(plan, workloads[comparison.params_id], comparison.place) for comparison in plan.comparisons)
-    return [_comparison(plan, *pair, by_key) for pair in zip(plan.comparisons, keys, strict=True)]
+    return [_comparison(plan, *pair, by_key, replaced) for pair in zip(plan.comparisons, keys, strict=True)]
 
 
 def _comparison(
-    plan: Plan, comparison: Comparison, key: Key, by_key: Mapping[tuple[Key, str], list[CellRun]]
+    plan: Plan,
+    comparison: Comparison,
+    key: Key,
+    by_key: Mapping[tuple[Key, str], list[CellRun]],
+    replaced: Set[int],
 ) -> ComparisonInput:
     sides = [by_key.get((key, variant), []) for variant in (comparison.baseline, comparison.candidate)]
     blocks = [{cell.block for cell in side} for side in sides]
@@ -111,7 +118,7 @@ def _comparison(
         baseline=comparison.baseline,
         candidate=comparison.candidate,
         runs=[cell for side in sides for cell in side],
-        planned_blocks=len(set.intersection(*blocks)),
+        planned_blocks=len(set.intersection(*blocks) - replaced),
         skipped=plan.skip_reason(comparison.nodes, comparison.baseline, comparison.candidate),
     )
 
