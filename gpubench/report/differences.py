@@ -43,14 +43,15 @@ def differing(inputs: JudgedCampaign) -> dict[str, Sequence[str]]:
 def variants_section(inputs: JudgedCampaign) -> Section:
     """What differs between the variants of a campaign."""
     differ = differing(inputs)
-    nothing = f"Nothing: manifests and settings are the same. Within every block, {_COMPARED} are the same, too."
-    rest = "the rest of manifests and settings is the same, and so are, within every block,"
-    parts = [
-        SectionPart(table=facts_table(inputs.plan, differ, "Values in which the variants differ")),
-        SectionPart(text=[TextSpan(f"Nothing else differs: {rest} {_COMPARED}.", "quiet")]),
-    ]
+    same = "The rest of manifests and settings is the same" if differ else "Manifests and settings are the same"
+    in_blocks = f"within every block, {_COMPARED} are the same, too"
+    if not any(verdict.blocks for verdict in inputs.verdicts):
+        in_blocks = "no block has runs of two variants that are ok, so nothing is known of their processes and nodes"
+    parts = [SectionPart(text=[TextSpan(f"{same}; {in_blocks}.", "quiet")])]
+    if differ:
+        parts.insert(0, SectionPart(table=facts_table(inputs.plan, differ, "Values in which the variants differ")))
     return Section(
-        parts if differ else [SectionPart(text=[nothing])],
+        parts,
         title="What differs between the variants",
         anchor="differs",
         medium=Medium.PAGE,

@@ -265,3 +265,10 @@ def test_the_second_line_says_what_each_label_is_and_which_machine_this_was(stor
     text = text_of(reports.page_html(story))
     assert line in text
     assert "Band: -2.9 to +3 %; the axis is" in text
+
+
+def test_what_no_block_has_shown_is_not_called_the_same(tmp_path: Path, story: JudgedCampaign) -> None:
+    never = reports.collect(reports.empty(tmp_path / "c"))
+    texts = [text_of(reports.page_html(inputs)) for inputs in (story, never)]
+    assert ["are the same, too" in text for text in texts] == [True, False]
+    assert "nothing is known of their processes and nodes" in texts[1]

@@ -136,7 +136,7 @@ def test_a_against_a_is_labelled(tmp_path: Path, env: dict[str, str]) -> None:
     inputs = reports.collect(campaign)
     text = reports.page_html(inputs).decode()
     assert "b is the same image with the same settings as a (A against A)" in text
-    assert ("Nothing: manifests and settings are the same" in text) == (not env)
+    assert ("Manifests and settings are the same; within" in text) == (not env)
     assert "A against A" in reports.summary(inputs)
 
 
