@@ -14,6 +14,7 @@ from gpubench.results.merge.environment_changes import Changes
 from gpubench.results.merge.evidence import NOISE
 from gpubench.results.merge.explain import Explained, FieldDifference, planned_values
 from gpubench.results.merge.provenance import UNSET
+from gpubench.stats.margin import Margin
 from gpubench.stats.paired_difference import PairedDifference
 from gpubench.store.accounting import RunResult
 
@@ -59,9 +60,19 @@ def variants_section(inputs: JudgedCampaign) -> Section:
 
 
 def cautions(inputs: JudgedCampaign) -> list[str]:
-    """Notes beside the verdicts: failed runs, unplanned differences, and settings of transports that changed none."""
+    """Notes beside the verdicts.
+
+    Another margin than planned, failed runs, unplanned differences, and settings of transports that changed none.
+    """
     failures, transports = (read(inputs.plan, inputs.outcomes) for read in (_failures, _same_transports))
-    return [*failures, *unplanned(inputs.plan, inputs.changes), *transports]
+    return [*_other_margin(inputs), *failures, *unplanned(inputs.plan, inputs.changes), *transports]
+
+
+def _other_margin(inputs: JudgedCampaign) -> Iterator[str]:
+    """A margin that is chosen after a look at the results can make anything equivalent."""
+    margin, planned = inputs.settings.margin, Margin(inputs.plan.margin)
+    if margin != planned:
+        yield f"the campaign was planned with a margin of ±{planned.percent}, not ±{margin.percent}"
 
 
 def _failures(plan: Plan, outcomes: Iterable[RunResult]) -> Iterator[str]:
@@ -187,7 +198,7 @@ def _noise(noise: Mapping[str, PairedDifference], sides: Sequence[str], blocks: 
     ranked = sorted(noise.items(), key=lambda item: -abs(item[1].size or 0.0))
     numbers = [*names, "differ by", *([] if single else ["paired t"])]
     rows = [
-        [NOISE[name], *_numbers(difference, single=single)]
+        [_noise_name(name, difference.blocks, blocks), *_numbers(difference, single=single)]
         for name, difference in (noise.items() if single else ranked)
     ]
     yield SectionPart(
@@ -200,6 +211,11 @@ def _noise(noise: Mapping[str, PairedDifference], sides: Sequence[str], blocks: 
             f"Of {len(rows)} numbers, one may have |t| of 2 to 3 by chance."
         )
         yield SectionPart(lines=[line])
+
+
+def _noise_name(name: str, recorded: int, blocks: int) -> str:
+    """What a number is, and in how many blocks it was recorded if not in all."""
+    return NOISE[name] if recorded == blocks else f"{NOISE[name]} (in {recorded})"
 
 
 def _numbers(difference: PairedDifference, *, single: bool) -> list[str]:

@@ -209,3 +209,15 @@ def test_faster_is_told_as_slower_is_and_a_campaign_without_link_says_nothing(gp
         "binding, which is equivalent in link."
     )
     assert of_layers(gpubench, layered(tmp_path / "two", LAYERED[2:], lambda *_: 1.2)) == ""
+
+
+def test_a_number_that_only_some_blocks_have_says_in_how_many(gpubench: Run, campaign: Campaign) -> None:
+    for block in (0, 1):
+        path = campaign.runs_dir / f"{run_of(campaign, '1.19.0', block)}-1" / "provenance.json"
+        document = json.loads(path.read_text())
+        for node in document["nodes"]:
+            node["load"] = []
+        path.write_text(json.dumps(document))
+    done = gpubench("diff", "1.17.0", "1.19.0", campaign.directory)
+    assert "Noise (means over 6 blocks" in done.stdout
+    assert "load average, mean (in 4)" in done.stdout

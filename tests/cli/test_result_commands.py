@@ -162,3 +162,14 @@ def test_a_trend_names_its_sources_above_the_changes_of_their_figures(outputs: P
     assert len(named) == 2
     assert named <= {*run("trend", outputs, "import").stdout.splitlines()}
     assert plain["series"]
+
+
+def test_a_margin_other_than_planned_is_said_beside_the_verdicts(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(suite=QUICK[4:], blocks=5))
+    finish(campaign)
+    note = "note: the campaign was planned with a margin of ±3 %, not ±30 %"
+    said = [
+        run("compare", campaign.directory, *words).stdout for words in (["--margin", "30%"], ["--margin", "3%"], [])
+    ]
+    assert [note in text for text in said] == [True, False, False]
+    assert note.removeprefix("note: ") in run("compare", campaign.directory, "--margin", "30%", "--markdown").stdout
