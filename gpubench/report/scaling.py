@@ -56,8 +56,9 @@ def scaling_section(
     for number, (key, workload) in enumerate(zip(by_workload, names, strict=True)):
         several, anchor = by_workload[key], f"scaling-{dict(key).get('params_id', number)}"
         drawn = [(curve, times_at_sizes(curve.measured, curve.rule)) for curve in several]
-        inner = [_curve_part(workload, curve, sizes, anchors) for curve, sizes in drawn]
-        parts.append(_workload_part(anchor, several, workload, inner))
+        bases = _other_bases(drawn)
+        inner = [_curve_part(workload, curve, sizes, anchors, bases.get(curve.variant)) for curve, sizes in drawn]
+        parts.append(_workload_part(anchor, several, workload, inner, [*bases.values()]))
         plain += [_plain(curve, sizes) for curve, sizes in drawn]
     parts.append(SectionPart(lines=remarks, medium=Medium.PRINTED))
     return Section(
@@ -71,7 +72,20 @@ def scaling_section(
     )
 
 
-def _workload_part(anchor: str, several: Sequence[Curve], name: str, inner: Sequence[SectionPart]) -> SectionPart:
+def _other_bases(drawn: Sequence[tuple[Curve, Sequence[TimeAtSize]]]) -> dict[str, str]:
+    """By variant: that its ratios are against another size than those of the others, whose smallest it lacks."""
+    least = min((sizes[0].at.units for _, sizes in drawn if sizes), default=0)
+    return {
+        curve.variant: f"{curve.variant} has no run at the smallest size: its figures are against "
+        f"{_place_text(curve, sizes[0].at)}, its own smallest"
+        for curve, sizes in drawn
+        if len(sizes) > 1 and sizes[0].speedup and sizes[0].at.units > least
+    }
+
+
+def _workload_part(
+    anchor: str, several: Sequence[Curve], name: str, inner: Sequence[SectionPart], bases: Sequence[str]
+) -> SectionPart:
     """One workload; on the page with a chart, if it has a rule of scaling."""
     first, variants = several[0], [curve.variant for curve in several]
     shown = f"{name}: efficiency over worker threads, with 95 % intervals"
@@ -81,7 +95,7 @@ def _workload_part(anchor: str, several: Sequence[Curve], name: str, inner: Sequ
     return SectionPart(
         anchor=anchor,
         heading=name,
-        text=[TextSpan(f"{RULES[first.rule]}{silent}", "quiet")],
+        text=[TextSpan(f"{RULES[first.rule]}{silent}", "quiet"), *(TextSpan(base, "note") for base in bases)],
         charts=[Chart(anchor, f"efficiency {name}", draw)] if drawn else [],
         parts=[SectionPart(fold="Numbers at every size, and where they come from", parts=inner)],
     )
@@ -104,7 +118,9 @@ def _place(curve: Curve, at: ScalingPoint) -> dict[str, int]:
     return {name: getattr(at, name) for name in ("nodes", "workers_per_node", "threads_per_worker")}
 
 
-def _curve_part(name: str, curve: Curve, sizes: Sequence[TimeAtSize], anchors: Sequence[str]) -> SectionPart:
+def _curve_part(
+    name: str, curve: Curve, sizes: Sequence[TimeAtSize], anchors: Sequence[str], base: str | None
+) -> SectionPart:
     title = f"{name}, {curve.variant} ({RULES[curve.rule]})"
     if not sizes:
         return SectionPart(title, ["no run of it is ok"])
@@ -122,7 +138,7 @@ def _curve_part(name: str, curve: Curve, sizes: Sequence[TimeAtSize], anchors: S
         *(Heading(name, ColumnStyle.NUMBER) for name in ("seconds", "speed-up", "efficiency", "runs")),
     ]
     caption = f"Seconds, speed-up and efficiency of {name}, {curve.variant}, at every size, with 95 % intervals"
-    return SectionPart(title, table=TextTable(columns, rows, caption))
+    return SectionPart(title, [base] if base else [], TextTable(columns, rows, caption))
 
 
 def _place_text(curve: Curve, at: ScalingPoint) -> str:

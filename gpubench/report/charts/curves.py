@@ -41,6 +41,8 @@ def efficiency(curves: Sequence[Curve], variants: Sequence[str], title: str) -> 
 
 def _rows(curve: Curve) -> list[dict[str, Any]]:
     sizes = times_at_sizes(curve.measured, curve.rule)
+    if len(sizes) < 2:  # one size is its own 100 %, and says nothing beside others
+        return []
     # Where the same number of threads was laid out in several ways, a line joins those of one kind.
     several = len({size.at.units for size in sizes}) < len(sizes)
     rows: list[dict[str, Any]] = []
