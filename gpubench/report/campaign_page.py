@@ -43,9 +43,13 @@ def certainty(inputs: JudgedCampaign) -> str:
     """How sure the answer is, and by what rule."""
     family, settings = len(inputs.verdicts), inputs.settings
     together = f", over all {family} comparisons together" if family > 1 else ""
+    share = f"at most {100 * settings.alpha:g} %"
+    looks = ""
+    if _blocks_were_added(inputs):
+        share, looks = f"more than {100 * settings.alpha:g} %", ", since blocks were added after a look at the results"
     rule = (
-        f"If nothing differed at all, a campaign like this one would still call a regression or an improvement in at "
-        f"most {100 * settings.alpha:g} % of cases{together}. “Equivalent” means that the "
+        f"If nothing differed at all, a campaign like this one would still call a regression or an improvement in "
+        f"{share} of cases{together}{looks}. “Equivalent” means that the "
         f"{100 * (1 - 2 * settings.alpha):g} % interval lies within ±{settings.margin.percent} "
         f"({settings.margin.ends}); “inconclusive” means that these data don’t allow a decision."
     )
@@ -65,6 +69,12 @@ def certainty(inputs: JudgedCampaign) -> str:
     if any(verdict.one_job for verdict in inputs.verdicts):
         rule += " Several blocks share an allocation, so the answer holds on these nodes."
     return rule
+
+
+def _blocks_were_added(inputs: JudgedCampaign) -> bool:
+    """Whether there are blocks that were neither planned at first nor stand for broken ones."""
+    planned = {block.block for job in inputs.plan.jobs for block in job.blocks}
+    return any(outcome.block.block not in planned and outcome.block.replaces is None for outcome in inputs.outcomes)
 
 
 def _rare_stragglers(inputs: JudgedCampaign) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from campaign_builder import Writer, begin, make_plan
 
-from gpubench.plan.additions import plan_repair
+from gpubench.plan.additions import plan_more, plan_repair
 from gpubench.store.accounting import account
 from tests.in_process import invoked
 
@@ -39,3 +39,16 @@ def test_nothing_is_incomplete_and_the_block_is_counted_once(tmp_path: Path) -> 
     page = (directory / "report.html").read_text()
     assert "6 blocks" in page
     assert "7 blocks" not in page
+    assert "in at most 5 % of cases" in page
+
+
+def test_blocks_that_were_added_after_a_look_raise_the_rate_of_false_alarms_that_is_promised(tmp_path: Path) -> None:
+    writer = Writer(begin(tmp_path / "c", make_plan(suite=SUITE, blocks=5)))
+    plan = writer.campaign.plan
+    writer.campaign = writer.campaign.append(plan_more(plan, 2, plan.created_at))
+    for row in writer.campaign.rows():
+        writer.write(*row)
+    invoked("report", tmp_path / "c")
+    page = (tmp_path / "c" / "report.html").read_text()
+    assert "in more than 5 % of cases, since blocks were added after a look at the results" in page
+    assert "at most 5 %" not in page
