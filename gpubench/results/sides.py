@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from gpubench.errors import DataError, UsageError
 from gpubench.model.base import nearest
 from gpubench.model.quantities import format_bytes
+from gpubench.model.text import counted
 from gpubench.render.shell import command_line
 from gpubench.results.curves import workload_of
 from gpubench.results.imports import pooled, sortable
@@ -161,6 +162,10 @@ class _Sides:
 
     def notes(self) -> Iterator[str]:
         """Facts that aren't recorded, cells that aren't compared, and how to see what else differs."""
+        for letter, results, variant in zip("AB", self.both, self.variants, strict=True):
+            every = {run.run for run in results.runs if run.variant == variant}
+            if bad := {run.run for run in results.runs if run.variant == variant and run.status != "ok"}:
+                yield f"{letter}: {len(bad)} of {counted(len(every), 'run')} of {variant} aren't ok, or only in part"
         refused = sum(bool(first.refusal(second)) for first, second in self.matched)
         if refused:
             yield (

@@ -87,6 +87,15 @@ def test_compare_of_two_directories_ends_with_the_verdicts_exit_code(gpubench: R
     assert (twice.returncode, "is named twice" in twice.stderr) == (2, True)
 
 
+def test_runs_that_are_not_ok_are_counted_beside_the_verdicts(gpubench: Run, tmp_path: Path) -> None:
+    one, other = (campaign(tmp_path / name, suite=SUITE[:1]) for name in ("one", "other"))
+    assert "aren't ok" not in gpubench("compare", one, other).stdout
+    for directory in sorted((other / "runs").iterdir())[:5]:
+        (directory / "run.json").unlink()
+    note = "note: B: 5 of 12 runs of 1.17.0 aren't ok, or only in part"
+    assert note in gpubench("compare", one, other).stdout
+
+
 def test_unlike_layouts_are_refused_with_both_of_them(gpubench: Run, tmp_path: Path) -> None:
     one, other = campaign(tmp_path / "one"), campaign(tmp_path / "other", memory=2**33)
     done = gpubench("compare", one, other)
