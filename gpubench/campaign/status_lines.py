@@ -23,7 +23,7 @@ def job_lines(campaign: Campaign, states: Mapping[str, JobState], accounting: Ac
 
 
 def status_lines(campaign: Campaign, accounting: Accounting) -> Iterator[str]:
-    """A line for every run that isn't ok, or is so in part, the runs' own warnings, then the counts."""
+    """A line for every run that isn't ok, or is so in part, warnings, then the counts."""
     late = [outcome for outcome in accounting.outcomes if over_budget(outcome)]
     replaced = replaced_blocks(accounting.outcomes)
     for outcome in accounting.outcomes:
@@ -33,6 +33,6 @@ def status_lines(campaign: Campaign, accounting: Accounting) -> Iterator[str]:
             yield f"{place}: {outcome.status}{', in part' if outcome.in_part else ''}: {outcome.why}{after}"
     if blocks := len({outcome.block.block for outcome in late}):
         yield f"{counted(blocks, 'block')} not begun, from block {late[0].block.block} on: {late[0].reason}"
-    for warning in run_warnings(accounting.outcomes):
+    for warning in (*accounting.warnings, *run_warnings(accounting.outcomes)):
         yield f"warning: {warning}"
     yield f"{campaign.directory}: {run_counts(accounting.outcomes)} of {len(accounting.outcomes)} runs"

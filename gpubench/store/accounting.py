@@ -107,12 +107,14 @@ def missing_runs(plan: Plan, outcomes: Sequence[RunResult]) -> list[RunResult]:
 
 
 def run_counts(outcomes: Iterable[RunResult]) -> str:
-    """``16 ok (2 of them in part), 2 failed``."""
+    """``16 ok (2 of them in part), 2 failed, 4 skipped (4 of them by the budget)``."""
     ended = list(outcomes)
     counts = Counter(outcome.status for outcome in ended)
     texts = {status: f"{counts[status]} {status}" for status in (*ENDED, PENDING) if status in counts}
     if in_part := sum(bool(outcome.in_part) for outcome in ended):
         texts["ok"] += f" ({in_part} of them in part)"
+    if late := sum(map(over_budget, ended)):
+        texts["skipped"] += f" ({late} of them by the budget)"
     return ", ".join(texts.values())
 
 

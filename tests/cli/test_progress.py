@@ -161,4 +161,5 @@ def test_blocks_that_the_budget_left_no_time_for_have_one_line(
     assert (len(ran), line) == (6, f"block {block} and those after it are not begun: no time left in the budget: 65 s")
     lines = list(status_lines(campaign, account(campaign)))
     assert lines[0] == f"9 blocks not begun, from block {block} on: no time left in the budget: 65 s"
+    assert lines[1] == f"{campaign.directory}: 6 ok, 18 skipped (18 of them by the budget) of 24 runs"
     assert len(lines) == 2

@@ -212,4 +212,4 @@ def test_a_job_that_ends_exit_and_one_that_has_vanished_are_told_as_failures(log
     submitted.keep(campaign / "jobs" / "j001-n2", dataclasses.replace(entry, at=hour_ago))
     said = login.run("status", campaign, code=4)
     assert "job j001-n2 (101): VANISHED: LSF doesn't know the job, and the job left no exit code" in said
-    assert "1 lost, 1 skipped of 2 runs" in said
+    assert "1 skipped, 1 lost of 2 runs" in said

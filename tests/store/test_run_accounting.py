@@ -3,6 +3,7 @@ from pathlib import Path
 
 from campaign_builder import Writer, begin, finish, make_plan
 
+from gpubench.campaign.status_lines import status_lines
 from gpubench.store.accounting import account, run_warnings
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records, read_provenance, run_directories
@@ -86,6 +87,9 @@ def test_what_stands_there_against_the_rules_is_said(tmp_path: Path) -> None:
     stranger, repeated = account(campaign).warnings
     assert "feedc0ffee00-1 is in no plan" in stranger
     assert "had finished, but attempt 2 follows" in repeated
+    assert [f"warning: {warning}" for warning in (stranger, repeated)] == list(
+        status_lines(campaign, account(campaign))
+    )[1:3]
 
 
 def test_a_record_that_cannot_be_believed_is_a_lost_run(tmp_path: Path) -> None:
