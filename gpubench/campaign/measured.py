@@ -119,8 +119,8 @@ def _moved(result: Mapping[str, Any]) -> str:
     details = result["moved"]
     each = details["seen_bytes"] // max(result["reps"], 1)
     seen = f"{format_bytes(details['seen_bytes'])} between workers, {format_bytes(each)} a repetition"
-    if least := details["least_moved_bytes"]:
-        return f"{seen}, {format_bytes(least)} at least had to be"
+    if least := details["least_moved_bytes"]:  # of all repetitions, too
+        return f"{seen} (at least {format_bytes(least // max(result['reps'], 1))} had to be)"
     moved = moved_bytes(result["workload"], result["backend"], result["params"], details, result["reps"])
     if moved is None or moved >= LEAST_TRAFFIC:
         return seen

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gpubench.campaign.measured import result_lines
 from tests.cli.test_bad_input import one_line
 from tests.conftest import Run, need
 
@@ -48,3 +49,13 @@ def test_a_workload_is_measured_with_what_was_set_and_its_answer_is_checked(gpub
     assert failed.returncode == 4, failed.stdout + failed.stderr
     assert "merge failed: WorkloadTimeoutError: no answer within 0.01 s" in one_line(failed)
     assert "merge, dask: failed" in failed.stdout.splitlines()
+
+
+def test_what_had_to_move_is_said_of_a_repetition_as_what_was_seen_is() -> None:
+    moved = {"seen_bytes": 50 * 2**20, "least_moved_bytes": 40 * 2**20, "keys_left": 0, "links": []}
+    result = {"workload": "message", "backend": "dask", "params": {}, "status": "ok", "cluster": {}, "answer": "ok"}
+    result |= {"reps": 5, "warmup": 1, "wall_s": [1.0] * 5, "median_s": 1.0, "least_s": 1.0, "most_s": 1.0}
+    result |= {"bytes": 0, "tasks_per_s": 0.0, "check": {}, "warnings": [], "directory": "d", "moved": moved}
+    assert "  moved    50.0 MiB between workers, 10.0 MiB a repetition (at least 8.0 MiB had to be)" in result_lines(
+        result
+    )
