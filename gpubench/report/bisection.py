@@ -256,9 +256,10 @@ def sentence(result: SearchResult) -> str:
     effect = with_interval(answer.effect)
     blocks = counted(answer.effect.blocks, "block")
     ends = {0: result.labels[0], len(result.labels) - 1: last}
+    way = "rises" if answer.effect.mean > 0 else "falls"
     return {
         "not confirmed": f"{between}: not confirmed: {effect} in {blocks} of their own; no change is named.",
-        "gradual": f"{between}: the figure rises gradually, at no single point by more than the margin.",
+        "gradual": f"{between}: the figure {way} gradually, at no single point by more than the margin.",
         "no effect": f"{between}: no effect beyond the margin: {effect} in {blocks}; there is nothing to search.",
         "gone": f"{between}: the effect is gone: {effect} in {blocks} of the last step.",
         "undecided": f"{between}: undecided: {effect} in {blocks}; more blocks would be needed even for the ends.",

@@ -120,7 +120,7 @@ def search_page(found: AnyOutcome) -> Page:
     plan = Campaign.open(search.step_directory(0)).plan
     when = moment(dt.datetime.fromisoformat(plan.created_at))
     return Page(
-        title=f"What made {search.workload} slower",
+        title=f"What made {search.workload} {'faster' if found.answer.effect.mean < 0 else 'slower'}",
         over=f"gpubench bisect · {search.workload} of suite {plan.suite} on {plan.site.name} · {when}",
         headline=[sentence],
         opening="\n\n".join([f"**{inline(sentence)}**", *map(inline, others)]),

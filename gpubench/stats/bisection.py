@@ -271,9 +271,15 @@ def _class(last: int, step: Step, point: int, sign: int, settings: SearchSetting
         return PointClass.BEYOND
     if settings.margin.is_slower(min(above_fast.low, below_slow.low)):
         return PointClass.BETWEEN
+    first_word, last_word = _words_of_ends(sign)
     if contrast.low > 0:
-        return PointClass.SLOW
-    return PointClass.FAST if contrast.high < 0 else PointClass.UNDECIDED
+        return last_word
+    return first_word if contrast.high < 0 else PointClass.UNDECIDED
+
+
+def _words_of_ends(sign: int) -> tuple[PointClass, PointClass]:
+    """What the first and the last point are called: the last may be the faster one."""
+    return (PointClass.FAST, PointClass.SLOW) if sign > 0 else (PointClass.SLOW, PointClass.FAST)
 
 
 class _Search:
@@ -289,12 +295,13 @@ class _Search:
             for step in self._searches
             for point, word in classify(count, step, self._sign, settings).items()
         }
-        self._decided = {0: PointClass.FAST, self._last: PointClass.SLOW}
+        first_word, last_word = _words_of_ends(self._sign)
+        self._decided = {0: first_word, self._last: last_word}
         without = (PointClass.UNDECIDED, PointClass.FAILED)
         self._decided |= {point: word for point, word in self._classes.items() if word not in without}
         # The first step is the one that had to show an effect: with it, the effect would look larger than it is.
         ends = [value for step in self._searches for value in _ends_of(count, step)] or _ends_of(count, steps[0])
-        self._heights = {PointClass.FAST: 0.0, PointClass.SLOW: float(np.mean(ends))}
+        self._heights = {first_word: 0.0, last_word: float(np.mean(ends))}
 
     def look(self) -> Begin | Extend | SearchAnswer:
         """After a step of the search."""

@@ -69,6 +69,7 @@ def test_an_improvement_is_searched_like_a_regression() -> None:
     answer = of([0.0, 0.0, 0.0, -0.2, -0.2])
     assert (answer.word, answer.low, answer.high) == ("named", 2, 3)
     assert answer.effect.mean == pytest.approx(-0.2, abs=1e-4)
+    assert answer.classes == {2: PointClass.SLOW, 3: PointClass.FAST}
 
 
 def test_two_points_alone_are_their_own_neighbours() -> None:
