@@ -27,6 +27,5 @@ def plain_verdicts(
     cells = []
     for verdict in verdicts:
         figures = dataclasses.asdict(verdict)
-        del figures["sides_s"]
         cells.append({**figures.pop("key"), **figures, **({"arrangement": arrangement} if arrangement else {})})
     return {"schema": VERDICTS, "campaign": name, "settings": dataclasses.asdict(settings), "cells": cells}
