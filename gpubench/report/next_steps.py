@@ -19,6 +19,7 @@ from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.bisection import SearchSettings
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import RunResult, missing_runs, over_budget
+from gpubench.store.campaign import SEARCH_FILE
 
 _OPEN = "More blocks would not decide what is inconclusive: the reason stands beside each verdict."
 _MOST_BLOCKS = 100
@@ -36,11 +37,23 @@ class NextStep:
 def next_steps(inputs: JudgedCampaign) -> list[NextStep]:
     """The commands, the most important one first."""
     missing = missing_runs(inputs.plan, inputs.outcomes)
+    search = inputs.results.place.parent
+    if (search / SEARCH_FILE).exists():
+        return [*_of_search(str(search), len(missing)), *_causes(inputs)]
     late = [outcome for outcome in inputs.outcomes if over_budget(outcome)]
     further = [] if late else _more_blocks(inputs, missing)  # only after those that were planned
     return [*_rest(inputs, missing, late), *further, *_causes(inputs), *_search(inputs)] or [
         NextStep("", _OPEN if _undecided(inputs.verdicts) else "Nothing has to be run: every comparison is decided.")
     ]
+
+
+def _of_search(search: str, missing: int) -> Iterator[NextStep]:
+    """A search alone adds blocks to its steps: how many a step has is fixed before the first of them."""
+    if missing:
+        why = f"{counted(missing, 'run')} of this step of a search {'are' if missing > 1 else 'is'} missing"
+        yield NextStep(command_line(["gpubench", "bisect", search]), why)
+    else:
+        yield NextStep(command_line(["gpubench", "report", search]), "the answer of the search that this is a step of")
 
 
 def _typed(inputs: JudgedCampaign, *command: str) -> str:

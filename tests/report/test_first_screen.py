@@ -23,6 +23,7 @@ from gpubench.report.next_steps import next_steps
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.data import CellRun
 from gpubench.store.accounting import OVER_BUDGET, Accounting
+from gpubench.store.campaign import SEARCH_FILE
 
 
 def text_of(page: bytes) -> str:
@@ -272,3 +273,14 @@ def test_what_no_block_has_shown_is_not_called_the_same(tmp_path: Path, story: J
     texts = [text_of(reports.page_html(inputs)) for inputs in (story, never)]
     assert ["are the same, too" in text for text in texts] == [True, False]
     assert "nothing is known of their processes and nodes" in texts[1]
+
+
+def test_a_step_of_a_search_gets_its_blocks_from_the_search_alone(tmp_path: Path) -> None:
+    (tmp_path / "search").mkdir()
+    (tmp_path / "search" / SEARCH_FILE).write_text("{}")
+    never = reports.collect(reports.empty(tmp_path / "search" / "step-00"))
+    (step,) = next_steps(never)
+    assert step.command == f"gpubench bisect {tmp_path / 'search'}"
+    told = next_steps(reports.collect(reports.story(tmp_path / "search" / "step-01")))
+    assert told[0].command == f"gpubench report {tmp_path / 'search'}"
+    assert not [step for step in told if "--blocks" in step.command or "--over" in step.command]
