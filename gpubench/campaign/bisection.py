@@ -42,6 +42,8 @@ from gpubench.store.campaign import PLAN_FILE, SEARCH_FILE, Campaign
 _log = logging.getLogger(__name__)
 
 SCHEMA = "gpubench/bisect/1"
+_OPTIONS = {"settings": "--set", "packages": "--with"}
+"""Of fields whose options have other names."""
 Space = PointList | DifferenceSpace
 
 
@@ -278,12 +280,20 @@ def binding_notes(search: Search, answer: SearchAnswer) -> list[str]:
 
 def _over_settings(search: Search, low: int, high: int) -> str:
     ends = " ".join(map(search.space.variant, (low, high)))
-    site = "" if search.options.site == CampaignOptions().site else search.options.site
-    named = {"--site": site, "--suite": search.options.suite}
-    words = [word for option, value in named.items() if value for word in (option, value)]
-    return command_line(
-        ["gpubench", "bisect", "--over", "settings", *words, "--workload", search.workload, "--variants", ends]
-    )
+    words = ["gpubench", "bisect", "--over", "settings", *typed_options(search.options)]
+    return command_line([*words, "--workload", search.workload, "--variants", ends])
+
+
+def typed_options(options: CampaignOptions) -> list[str]:
+    """The options of a search as they are typed, for another measurement like its own."""
+    words: list[str] = []
+    for field in dataclasses.fields(CampaignOptions):
+        value = getattr(options, field.name)
+        if value != field.default and field.name not in ("seed", "outputs", "workloads"):
+            option = _OPTIONS.get(field.name, f"--{field.name.replace('_', '-')}")
+            for each in value if isinstance(value, list) else [value]:
+                words += [option] if each is True else [option, str(each)]
+    return words
 
 
 def _measure(search: Search, steps: Sequence[Step], move: Begin | Extend, observe: Observe) -> Mapping[str, str]:

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from gpubench import __version__
-from gpubench.campaign.bisection import Search
+from gpubench.campaign.bisection import Search, typed_options
 from gpubench.campaign.bisection_differences import DifferenceSpace
 from gpubench.campaign.bisection_points import PointList
-from gpubench.campaign.options import CampaignOptions
 from gpubench.model.text import counted
 from gpubench.render.shell import command_line
 from gpubench.report.campaign_page import moment
@@ -20,9 +19,6 @@ from gpubench.report.sections import RichText, Section, SectionPart, TextSpan, i
 from gpubench.stats.bisection import SearchAnswer, Step
 from gpubench.stats.setting_search import SettingAnswer
 from gpubench.store.campaign import SEARCH_FILE, Campaign
-
-_OPTIONS = {"settings": "--set", "packages": "--with"}
-
 
 Space = TypeVar("Space", PointList, DifferenceSpace)
 Answer = TypeVar("Answer", SearchAnswer, SettingAnswer)
@@ -92,13 +88,7 @@ AnyOutcome = Outcome[PointList, SearchAnswer] | Outcome[DifferenceSpace, Setting
 
 def bench_command(search: Search, variants: Sequence[str]) -> str:
     """A campaign of these variants, with the options of the search."""
-    words = ["gpubench", "bench"]
-    for field in dataclasses.fields(CampaignOptions):
-        value = getattr(search.options, field.name)
-        if value != field.default and field.name not in ("seed", "outputs", "workloads"):
-            option = _OPTIONS.get(field.name, f"--{field.name.replace('_', '-')}")
-            for each in value if isinstance(value, list) else [value]:
-                words += [option] if each is True else [option, str(each)]
+    words = ["gpubench", "bench", *typed_options(search.options)]
     return command_line([*words, "--workloads", search.workload, "--variants", " ".join(variants)])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -356,7 +357,12 @@ def test_a_setting_of_the_binding_at_one_neighbour_is_said(runs: Any, gpubench: 
     done = gpubench("bisect", "--ucx", "1.17.0 1.19.0", "--over", "versions", *suite)
     assert done.returncode == 0, done.stderr
     assert "tasks became slower between 1.17.0 and 1.18.0" in done.stdout
-    assert "note: 1.17.0 alone has UCX_PROTO_ENABLE=n, set by the binding" in done.stdout
+    (note,) = (line for line in done.stdout.splitlines() if "1.17.0 alone has UCX_PROTO_ENABLE=n, set by" in line)
+    command = note.partition("this tells: ")[2]
+    words = shlex.split(command)
+    for option, value in zip(suite[::2], suite[1::2], strict=True):
+        assert words[words.index(str(option)) + 1] == str(value), "it would be measured on another cluster"
+    assert command.endswith("--workload tasks --variants '1.17.0 1.18.0'")
 
 
 @pytest.mark.parametrize(
