@@ -59,8 +59,11 @@ class Runs:
             image = images[run.variant]
             if block.block > 1 or image is None or env[run.variant]["version"] == self.silent:
                 return {}
-            answer = ucx_configuration.ask_configuration(image, "-c", "-a", "-f")
-            return {f"rank0/{name}": answer for name in UCX_CONFIGURATIONS}
+            # As a run does it, twice: what UCX derives from the clock differs between calls, and is no default.
+            return {
+                f"rank0/{name}": ucx_configuration.ask_configuration(image, "-c", "-a", "-f", env={"CALL": name})
+                for name in UCX_CONFIGURATIONS
+            }
 
         writer = Writer(campaign, lambda label, _workload: self.factor(env[label]), seconds, logs=logs)
         for job, block, run in campaign.rows():
