@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from gpubench.campaign.bisection_question import largest_regression
 from gpubench.errors import UsageError
 from gpubench.model.cell_names import cell_names
+from gpubench.model.plan import Place
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.model.variant import ImageSpec, parse_variant
@@ -61,15 +62,18 @@ def _typed(inputs: JudgedCampaign, *command: str) -> str:
     return command_line(["gpubench", *command, inputs.target])
 
 
-def _block_s(inputs: JudgedCampaign) -> float:
-    """Seconds of a block: the median of those that ran, else as planned."""
-    spans: dict[tuple[str, int], list[dt.datetime]] = {}
+def _block_s(inputs: JudgedCampaign) -> dict[Place, float]:
+    """Seconds of a block at each place: the median of those that ran there, else of all that ran, else as planned."""
+    spans: dict[tuple[Place, int], list[dt.datetime]] = {}
     for outcome in inputs.outcomes:
         if outcome.record and outcome.status != "skipped":
             times = [dt.datetime.fromisoformat(at) for at in (outcome.record.started_at, outcome.record.ended_at)]
-            spans.setdefault((outcome.job.job, outcome.block.block), []).extend(times)
-    seconds = [(max(times) - min(times)).total_seconds() for times in spans.values()]
-    return statistics.median(seconds) if seconds else inputs.plan.time.block_s
+            spans.setdefault((outcome.job.place, outcome.block.block), []).extend(times)
+    seconds: dict[Place, list[float]] = {}
+    for (place, _), times in spans.items():
+        seconds.setdefault(place, []).append((max(times) - min(times)).total_seconds())
+    every = [span for of_place in seconds.values() for span in of_place] or [inputs.plan.time.block_s]
+    return {place: statistics.median(seconds.get(place, every)) for place in inputs.plan.places}
 
 
 def _rest(inputs: JudgedCampaign, missing: Sequence[RunResult], late: Sequence[RunResult]) -> Iterator[NextStep]:
@@ -79,7 +83,9 @@ def _rest(inputs: JudgedCampaign, missing: Sequence[RunResult], late: Sequence[R
         were = "were" if blocks > 1 else "was"
         why.append(f"{counted(blocks, 'block')} {were} not begun, because the budget left no time")
     if why:
-        price = format_seconds(len({outcome.block.block for outcome in (*missing, *late)}) * _block_s(inputs))
+        block_s = _block_s(inputs)
+        rest = {(outcome.job.place, outcome.block.block) for outcome in (*missing, *late)}
+        price = format_seconds(sum(block_s[place] for place, _ in rest))
         yield NextStep(_typed(inputs, "bench", "--campaign"), f"{'; '.join(why)}: about {price}")
 
 
@@ -98,7 +104,7 @@ def _more_blocks(inputs: JudgedCampaign, missing: Sequence[RunResult]) -> Iterat
     counts = sorted({count for count, _, _ in wanting if count <= _MOST_BLOCKS})
     for count in dict.fromkeys([*counts[:1], *counts[-1:]]):
         decided = [(name, verdict) for more, name, verdict in wanting if more <= count]
-        price = format_seconds(count * len(inputs.plan.places) * _block_s(inputs))
+        price = format_seconds(count * sum(_block_s(inputs).values()))
         verb = "may decide" if any("may" in labels.more(verdict) for _, verdict in decided) else "would decide"
         cells = [name for name, _ in decided]
         what = "everything that is undecided" if len(cells) == _undecided(inputs.verdicts) > 3 else labels.listed(cells)
@@ -174,5 +180,6 @@ def _price_alone(inputs: JudgedCampaign, workload: str, runs: int) -> str:
             repeated = len(cell.wall_s) + marked.get(key["params_id"], 0)
             others[cell.run] = others.get(cell.run, 0.0) + repeated * statistics.fmean(cell.wall_s)
     of_others_s = statistics.median(others.values()) if others else 0.0
-    run_s = max(_block_s(inputs) / len(inputs.plan.variants) - of_others_s, 0.0)
+    (block_s,) = _block_s(inputs).values()  # a search has one place
+    run_s = max(block_s / len(inputs.plan.variants) - of_others_s, 0.0)
     return f"about {runs} runs of it alone, {format_seconds(runs * run_s)}"
