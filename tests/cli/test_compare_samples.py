@@ -332,6 +332,7 @@ def test_the_column_of_times_tells_the_decimal_sign(
         ),
         *((name, None) for name in ("time_h", "nanos", "time_mins", "gflops", "iops", "items/second", "GB/s (avg)")),
         *((name, None) for name in ("items_per_second", "throughput_mean", "GB_s", "speedup", "rate")),
+        *((name, None) for name in ("busbw", "bw (avg)", "GBps", "MBps", "ops", "efficiency")),
     ],
 )
 def test_a_name_tells_the_unit_or_a_rate(column: str, field: str | None) -> None:

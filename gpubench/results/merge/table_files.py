@@ -24,7 +24,7 @@ _UNITS = {
 }
 """Words of a column's name that are units of time, and their fields; ``min`` may be a minimum."""
 _RATES = {"throughput", "bandwidth", "rate", "flops", "gflops", "tflops", "iops", "qps", "tps", "fps", "gbps", "mbps"}
-_RATES |= {"speedup"}
+_RATES |= {"bw", "algbw", "busbw", "bps", "kbps", "mpps", "rps", "ops", "hz", "speedup", "efficiency"}
 _PER_SECOND = {"per", "b", "kb", "mb", "gb", "tb", "kib", "mib", "gib", "bytes"}
 """A unit of time behind one of these makes a rate."""
 _WORD = re.compile(r"[A-Z]?[a-zµμ]+|[A-Z]+(?![a-zµμ])")
