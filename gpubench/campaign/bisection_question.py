@@ -4,9 +4,11 @@ import dataclasses
 import logging
 
 from gpubench.campaign.bisection_points import versions_between
+from gpubench.campaign.option_values import chosen_settings
 from gpubench.campaign.options import CampaignOptions
 from gpubench.errors import GpubenchError, UsageError
-from gpubench.resources.profiles import suite_names, to_type
+from gpubench.images.manifests import differences
+from gpubench.resources.profiles import load_site, suite_names, to_type
 from gpubench.results.judged_campaign import JudgedCampaign
 
 _log = logging.getLogger(__name__)
@@ -84,6 +86,10 @@ def options_for(judged: JudgedCampaign, question: RegressionQuestion, options: C
         if value not in (None, own, "local"):
             raise UsageError(f"--{name} {value}: the campaign has {own}", then="leave it out, or name two --variants")
     (place,) = plan.places
+    now = load_site(question.site, chosen_settings(options))
+    for path, planned, is_now in differences(plan.site.model_dump(mode="json"), now.model_dump(mode="json")):
+        if is_now not in (None, "auto"):  # what the plan has chosen or added itself
+            _log.warning(f"the site's {path} is {is_now}, and was {planned} in the campaign: give its --set again")
     _log.info(f"the largest regression of {judged.target}: {question.workload}, {100 * question.effect:+.1f} %")
     return dataclasses.replace(
         options,
