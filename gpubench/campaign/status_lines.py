@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from gpubench.model.text import counted
 from gpubench.schedulers import JobState
-from gpubench.store.accounting import Accounting, over_budget, replaced_blocks, run_counts, run_warnings
+from gpubench.store.accounting import Accounting, RunResult, over_budget, replaced_blocks, run_counts, run_warnings
 from gpubench.store.campaign import Campaign
 
 
@@ -23,16 +23,25 @@ def job_lines(campaign: Campaign, states: Mapping[str, JobState], accounting: Ac
 
 
 def status_lines(campaign: Campaign, accounting: Accounting) -> Iterator[str]:
-    """A line for every run that isn't ok, or is so in part, warnings, then the counts."""
+    """A line for every run that isn't ok, one for runs that are so in part alike, warnings, then the counts."""
     late = [outcome for outcome in accounting.outcomes if over_budget(outcome)]
     replaced = replaced_blocks(accounting.outcomes)
+    in_part: dict[tuple[str, str], list[RunResult]] = {}
     for outcome in accounting.outcomes:
-        if (outcome.status != "ok" or outcome.in_part) and not over_budget(outcome):
-            place = f"block {outcome.block.block} {outcome.run.variant} ({outcome.run.run})"
+        if outcome.in_part:
+            in_part.setdefault((outcome.run.variant, outcome.why), []).append(outcome)
+        elif outcome.status != "ok" and not over_budget(outcome):
             after = f"; block {replaced[block]} is in its place" if (block := outcome.block.block) in replaced else ""
-            yield f"{place}: {outcome.status}{', in part' if outcome.in_part else ''}: {outcome.why}{after}"
+            yield f"{_place(outcome)}: {outcome.status}: {outcome.why}{after}"
+    for (_, why), (first, *others) in in_part.items():  # one line for all: they may be every run of a variant
+        more = f" and {len(others)} more of it" if others else ""
+        yield f"{_place(first)}{more}: ok, in part: {why}"
     if blocks := len({outcome.block.block for outcome in late}):
         yield f"{counted(blocks, 'block')} not begun, from block {late[0].block.block} on: {late[0].reason}"
     for warning in (*accounting.warnings, *run_warnings(accounting.outcomes)):
         yield f"warning: {warning}"
     yield f"{campaign.directory}: {run_counts(accounting.outcomes)} of {len(accounting.outcomes)} runs"
+
+
+def _place(outcome: RunResult) -> str:
+    return f"block {outcome.block.block} {outcome.run.variant} ({outcome.run.run})"
