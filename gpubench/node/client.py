@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import functools
 import json
+import re
 import time
 import traceback
 from pathlib import Path
@@ -56,6 +57,13 @@ class ClientOutcome:
     def workers(self) -> List[Dict[str, Any]]:
         """What the workers said of themselves at the start."""
         return [process for process in self.processes if process["role"] == "worker"]
+
+    def with_names(self, message: str) -> str:
+        """The message with names of workers instead of addresses, whose ports nobody knows by the time it is read."""
+        for worker in self.workers:
+            name = "worker {} (pid {} on {})".format(worker["name"], worker["pid"], worker["host"])
+            message = re.sub(rf"{re.escape(worker['address'])}(?!\d)", name, message)
+        return message
 
 
 def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path, turns: Optional[ClientTurns] = None) -> int:
@@ -191,12 +199,12 @@ def _measure_all(
                     probes.append(context.client.run(speed.probe))
                     proofs.check_same_workers(context.workers, probes[-1])
         except proofs.CheckError as error:  # the cluster is wrong: no sample of it counts
-            record.status, record.reason = "failed", str(error)
-            outcome.error = outcome.error or str(error)
+            record.status, record.reason = "failed", outcome.with_names(str(error))
+            outcome.error = outcome.error or record.reason
             hurt = planned.name
         except (Exception, SystemExit) as error:  # noqa: BLE001 - any error of a workload is its result
             traceback.print_exc()
-            record.status, record.reason = "failed", describe_error(error)
+            record.status, record.reason = "failed", outcome.with_names(describe_error(error))
             hurt = planned.name
 
 
