@@ -16,6 +16,7 @@ import os
 import re
 import signal
 import subprocess
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from gpubench.images.kinds.base import images_root
 from gpubench.images.kinds.venvs import ensure
 from gpubench.node.spec import Deadlines, WorkloadSpec
 from gpubench.node.spec.near_gpu import cpu_list
+from gpubench.node.spec.records import LOGS_FILE
 from tests.conftest import ROOT, need
 from tests.gpu.stacks import IMAGES, STACKS, STAND_INS, obtain
 from tests.node.runners import Runner, until
@@ -78,7 +80,12 @@ def start(nvml: Path, python39: str, tmp_path: Path) -> Iterator[Start]:
             runner.start("--role", "scheduler", **more, **apart)
         runner.run("--rank", "0", **more)
         provenance = json.loads((runner.run_dir() / "provenance.json").read_text())
-        return runner.record(), provenance["processes"]
+        record = runner.record()
+        if record.status != "ok":  # for a test that didn't mean it to fail: pytest shows it then
+            with zipfile.ZipFile(runner.run_dir() / LOGS_FILE) as logs:
+                for name in logs.namelist():
+                    print(f"== {name}", logs.read(name).decode(errors="replace"), sep="\n")
+        return record, provenance["processes"]
 
     yield run
     for process in [process for runner in runners for process in runner.processes]:
