@@ -481,3 +481,16 @@ def test_a_run_on_gpus_that_somebody_uses_has_a_warning(start: Start) -> None:
     assert [line for line in record.warnings if "used" in line] == [
         f"before this run somebody else used GPU 0: 12.0 GB, 40 % busy on {record.hosts[0]}"
     ]
+
+
+@pytest.mark.system
+def test_explicit_comms_that_dask_does_not_use_are_skipped(start: Start) -> None:
+    def merge(join: str) -> WorkloadSpec:
+        params = complete("merge", {"rows_per_worker": 200, "join": join})
+        return WorkloadSpec("merge", "explicit-comms", params, reps=1, warmup=0, timeout_s=60.0)
+
+    record, _ = start("ucxx-0.45.1", 2, "tcp", workloads=[merge("broadcast"), merge("shuffle")])
+    assert [(workload.status, workload.reason) for workload in record.workloads] == [
+        ("skipped", 'Dask joined without a shuffle, so without explicit-comms: set join = "shuffle"'),
+        ("ok", ""),
+    ]

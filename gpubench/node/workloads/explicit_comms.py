@@ -39,3 +39,18 @@ def persist(client: Any, lazy: Callable[[], Any]) -> List[Any]:
         graph, keys = dask_compat.materialised(client, lazy())
         futures: List[Any] = client.get(graph, keys, sync=False)
     return futures
+
+
+def check_used(client: Any) -> None:
+    """Every worker has talked by explicit comms: Dask may also join without a shuffle, for which there are none.
+
+    Raises:
+        UnavailableError: one hasn't.
+    """
+    if not all(client.run(_has_talked).values()):
+        raise UnavailableError('Dask joined without a shuffle, so without explicit-comms: set join = "shuffle"')
+
+
+def _has_talked(dask_worker: Any) -> bool:
+    # dask_cuda/explicit_comms/comms.py, worker_state; the same from 22.12 to 26.4
+    return bool(getattr(dask_worker, "_explicit_comm_state", None))

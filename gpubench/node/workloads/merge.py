@@ -257,6 +257,8 @@ class Merge(LazyMeasurement):
         distributed.wait(futures)
         device.synchronize_workers(client, self.context.device)
         seconds = time.perf_counter() - start
+        if self.backend == explicit_comms.BACKEND:
+            explicit_comms.check_used(client)
         figures = functools.partial(joined_figures, device=self.context.device)
         parts = client.gather(client.map(figures, futures, pure=False))
         ranges = client.map(key_range, futures, pure=False) if self.params["set_index"] else []
