@@ -41,7 +41,7 @@ def one(spec: str, where: Site, **more: str) -> Recipe:
         ("local", "1.14.1", ("git", "v1.14.1", "ucx-py-0.35", "ucx-py", "")),
         ("local", "distribution", ("distribution", "distribution", "ucxx-0.45.1", "ucxx", "")),
         ("local", "none", ("none", "none", "ucxx-0.45.1", "none", "")),
-        ("perlmutter", "1.16.0", ("git", "v1.16.0", "ucxx-0.45.1", "ucxx", "12.9")),
+        ("perlmutter", "1.16.0", ("wheel", "1.16.0.post2", "ucxx-0.45.1", "ucxx", "12.9")),
         ("perlmutter", "v1.14.x", ("git", "v1.14.x", "ucx-py-0.35", "ucx-py", "11.8")),
         ("draco", "v1.14.x", ("git", "v1.14.x", "ucx-py-0.35", "ucx-py", "11.2")),
         ("draco", "master", ("git", "master", "ucx-py-0.29", "ucx-py", "11.2")),
@@ -139,12 +139,12 @@ def test_a_stack_can_be_forced() -> None:
         (site(), "1.25.0", "", r"nearest: 1\.22\.0 \(stack ucxx-0\.45\.1\)"),
         (site(), "1.16.0", "dask-2023.3.2", r"has no binding for UCX.*nearest: none, which runs protocol tcp"),
         (
-            site("perlmutter"),
+            site("perlmutter", fabric=["rdmacm", "verbs"]),
             "wheel:1.16.0",
             "",
             r"site perlmutter: wheels are built without rdmacm and verbs, which the profile expects.*write 1\.16\.0",
         ),
-        (site("perlmutter"), "1.16.0.post1", "", "wheels are built without rdmacm and verbs"),
+        (site("perlmutter", fabric=["verbs"]), "1.16.0.post1", "", "wheels are built without verbs"),
         (site(), "wheel:1.14.1", "", r"ucx-py of stack ucx-py-0\.35 is compiled against UCX's own headers"),
     ],
 )
@@ -170,7 +170,7 @@ def test_cuda_is_bounded_by_driver_gpu_and_stack() -> None:
     assert newest_cuda("13.0", "8.0") == "13.0"
     assert newest_cuda("12.4", "7.0") == "12.4"
     assert newest_cuda("", "7.0") == ""
-    newer = site("perlmutter", cuda="13.0", fabric=[])
+    newer = site("perlmutter", cuda="13.0")
     assert one("1.22.0", newer).cuda == "12.9"
 
 

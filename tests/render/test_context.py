@@ -26,6 +26,7 @@ TEMPLATES = resources.texts("templates")
 DOCKER = resources.docker_file("")
 SOURCES = {str(path.relative_to(DOCKER)): path.read_bytes() for path in DOCKER.rglob("*") if path.is_file()}
 SHA = "0123456789abcdef0123456789abcdef01234567"
+FABRIC = 'image.fabric=["rdmacm", "verbs"]'
 CASES = {
     "local/wheel": ("local", "1.16.0"),
     "local/git": ("local", f"v1.18.x@{SHA}"),
@@ -34,14 +35,14 @@ CASES = {
     "draco/git-conda": ("draco", f"v1.14.x@{SHA}"),
     "draco/git-conda-unresolved": ("draco", "master"),
     "deepops/git-conda": ("deepops", f"v1.14.x@{SHA}"),
-    "perlmutter/git": ("perlmutter", f"git:v1.22.0@{SHA}"),
-    "perlmutter/none": ("perlmutter", "none"),
+    "perlmutter/git": ("perlmutter", f"git:v1.22.0@{SHA}", FABRIC),
+    "perlmutter/none": ("perlmutter", "none", FABRIC),
 }
 
 
-def recipe(site: str, spec: str) -> Recipe:
-    """A recipe of a shipped profile whose repository doesn't answer."""
-    found = load_site(site, ["image.ucx_repository=file:///nowhere/ucx.git"])
+def recipe(site: str, spec: str, *settings: str) -> Recipe:
+    """A recipe of a shipped profile, but for ``settings``, whose repository doesn't answer."""
+    found = load_site(site, ["image.ucx_repository=file:///nowhere/ucx.git", *settings])
     return recipes([spec], found)[0]
 
 
