@@ -73,6 +73,20 @@ def test_a_commit_that_configure_built_without_what_it_was_asked_for_is_refused(
 
 
 @pytest.mark.integration
+def test_a_warning_of_the_compiler_is_no_commits_fault(tmp_path: Path) -> None:
+    """As UCX has it: -Werror in BASE_CFLAGS, behind them the CFLAGS, which are empty unless somebody says so."""
+    program = "enum advice { A }; int f(enum advice); int f(unsigned a) { return (int)a; } void g(void) { int unused; }"
+    made = committed(
+        tmp_path,
+        "BASE_CFLAGS = -Wall -Werror\nCFLAGS =\n"
+        f"all:\n\tprintf '%s\\n' '{program}' >a.c && $(CC) $(BASE_CFLAGS) $(CFLAGS) -c a.c\n"
+        "install:\n\tmkdir -p $(DESTDIR)/opt/gpubench/ucx/lib\n",
+    )
+    made.build(tmp_path / "build" / "files", tmp_path / "log", 0)
+    assert (tmp_path / "build" / "files" / "libucx" / "lib").is_dir()
+
+
+@pytest.mark.integration
 def test_a_killed_gpubench_leaves_nothing_of_a_build(tmp_path: Path) -> None:
     source = committed(tmp_path, f"all:\n\t$(MAKE) sub\nsub:\n\techo $$$$ > {tmp_path}/pid; sleep 60; true\n")
     with subprocess.Popen([sys.executable, "-c", CODE, str(tmp_path), source.commit]) as builder:
