@@ -203,6 +203,12 @@ def test_the_program_runs_in_the_image_by_its_own_paths_and_its_exit_code_comes_
 
 @pytest.mark.system
 @alike
+def test_a_node_where_the_home_directory_cant_be_written_starts_containers(job: Job) -> None:
+    assert job.run("print('started')", HOME="/proc/nowhere") == ("started\n", 0)
+
+
+@pytest.mark.system
+@alike
 def test_two_jobs_at_once_share_a_node_and_an_image(job: Job) -> None:
     program = "import time\nfrom pathlib import Path\ntime.sleep(0.5)\nprint(Path('/usr/bin/python3').exists())"
     both = [job.start(program), job.start(program)]

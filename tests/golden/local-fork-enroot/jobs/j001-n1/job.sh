@@ -76,9 +76,10 @@ GPUBENCH_CAMPAIGN_MOUNT=$(in_fstab "$GPUBENCH_CAMPAIGN")
 GPUBENCH_ENROOT_PLACE=$(
   cat <<'SH'
 home=$SCRATCHDIR/gpubench-enroot-$(id -u)
-# What enroot.conf says of these may be a shared home directory, or one that only pyxis makes. No login shell, whose
-# profiles set what no variant names.
-export ENROOT_DATA_PATH=$home/containers ENROOT_RUNTIME_PATH=$home/run ENROOT_LOGIN_SHELL=no ENROOT_MOUNT_HOME=no
+# What enroot.conf says of these may be a shared home directory, or one that only pyxis makes; every command makes all
+# three, also where a node may not write there. No login shell, whose profiles set what no variant names.
+export ENROOT_DATA_PATH=$home/containers ENROOT_RUNTIME_PATH=$home/run ENROOT_CACHE_PATH=$home/cache
+export ENROOT_LOGIN_SHELL=no ENROOT_MOUNT_HOME=no
 (umask 077 && mkdir -p -- "$home") || exit 40
 # The name is predictable and everybody may write to /tmp, so somebody else may have made this directory. In a directory
 # whose group is inherited its mode is 2700.
