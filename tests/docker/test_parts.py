@@ -4,19 +4,34 @@ import io
 import stat
 import tarfile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import requests
 from requests.auth import HTTPBasicAuth
 
 from gpubench.errors import DataError, SchedulerError
-from gpubench.images.docker import archive
+from gpubench.images.docker import archive, build
 from gpubench.images.docker.build import _write_context, log_path
 from gpubench.images.docker.names import Credentials, Repository
 from gpubench.images.docker.registry import LONGEST_PAUSE_S, _next_page, _Patience, log_in, parse_challenges
 
 REPOSITORY = Repository.parse("r.example.org/team/ucx")
+
+
+@pytest.mark.parametrize(("network", "words"), [("", ""), ("default", ""), ("host", "--network=host")])
+def test_the_network_of_a_build_is_named_in_words_that_every_builder_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, network: str, words: str
+) -> None:
+    """``default`` is BuildKit's; Podman has networks by name (NamespaceOptionsFromFlagSet of buildah)."""
+    program = tmp_path / "builder"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >{tmp_path}/words\nexit 1\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(build, "find_builder", lambda _engine: build.Builder([str(program)]))
+    job = build.BuildJob("one", {"Dockerfile": b""}, {}, "t", "x86_64", network=network)
+    build.build_all(cast(Any, None), [job], tmp_path / "logs", lambda _outcome: None)
+    given = (tmp_path / "words").read_text().splitlines()
+    assert " ".join(word for word in given if word.startswith("--network")) == words
 
 
 def test_a_challenge_is_read_with_quotes_and_commas() -> None:

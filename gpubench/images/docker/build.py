@@ -200,7 +200,8 @@ class _Build:
         arguments = [f"--tag={job.reference}", f"--iidfile={self._folder / 'id'}"]
         arguments += [f"--platform=linux/{docker_architecture(job.architecture)}"]
         arguments += [f"--label={name}={value}" for name, value in job.labels.items()]
-        arguments += [f"--network={job.network}"] if job.network else []
+        # Podman takes "default" for the name of a network.
+        arguments += [f"--network={job.network}"] if job.network not in ("", "default") else []
         arguments += [f"--target={job.target}"] if job.target else []
         if self._builder.is_buildx:
             arguments += [f"--metadata-file={self._folder / 'metadata.json'}", *(["--push"] if job.push else [])]
