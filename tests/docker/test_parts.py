@@ -4,6 +4,7 @@ import io
 import stat
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -17,6 +18,23 @@ from gpubench.images.docker.names import Credentials, Repository
 from gpubench.images.docker.registry import LONGEST_PAUSE_S, _next_page, _Patience, log_in, parse_challenges
 
 REPOSITORY = Repository.parse("r.example.org/team/ucx")
+
+
+@pytest.mark.parametrize(
+    ("address", "user", "url"), [("unix://{}", 0, False), ("unix://{}", 1, True), ("tcp://{}:1", 0, True)]
+)
+def test_podman_builds_where_its_images_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str, user: int, *, url: bool
+) -> None:
+    """The service of root, which a group may use, has other images than the user's own Podman."""
+    (tmp_path / "socket").touch()
+    monkeypatch.setattr("gpubench.images.docker.podman.find_program", lambda: "podman")
+    owner = (tmp_path / "socket").stat().st_uid
+    monkeypatch.setattr("os.getuid", lambda: owner + user)
+    named = address.format(tmp_path / "socket" if address.startswith("unix") else "host")
+    engine = SimpleNamespace(is_podman=lambda: True, address=named)
+    words = build.find_builder(cast(Any, engine)).command
+    assert (f"--url={named}" in words, "build" in words) == (url, True)
 
 
 @pytest.mark.parametrize(("network", "words"), [("", ""), ("default", ""), ("host", "--network=host")])

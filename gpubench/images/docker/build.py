@@ -120,8 +120,11 @@ def find_builder(engine: Engine) -> Builder:
         MissingToolError: there is none.
     """
     if engine.is_podman():
-        # Its service goes on with a build whose client is gone. The user's own program has the same images.
-        remote = [] if engine.address.startswith("unix://") else [f"--url={engine.address}"]
+        # Its service goes on with a build whose client is gone. The program has the images of the user's own service;
+        # root's has others.
+        socket = Path(engine.address.removeprefix("unix://"))
+        is_own = socket.is_absolute() and socket.stat().st_uid == os.getuid()
+        remote = [] if is_own else [f"--url={engine.address}"]
         # By default it writes OCI's format, which old releases of enroot don't read.
         return Builder([podman.find_program(), *remote, "build", "--format=docker", "--force-rm"])
     folders = [str(config_file().parent / "cli-plugins"), *_PLUGINS, os.environ.get("PATH", os.defpath)]
