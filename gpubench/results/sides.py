@@ -160,12 +160,20 @@ class _Sides:
                 dict(_key(first)), *self.labels, runs, 0, refused=first.refusal(second), notes=tuple(notes)
             )
 
+    def _images(self) -> set[str]:
+        """The ids of the images that were planned, as far as they are known."""
+        pairs = zip(self.both, self.variants, strict=True)
+        planned = (results.plan.variant(label) for results, label in pairs if results.plan)
+        return {variant.image.id for variant in planned if variant and variant.image}
+
     def notes(self) -> Iterator[str]:
         """Facts that aren't recorded, cells that aren't compared, and how to see what else differs."""
         for letter, results, variant in zip("AB", self.both, self.variants, strict=True):
             every = {run.run for run in results.runs if run.variant == variant}
             if bad := {run.run for run in results.runs if run.variant == variant and run.status != "ok"}:
                 yield f"{letter}: {len(bad)} of {counted(len(every), 'run')} of {variant} aren't ok, or only in part"
+        if self.variants[0] == self.variants[1] and len(self._images()) == 2:
+            yield f"{self.variants[0]} is another image on each side"
         refused = sum(bool(first.refusal(second)) for first, second in self.matched)
         if refused:
             yield (

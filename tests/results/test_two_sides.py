@@ -96,6 +96,17 @@ def test_runs_that_are_not_ok_are_counted_beside_the_verdicts(gpubench: Run, tmp
     assert note in gpubench("compare", one, other).stdout
 
 
+def test_one_label_that_is_another_image_on_each_side_is_said(gpubench: Run, tmp_path: Path) -> None:
+    one, same = (campaign(tmp_path / name, suite=SUITE[:1]) for name in ("one", "same"))
+    rebuilt = tmp_path / "rebuilt"
+    plan = make_plan((variant("1.17.0", "1.17.0,dask==2025.7.0"),), blocks=6, suite=SUITE[:1], campaign="rebuilt")
+    writer = Writer(begin(rebuilt, plan))
+    for row in writer.campaign.rows():
+        writer.write(*row)
+    note = "note: 1.17.0 is another image on each side"
+    assert [note in gpubench("compare", one, other).stdout for other in (same, rebuilt)] == [False, True]
+
+
 def test_unlike_layouts_are_refused_with_both_of_them(gpubench: Run, tmp_path: Path) -> None:
     one, other = campaign(tmp_path / "one"), campaign(tmp_path / "other", memory=2**33)
     done = gpubench("compare", one, other)
