@@ -114,7 +114,7 @@ def verdict_section(
             SectionPart(table=verdict_table(ordered, linked=linked)),
             SectionPart(lines=list(_notes(ordered)), depth=1, style="beside", anchor="reasons"),
         ],
-        plain_verdicts(name, verdicts, settings, arrangement),
+        {**plain_verdicts(name, verdicts, settings, arrangement), "notes": list(notes)},
         notes,
         title="Effects and verdicts",
         anchor="verdicts",

@@ -53,3 +53,10 @@ def test_a_baseline_that_always_fails_is_no_reason_for_more_blocks(tmp_path: Pat
     assert "more block" not in judged
     once = invoked("report", campaign(tmp_path / "once", "1.17.0", range(1))).stdout
     assert "the baseline failed" not in once
+
+
+def test_programs_get_the_notes_that_people_get(tmp_path: Path) -> None:
+    directory = campaign(tmp_path / "c", "1.19.0")
+    notes = json.loads(invoked("compare", directory, "--json").stdout)["notes"]
+    assert notes == [f"merge failed in 6 of 6 runs of 1.19.0: {WRONG}"]
+    assert [f"note: {note}" in invoked("compare", directory).stdout for note in notes] == [True]
