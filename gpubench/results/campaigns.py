@@ -57,8 +57,9 @@ def _about(plan: Plan, outcomes: Sequence[RunResult]) -> str:
         f"{variant.label} (UCX {variant.image.ucx_version if variant.image else 'not built'})"
         for variant in plan.variants
     )
-    ok = sum(outcome.status == "ok" and not outcome.in_part for outcome in outcomes)
-    runs = f"{ok} of {len(outcomes)} runs are ok"
+    ok = sum(outcome.status == "ok" for outcome in outcomes)
+    in_part = sum(bool(outcome.in_part) for outcome in outcomes)
+    runs = f"{ok} of {len(outcomes)} runs are ok{f', {in_part} of them in part' if in_part else ''}"
     return f"{day_of(plan)}, site {plan.site.name}, suite {plan.suite}, {versions}; {runs}"
 
 

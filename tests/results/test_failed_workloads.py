@@ -41,6 +41,7 @@ def test_every_screen_tells_it_with_its_reason(tmp_path: Path, variant: str) -> 
     page = (directory / "report.html").read_text()
     assert note in page.partition("What to do next")[0]
     assert "12 ok (6 of them in part)" in page
+    assert "12 of 12 runs are ok, 6 of them in part" in invoked("trend", directory).stdout
     listed = json.loads(invoked("report", directory, "--only", "runs", "--json").stdout)["runs"]
     assert {run["reason"] for run in listed if run["variant"] == variant} == {f"merge failed: {WRONG}"}
 
