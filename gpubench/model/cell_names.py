@@ -1,6 +1,7 @@
 """Short names of cells: the workload, and what tells it from the others."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -60,7 +61,7 @@ def _name(key: Key, keys: Sequence[Key]) -> str:
         beside = [other for other in keys if not on_each or other.get("workers") == key["workers"]]
         if key.get(field) is not None and len({other.get(field) for other in beside}) > 1:
             words.append((_ON_EACH if on_each else _FIELDS.get(field, f"{field}={{}}")).format(key[field]))
-    return " ".join(words).replace(" 1 nodes", " 1 node")
+    return re.sub(r" 1 (node|worker|thread)s\b", r" 1 \1", " ".join(words))
 
 
 def _params(key: Key) -> Mapping[str, Any]:
