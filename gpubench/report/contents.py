@@ -69,6 +69,8 @@ def verdict_answer(results: Results, question: Question) -> VerdictAnswer:
     settings = question.settings(*results.plans)
     comparisons = results.family(question)
     verdicts = judge(comparisons, settings)
+    if results.unit != "s":
+        verdicts = [dataclasses.replace(verdict, sides_s=None) for verdict in verdicts]
     shown = [verdict for verdict in verdicts if verdict.candidate == question.candidate] or verdicts
     unpaired = [UNPAIRED_NOTE] if any(UNPAIRED in verdict.flags for verdict in shown) else []
     notes = [*unpaired, *results.notes, *_notes(results, comparisons, question)]

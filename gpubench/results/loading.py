@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from gpubench.errors import UsageError
+from gpubench.node.spec.columns import COLUMNS
 from gpubench.node.spec.records import LINKS_FILE, SAMPLES_FILE
 from gpubench.results.campaigns import campaign_results
 from gpubench.results.importers.directory import ImportedResults
@@ -28,6 +29,8 @@ from gpubench.store.states import account_now
 
 _log = logging.getLogger(__name__)
 
+COSTS = [column for column in COLUMNS if column.name in ("cpu_s", "energy_j")]
+"""Columns of ours that may be judged in place of the seconds."""
 OWN_TABLES = ("results.parquet", SAMPLES_FILE, LINKS_FILE)
 """Files of campaigns and imports that would be tables of samples elsewhere."""
 
@@ -87,6 +90,7 @@ def load_table(path: Path, columns: str | None, by: Sequence[str]) -> Results:
     if note:
         _log.warning(f"{path}: {note}")
     frame = as_samples(table, path, mapping)
+    cost = next((column for column in COSTS if column.name == time_of(mapping)), None)
     return Results(
         kind="table",
         name=str(path),
@@ -95,6 +99,8 @@ def load_table(path: Path, columns: str | None, by: Sequence[str]) -> Results:
         keys=(),
         runs=(),
         family=functools.partial(_table_family, path, frame, list(by)),
+        notes=[f"the figures are {cost.name}, {cost.meaning}: slower means more of it"] if cost else [],
+        unit=cost.unit if cost else "s",
     )
 
 

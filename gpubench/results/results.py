@@ -62,6 +62,7 @@ class Results:
         notes: what stands beside every verdict.
         lone: of two sides: cells that only one has, with its letter.
         has_means: some times are means of several repetitions.
+        unit: of the figures; of a table it may be another than seconds.
         circumstances: of a run.
     """
 
@@ -79,6 +80,7 @@ class Results:
     notes: Sequence[str] = ()
     lone: Sequence[tuple[str, Key]] = ()
     has_means: bool = False
+    unit: str = "s"
     circumstances: Callable[[CellRun], RunCircumstances] = lambda _run: RunCircumstances()
 
 

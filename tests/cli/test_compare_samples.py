@@ -384,3 +384,19 @@ def test_a_time_that_is_no_number_is_named_with_its_row_and_a_duration_is_refuse
     )
     table().with_columns(pl.duration(seconds=1).alias("wall_s")).write_parquet(tmp_path / "mine.parquet")
     assert "column 'wall_s' holds Duration" in str(run("compare", tmp_path / "mine.parquet").exception)
+
+
+@pytest.mark.parametrize(
+    ("column", "meaning", "has_seconds"), [("cpu_s", "processor time", True), ("energy_j", "energy", False)]
+)
+def test_a_cost_in_place_of_the_seconds_is_named_and_joules_are_no_seconds(
+    tmp_path: Path, column: str, meaning: str, has_seconds: bool
+) -> None:
+    rows = [f"{variant},{block},1.0,{(1 + (variant == 'b')) * (200 + block)}" for block in range(6) for variant in "ab"]
+    path = tmp_path / "costs.csv"
+    path.write_text("\n".join([f"variant,block,wall_s,{column}", *rows]))
+    said = run("compare", path, "--columns", f"wall_s={column}", "--margin", "3%").stdout
+    assert f"note: the figures are {column}, {meaning}" in said
+    assert "slower means more of it" in said
+    assert (" s → " in said) is has_seconds
+    assert "the figures are" not in run("compare", path, "--margin", "3%").stdout
