@@ -46,7 +46,7 @@ def runs_section(inputs: JudgedCampaign) -> Section:
 def run_list_section(name: str, outcomes: Sequence[RunResult]) -> Section:
     """A row per planned run, for ``report --only runs``; JSON has its id, job, size and directory too.
 
-    Seconds are without the turns of others, as where a run ends.
+    Seconds are without the turns of others, as where a run ends; ``order`` is from 0, as in the table of samples.
     """
     columns: list[Heading | str] = [Heading(name, ColumnStyle.NUMBER) for name in ("block", "order")]
     columns += ["variant", "status", Heading("seconds", ColumnStyle.NUMBER), "why"]
@@ -54,7 +54,7 @@ def run_list_section(name: str, outcomes: Sequence[RunResult]) -> Section:
     data: list[dict[str, Any]] = []
     for outcome in outcomes:
         seconds = round(record_seconds(outcome.record), 3) if outcome.record else None
-        place = (outcome.block.block, outcome.run.order + 1)
+        place = (outcome.block.block, outcome.run.order)
         status = f"{labels.RUN_MARKS[outcome.status]} {outcome.status}{', in part' if outcome.in_part else ''}"
         seconds_text = "" if seconds is None else f"{seconds:.1f}"
         rows.append([*map(str, place), outcome.run.variant, status, seconds_text, outcome.why])

@@ -57,6 +57,8 @@ def test_what_became_of_every_run_is_a_content_of_its_own(tmp_path: Path) -> Non
     planned = 3 * len(plan.variants)
     assert said[0] == f"{plan.campaign}: {planned - 1} ok, 1 pending"
     assert said[1].split() == ["block", "order", "variant", "status", "seconds", "why"]
+    listed = json.loads(run("report", campaign.directory, "--only", "runs", "--json").stdout)["runs"]
+    assert {one["run"]: one["order"] for one in listed} == {one.run: one.order for *_, one in campaign.rows()}
     assert len(said) == planned + 2
     found = json.loads(run("report", campaign.directory, "--only", "runs", "--json").stdout)
     assert (found["schema"], found["campaign"]) == ("gpubench/runs/1", plan.campaign)
