@@ -18,12 +18,13 @@ from gpubench.render.shell import command_line
 from gpubench.report import labels
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.bisection import SearchSettings
+from gpubench.stats.power import MOST_FURTHER
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import RunResult, missing_runs, over_budget
 from gpubench.store.campaign import SEARCH_FILE
 
 _OPEN = "More blocks would not decide what is inconclusive: the reason stands beside each verdict."
-_MOST_BLOCKS = 100
+_MOST_BLOCKS = MOST_FURTHER
 """Most blocks that a command proposes; if more are needed, a quieter machine is better."""
 
 

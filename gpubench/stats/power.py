@@ -18,7 +18,7 @@ from gpubench.stats.data import ComparisonInput
 from gpubench.stats.margin import Margin
 from gpubench.stats.paired_blocks import arrange, read_cell
 
-MOST_BLOCKS = 200
+MOST_BLOCKS, MOST_FURTHER = 200, 100
 _ALPHA = 0.05
 _CHANCES = (np.arange(512) + 0.5) / 512
 
@@ -149,9 +149,10 @@ def blocks_to_decide(
         failed: a failure has ruled out that the candidate is equivalent or improved.
 
     Returns:
-        None where more than 200 blocks in all would be needed, or nothing is left that could be decided.
+        None where more than 200 blocks in all and 100 further ones would be needed, or nothing is left that could be
+        decided.
     """
-    total = np.arange(max(have + 1, 5), MOST_BLOCKS + 1)
+    total = np.arange(max(have + 1, 5), max(MOST_BLOCKS, have + MOST_FURTHER) + 1)
     precision = np.sqrt(total) / sd
     luck = special.stdtrit(total - 1.0, 0.8)
     differs = np.abs(effect) * precision >= special.stdtrit(total - 1.0, 1 - alpha / (2 * family)) + luck

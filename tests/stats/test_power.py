@@ -124,3 +124,13 @@ def test_a_prediction_asks_for_blocks_at_the_upper_limit_of_the_noise(sd):
 
 def test_noise_from_its_parts_is_that_of_a_difference_of_two_runs():
     assert power.sigma_from_parts(0.03, 0.08, 4) == pytest.approx(math.sqrt(2 * (0.03**2 + 0.04**2)))
+
+
+def test_a_campaign_of_many_blocks_is_told_of_up_to_a_hundred_further_ones() -> None:
+    """Seen: none told with 150 blocks, as if more than a hundred further ones were needed."""
+    have = 190
+    further = power.blocks_to_decide(0.0, 0.19, have, margin=0.03, family=6)
+    assert further is not None
+    assert have + further > power.MOST_BLOCKS
+    assert further <= power.MOST_FURTHER
+    assert power.blocks_to_decide(0.0, 0.4, have, margin=0.03, family=6) is None
