@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What `make test-system` needs beyond Python: a browser for the report, mount and setpriv for bad disks and other users,
 # engines (Docker, Podman), a registry, Debian root file systems and a container runtime for the images, Slurm with
-# accounting, and the shells whose completions are tested.
+# accounting, what UCX is compiled with, and the shells whose completions are tested.
 set -euo pipefail
 missing=()
 need() { command -v "$1" >/dev/null || missing+=("$2"); } # PROGRAM PACKAGE
@@ -29,6 +29,10 @@ need ip iproute2
 need sshd openssh-server
 need strace strace
 need gcc gcc
+need g++ g++
+need autoreconf autoconf
+need automake automake
+need libtoolize libtool
 command -v apptainer >/dev/null || need patchelf patchelf
 get_others() { # from other releases of Debian
   for program in buildx apptainer; do

@@ -7,6 +7,7 @@ import gc
 import itertools
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -140,6 +141,12 @@ def need(condition: bool, what: str) -> None:
     if os.environ.get("CI"):
         pytest.fail(f"CI needs {what}")
     pytest.skip(f"needs {what}")
+
+
+def need_compiler() -> None:
+    """What UCX is compiled with: gpubench asks for all of it before it begins."""
+    tools = ("autoreconf", "libtoolize", "make", "cc", "c++")
+    need(all(map(shutil.which, tools)), "autoconf, automake, libtool, make, gcc and g++")
 
 
 def optional(condition: bool, what: str, how: str) -> None:

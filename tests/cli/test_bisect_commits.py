@@ -20,7 +20,7 @@ from gpubench.images.ucx_source import commit_named, commits_between
 from gpubench.resources.profiles import load_site
 from gpubench.store.campaign import Campaign
 from tests.cli.campaigns import write_suite
-from tests.conftest import Run
+from tests.conftest import Run, need_compiler
 
 RELEASE = "1.19.0"
 CONFIGURE_AC = "define([ucx_ver_major], 1)\ndefine([ucx_ver_minor], 19)\ndefine([ucx_ver_patch], 0)\n"
@@ -67,6 +67,7 @@ class Repository:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Iterator[Repository]:
+    need_compiler()
     image, _ = ensure([RELEASE], images_root(), lambda _line: None)[RELEASE]
     made = Repository(tmp_path / "ucx", Path(image.env["LD_LIBRARY_PATH"]).parent)
     yield made

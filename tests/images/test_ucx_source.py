@@ -13,6 +13,7 @@ import pytest
 
 from gpubench.errors import BuildError, MissingToolError
 from gpubench.images.ucx_source import UcxSource
+from tests.conftest import need_compiler
 
 CODE = """\
 import os, sys
@@ -24,6 +25,7 @@ UcxSource(folder / "ucx", sys.argv[2], "1.19.0").build(folder / "build" / "files
 
 
 def committed(folder: Path, makefile: str) -> UcxSource:
+    need_compiler()
     repository = folder / "ucx"
     (repository / "contrib").mkdir(parents=True)
     for name in ("autogen.sh", "contrib/configure-release"):
