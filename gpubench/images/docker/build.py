@@ -47,7 +47,6 @@ _ERROR = re.compile(r"(?:ERROR|Error): (.+)")
 _PUSHING = re.compile(r"#\d+ pushing ")
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 _LOOK_S = 0.1
-_GRACE_S = 10.0
 _LONGEST = 300
 
 
@@ -222,15 +221,11 @@ class _Build:
         return self._process.poll() is not None
 
     def kill(self) -> None:
-        # First by a signal that its helpers can hand on: a step of Podman's is not in its group.
-        deadline = time.monotonic() + _GRACE_S
-        with contextlib.suppress(ProcessLookupError):  # all of the group are gone
-            os.killpg(self._process.pid, signal.SIGTERM)
-            while time.monotonic() < deadline:
-                self._process.poll()
-                os.killpg(self._process.pid, 0)
-                time.sleep(_LOOK_S)
+        steps = _descendants(self._process.pid)  # what Podman runs for a step is in a session of its own
         kill_group(self._process)
+        for step in steps:
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # of another user: ends with its container
+                os.kill(step, signal.SIGKILL)
         self._process.wait()
 
     def outcome(self) -> BuildOutcome:
@@ -273,6 +268,16 @@ class _Build:
         then = "; ".join(part for part in (error.then, f"log: {self._log}") if part)
         what = f"image {self._job.name}: {error.what}"
         return BuildOutcome(self._job, error=type(error)(what, then=then), lines=lines)
+
+
+def _descendants(process: int) -> list[int]:
+    """All that a process has started, and what those have."""
+    found: list[int] = []
+    for path in Path(f"/proc/{process}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in map(int, path.read_text().split()):
+                found += [child, *_descendants(child)]
+    return found
 
 
 def _write_context(folder: Path, files: Mapping[str, bytes]) -> None:
