@@ -22,7 +22,7 @@ from typer.core import TyperArgument, TyperCommand, TyperOption
 from gpubench.cli.application import application
 from gpubench.model import site, suite
 from gpubench.model.base import Settings
-from gpubench.node.spec.columns import COLUMNS
+from gpubench.node.spec.sample_columns import COLUMNS
 from gpubench.plan.adapter_combinations import VALID
 
 FOLDER = Path(__file__).resolve().parent
@@ -71,7 +71,7 @@ _SUITE = (
 
 def _columns_page() -> Iterator[str]:
     yield "# Columns of the table of samples\n\n"
-    yield MADE.format("gpubench/node/spec/columns.py")
+    yield MADE.format("gpubench/node/spec/sample_columns.py")
     yield (
         "The table of samples has one row for each repetition. `results.parquet` and an exported table have the "
         "columns of a run, a workload and a sample; an import has those that its source recorded, and those of an "

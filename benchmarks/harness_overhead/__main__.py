@@ -18,7 +18,7 @@ import distributed
 from benchmarks.rounds import machine
 from benchmarks.task_rate.ratios import ratio
 from gpubench.node.spec import WorkloadSpec
-from gpubench.node.spec.columns import Sample
+from gpubench.node.spec.sample_columns import Sample
 from gpubench.node.workloads import families
 from gpubench.node.workloads.base import Measurement, WorkloadContext
 from gpubench.node.workloads.catalogue import CATALOGUE

@@ -8,7 +8,6 @@ from gpubench.campaign.bisection_points import PointList, as_typed, two_ends
 from gpubench.errors import UsageError
 from gpubench.images.compatibility import choose, stacks
 from gpubench.images.obtain import kind_of
-from gpubench.images.specs import COMMIT
 from gpubench.images.ucx_source import (
     commit_named,
     commits_between,
@@ -17,6 +16,7 @@ from gpubench.images.ucx_source import (
     release_of,
     source_of,
 )
+from gpubench.images.ucx_specs import COMMIT
 from gpubench.model.site import Site
 from gpubench.model.variant import ImageSpec, parse_variant
 

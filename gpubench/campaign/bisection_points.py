@@ -5,7 +5,7 @@ import functools
 from collections.abc import Mapping, Sequence
 
 from gpubench.errors import UsageError
-from gpubench.images.specs import wheel_of
+from gpubench.images.ucx_specs import wheel_of
 from gpubench.images.wheels import releases, version_key
 from gpubench.model.variant import ImageSpec, parse_variant, parse_variants
 from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step, answer_so_far, next_move

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from gpubench.campaign import lifecycle
-from gpubench.campaign.measured import measured
+from gpubench.campaign.measure_result import measured
 from gpubench.campaign.observer import Observe, unobserved
 from gpubench.campaign.option_values import chosen_settings
 from gpubench.campaign.options import CampaignOptions, MeasureOptions

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from gpubench.images.obtain import kind_of, not_imported
-from gpubench.images.specs import named
+from gpubench.images.ucx_specs import named
 from gpubench.model.cell_names import cell_names
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.quantities import format_seconds

@@ -185,14 +185,14 @@ def _table(entries: Sequence[Entry]) -> Table:
 
 def _specs_of(specs: list[str] | None, ucx: str | None) -> list[str]:
     """Versions as arguments and as one option, each once."""
-    from gpubench.images.specs import named
+    from gpubench.images.ucx_specs import named
 
     return list(dict.fromkeys(map(named, [*(specs or []), *(ucx or "").replace(",", " ").split()])))
 
 
 def _required(specs: list[str], site: Site) -> list[str]:
     """The versions; where none is named, those of the site's own variants."""
-    from gpubench.images.specs import named
+    from gpubench.images.ucx_specs import named
     from gpubench.model.variant import parse_variant
 
     if not specs and not site.defaults.variants:

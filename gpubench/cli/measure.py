@@ -21,7 +21,7 @@ def measure(options: MeasureOptions) -> None:
     Exits 4 if it failed or its answer was wrong.
     """
     from gpubench.campaign import measure
-    from gpubench.campaign.measured import require_ok, result_lines
+    from gpubench.campaign.measure_result import require_ok, result_lines
     from gpubench.cli.progress import progress_for
 
     # With --json, progress goes to standard error, so that standard output is one object.

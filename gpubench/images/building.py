@@ -21,7 +21,7 @@ from gpubench.images.lock import add_rows, locked_rows, read_lock
 from gpubench.images.manifests import reference
 from gpubench.images.obtain import kind_of, obtain_images
 from gpubench.images.recipes import recipes, unresolved
-from gpubench.images.specs import parse
+from gpubench.images.ucx_specs import parse
 from gpubench.model.images_lock import LockRow
 from gpubench.model.recipe import Recipe
 from gpubench.model.site import Site

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pydantic
 
 from gpubench.errors import PlanRefusedError, UsageError
-from gpubench.images.specs import RequestedUcx
+from gpubench.images.ucx_specs import RequestedUcx
 from gpubench.images.wheels import releases, version_key
 from gpubench.model.base import Settings
 from gpubench.model.site import Site

@@ -8,7 +8,7 @@ from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.base import Found, ImageRequest, images_root
 from gpubench.images.lock import read_lock
 from gpubench.images.recipes import stacks_for
-from gpubench.images.specs import named
+from gpubench.images.ucx_specs import named
 from gpubench.model.base import nearest
 from gpubench.model.image import Image
 from gpubench.model.site import Site

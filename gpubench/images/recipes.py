@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from gpubench.errors import MissingToolError, PlanRefusedError, UsageError
 from gpubench.images.compatibility import Stack, admitted, newest_cuda, refusal, runs, stacks
 from gpubench.images.process import without_logins
-from gpubench.images.specs import RequestedUcx, parse
+from gpubench.images.ucx_specs import RequestedUcx, parse
 from gpubench.images.wheels import Wheel, resolve, version_key
 from gpubench.model.base import nearest
 from gpubench.model.recipe import Recipe

@@ -12,7 +12,7 @@ from pathlib import Path
 from gpubench.errors import BuildError, MissingToolError, UsageError
 from gpubench.images.process import run_logged
 from gpubench.images.recipes import FABRICS
-from gpubench.images.specs import COMMIT, is_release
+from gpubench.images.ucx_specs import COMMIT, is_release
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.node.spec.plain import content_id

@@ -13,7 +13,7 @@ import os
 from typing import Any, Dict
 
 VARIABLE = "GPUBENCH_ADMISSION"
-PRELOAD = "gpubench.node.closed"
+PRELOAD = "gpubench.node.preload_admission"
 """For a worker that a nanny starts in a process of its own."""
 
 

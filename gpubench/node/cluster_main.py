@@ -17,8 +17,8 @@ from gpubench.node.rendezvous import RendezvousTimeoutError
 from gpubench.node.run_node import NotCleanError, RunNode, unused_segments
 from gpubench.node.spec import RunSpec
 from gpubench.node.spec.cluster import TOKEN_FILE
-from gpubench.node.spec.exit_codes import EXIT_NODE, EXIT_OK
 from gpubench.node.spec.run import RANK0
+from gpubench.node.spec.supervisor_exit import EXIT_NODE, EXIT_OK
 from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.node.workloads import clock
 from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE, end_marked_below

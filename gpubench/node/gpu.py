@@ -15,8 +15,8 @@ from gpubench.node.workloads.clock import poll_until
 
 DEVICES = ("auto", "cpu", "gpu")
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-ALLOCATING = "gpubench.node.allocating"
-CPUS_NEAR_GPU = "gpubench.node.cpus_near_gpu"
+ALLOCATING = "gpubench.node.preload_rmm"
+CPUS_NEAR_GPU = "gpubench.node.preload_cpu_binding"
 
 
 def count() -> int:

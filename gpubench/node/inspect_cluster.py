@@ -49,7 +49,7 @@ def _versions(answer: Any) -> Dict[str, str]:
 def _ask(client: Any, answer_s: float) -> List[Dict[str, Any]]:
     """The scheduler's answer, and those of the workers that it knows."""
     carried = {"__name__": "__main__"}
-    exec(pkgutil.get_data("gpubench.node", "carried.py") or b"", carried)  # noqa: S102 - our own file
+    exec(pkgutil.get_data("gpubench.node", "inspect_sender.py") or b"", carried)  # noqa: S102 - our own file
     question = (carried["ask"], Path(process.archive()).read_bytes())
     scheduler = client.run_on_scheduler(*question, "of_scheduler")
     workers = client.run(*question, "of_worker", answer_s)

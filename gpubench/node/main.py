@@ -18,8 +18,8 @@ from gpubench.node.gpu import DEVICES, resolve
 from gpubench.node.process import die_with_parent
 from gpubench.node.rank import RankError
 from gpubench.node.spec import RunSpec
-from gpubench.node.spec.exit_codes import EXIT_NODE, EXIT_OK
 from gpubench.node.spec.plain import SpecError
+from gpubench.node.spec.supervisor_exit import EXIT_NODE, EXIT_OK
 from gpubench.node.stop import StoppedError, StopRequest
 
 EXIT_USAGE = 2

@@ -19,9 +19,9 @@ from gpubench.node.rank import RankError, find_rank
 from gpubench.node.rendezvous import TOKEN_VARIABLE, RendezvousTimeoutError
 from gpubench.node.run_node import NotCleanError, RunNode
 from gpubench.node.spec import RunRecord, RunSpec, WorkloadRecord
-from gpubench.node.spec.exit_codes import EXIT_NODE, EXIT_OK
 from gpubench.node.spec.plain import SpecError, from_plain
 from gpubench.node.spec.records import LOGS_FILE, PROVENANCE, RUN_RECORD, workload_record
+from gpubench.node.spec.supervisor_exit import EXIT_NODE, EXIT_OK
 from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.node.supervisor import Leader, NodeLostError, RunFailedError
 from gpubench.node.ucx_info import configurations

@@ -12,8 +12,8 @@ from gpubench.node.spec import Deadlines, RunSpec
 from gpubench.node.spec.cluster import SCHEDULER_FILE
 from gpubench.render.jinja import environment
 from gpubench.render.job import TEMPLATE, in_any_run_spec, job_file, make_ready, of_the_site, place_of, release
+from gpubench.render.kubernetes_objects import container, label, measuring, of_any_job
 from gpubench.render.node_half import NODE_HALF
-from gpubench.render.objects import container, label, measuring, of_any_job
 from gpubench.render.shell import command_line
 from gpubench.runtimes import RUNTIMES
 

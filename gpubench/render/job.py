@@ -16,8 +16,8 @@ from gpubench.node.spec.run import RUN_SPEC
 from gpubench.node.spec.turns import END, INTERLEAVED, START, TURNS_SPEC, Turn, TurnsSpec
 from gpubench.plan.block_design import SAFETY
 from gpubench.render.jinja import environment
+from gpubench.render.kubernetes_objects import CLIENT_VARIABLES, block_pods, image_of, objects
 from gpubench.render.node_half import NODE_HALF
-from gpubench.render.objects import CLIENT_VARIABLES, block_pods, image_of, objects
 from gpubench.render.spec_paths import spec_path, turns_path
 from gpubench.runtimes import RUNTIMES, Expanded, ImagePlace
 

@@ -14,7 +14,6 @@ from gpubench.node.spec.turns import INTERLEAVED, SEQUENTIAL
 from gpubench.node.spec.waiting import polls
 from gpubench.report import labels
 from gpubench.report.answer import answer
-from gpubench.report.compared import compared
 from gpubench.report.differences import cautions, variants_section
 from gpubench.report.next_steps import next_steps
 from gpubench.report.page import Page
@@ -23,6 +22,7 @@ from gpubench.report.runs import runs_section
 from gpubench.report.samples import samples_section
 from gpubench.report.scaling import is_scaled, scaling_section
 from gpubench.report.sections import Medium, RichText, Section, SectionPart, TextSpan, TextTable
+from gpubench.report.variants_line import compared
 from gpubench.report.verdicts import verdict_section
 from gpubench.results.curves import Curve, curves
 from gpubench.results.judged_campaign import JudgedCampaign

@@ -11,10 +11,10 @@ from gpubench.model.cell_names import cell_names
 from gpubench.model.text import counted
 from gpubench.report import labels
 from gpubench.report.answer import VerdictAnswer
-from gpubench.report.compared import compared
 from gpubench.report.differences import cautions
 from gpubench.report.section_names import Content
 from gpubench.report.sections import Section
+from gpubench.report.variants_line import compared
 from gpubench.report.verdicts import verdict_section
 from gpubench.results.curves import curves, workload_of
 from gpubench.results.judged_campaign import JudgedCampaign

@@ -13,8 +13,8 @@ import markupsafe
 
 from gpubench.model.text import visible
 from gpubench.report.next_steps import NextStep
-from gpubench.report.pictures import svg
 from gpubench.report.sections import Chart, Medium, RichText, Section, TextSpan, inline, markdown_text, plain, spans
+from gpubench.report.svg import svg
 
 
 @dataclasses.dataclass(frozen=True)

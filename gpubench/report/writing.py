@@ -11,7 +11,7 @@ from gpubench.report.campaign_page import campaign_page
 from gpubench.report.contents import import_answer, import_cautions
 from gpubench.report.other_pages import import_page
 from gpubench.report.page import Page, html, markdown
-from gpubench.report.pictures import images
+from gpubench.report.svg import images
 from gpubench.results.changes import Searching, find
 from gpubench.results.history import history
 from gpubench.results.importers.directory import ImportedResults

@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 
 from gpubench.errors import UsageError
-from gpubench.node.spec.columns import COLUMNS
 from gpubench.node.spec.records import LINKS_FILE, SAMPLES_FILE
+from gpubench.node.spec.sample_columns import COLUMNS
 from gpubench.results.campaigns import campaign_results
 from gpubench.results.importers.directory import ImportedResults
 from gpubench.results.imports import import_results

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from gpubench.errors import DataError, UsageError
-from gpubench.node.spec.columns import COLUMNS, NEEDED
+from gpubench.node.spec.sample_columns import COLUMNS, NEEDED
 from gpubench.stats.data import CellRun, ComparisonInput, Key, Status
 from gpubench.stats.verdict import Verdict
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.campaign.measured import result_lines
+from gpubench.campaign.measure_result import result_lines
 from tests.cli.test_bad_input import one_line
 from tests.conftest import Run, need
 

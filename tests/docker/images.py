@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
+import io
 import json
+import tarfile
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -80,3 +82,13 @@ def remove(engine: Engine, image: str) -> None:
 def layers(engine: Engine, image: str) -> list[str]:
     """The hashes of the image's layers, from the lowest on."""
     return list(engine._api.inspect_image(image)["RootFS"]["Layers"])  # type: ignore[no-untyped-call]
+
+
+def tar_of(name: str, content: bytes) -> bytes:
+    """An archive of one file."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        entry = tarfile.TarInfo(name)
+        entry.size = len(content)
+        tar.addfile(entry, io.BytesIO(content))
+    return out.getvalue()

@@ -16,6 +16,7 @@ from gpubench.images.docker import archive, build
 from gpubench.images.docker.build import _write_context, log_path
 from gpubench.images.docker.names import Credentials, Repository
 from gpubench.images.docker.registry import LONGEST_PAUSE_S, _next_page, _Patience, log_in, parse_challenges
+from tests.docker.images import tar_of
 
 REPOSITORY = Repository.parse("r.example.org/team/ucx")
 
@@ -139,15 +140,6 @@ def test_the_same_files_are_the_same_context(tmp_path: Path) -> None:
         "run.sh": 0o755,
     }
     assert {entry.st_mtime for entry in entries.values()} == {0}
-
-
-def tar_of(name: str, content: bytes) -> bytes:
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w") as tar:
-        entry = tarfile.TarInfo(name)
-        entry.size = len(content)
-        tar.addfile(entry, io.BytesIO(content))
-    return out.getvalue()
 
 
 def test_a_file_is_found_however_its_path_begins() -> None:

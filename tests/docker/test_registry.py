@@ -12,11 +12,10 @@ import pytest
 
 from gpubench.errors import DataError, MissingToolError, SchedulerError
 from gpubench.images.docker import registry as client
-from gpubench.images.docker.archive import context
 from gpubench.images.docker.registry import Registry
 from tests.conftest import free_port
 from tests.docker.daemon import PASSWORD, USER, RegistryServer
-from tests.docker.images import log_in, sha256
+from tests.docker.images import log_in, sha256, tar_of
 from tests.docker.proxy import REFRESH, TOKEN, Fault, Proxy
 
 pytestmark = pytest.mark.system
@@ -252,7 +251,7 @@ def test_a_broken_helper_is_one_line_without_what_it_printed(
 
 def put_image(name: str, tag: str, architecture: str, authorization: str = "") -> bytes:
     """Store an image by the registry's own API and return its manifest."""
-    layer = context({"gpubench/manifest.json": architecture.encode()}).read()
+    layer = tar_of("gpubench/manifest.json", architecture.encode())
     config = {"architecture": architecture, "os": "linux", "config": {"Labels": {"for": architecture}}}
     blobs = [json.dumps(config).encode(), layer]
     for blob in blobs:

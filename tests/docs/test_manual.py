@@ -20,7 +20,7 @@ from markdown.extensions.toc import slugify
 from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_READER_GONE, EXIT_REGRESSION, GpubenchError
 from gpubench.model.base import parse_toml
 from gpubench.model.known_issue import load_known_issues
-from gpubench.node.spec.exit_codes import EXIT_NODE
+from gpubench.node.spec.supervisor_exit import EXIT_NODE
 from gpubench.resources.own_workloads import own_workloads
 from gpubench.resources.profiles import load_site, load_suite
 from gpubench.results.importers.formats import FORMATS

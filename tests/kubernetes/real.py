@@ -12,7 +12,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from gpubench.render.objects import object_name
+from gpubench.render.kubernetes_objects import object_name
 from tests.conftest import ROOT, free_port, optional
 from tests.render.test_rights_for_block_pods import with_pods
 

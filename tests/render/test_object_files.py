@@ -19,7 +19,7 @@ from gpubench.model.plan import Plan
 from gpubench.model.quantities import parse_bytes
 from gpubench.model.site import Node, Site
 from gpubench.node.spec import RunSpec
-from gpubench.render.objects import MOST_FILES, object_name, quantity
+from gpubench.render.kubernetes_objects import MOST_FILES, object_name, quantity
 from gpubench.resources.profiles import load_site
 from tests.plan.requests_by_hand import image, plan
 from tests.rendering import render_jobs

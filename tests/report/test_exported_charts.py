@@ -11,7 +11,7 @@ import reports
 
 from gpubench.errors import MissingToolError
 from gpubench.report.campaign_page import campaign_page
-from gpubench.report.pictures import images
+from gpubench.report.svg import images
 from gpubench.report.writing import write_charts
 from gpubench.results.judged_campaign import JudgedCampaign
 from tests.conftest import run_gpubench

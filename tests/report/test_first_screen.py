@@ -16,10 +16,10 @@ from gpubench.model.quantities import format_seconds
 from gpubench.report import labels
 from gpubench.report.answer import answer
 from gpubench.report.campaign_page import about, campaign_page
-from gpubench.report.compared import compared
 from gpubench.report.differences import cautions
 from gpubench.report.facts import shortened
 from gpubench.report.next_steps import next_steps
+from gpubench.report.variants_line import compared
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.data import CellRun
 from gpubench.store.accounting import OVER_BUDGET, Accounting

@@ -18,8 +18,8 @@ from gpubench.report.history import (
 from gpubench.report.other_pages import trend_page
 from gpubench.report.over_time import over_time
 from gpubench.report.page import Page, html
-from gpubench.report.pictures import svg
 from gpubench.report.sections import Chart
+from gpubench.report.svg import svg
 from gpubench.results.changes import find
 from gpubench.results.figures import Figure
 from gpubench.results.history import ResultHistory

@@ -9,7 +9,7 @@ import reports
 from campaign_builder import QUICK, Writer, begin, finish, make_plan, variant
 
 from gpubench.model.cell_names import cell_names
-from gpubench.report import condense, differences, labels, pictures, provenance
+from gpubench.report import condense, differences, labels, provenance, svg
 from gpubench.report.campaign_page import campaign_page
 from gpubench.report.charts.effects import forest
 from gpubench.report.charts.samples import samples
@@ -287,7 +287,7 @@ def test_a_straggler_makes_the_axis_logarithmic(story: JudgedCampaign) -> None:
 
 
 def drawn(spec: Spec) -> str:
-    return pictures.svg(Chart("", "", lambda: spec))
+    return svg.svg(Chart("", "", lambda: spec))
 
 
 def marks(spec: Spec) -> int:

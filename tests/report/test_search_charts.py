@@ -8,8 +8,8 @@ import altair as alt
 from altair.utils.schemapi import validate_jsonschema
 
 from gpubench.report.charts.bisection import SHAPES, along_list, restored
-from gpubench.report.pictures import svg
 from gpubench.report.sections import Chart, Spec
+from gpubench.report.svg import svg
 from gpubench.stats.bisection import PointClass
 from gpubench.stats.margin import Margin
 

@@ -22,9 +22,9 @@ from gpubench.model.plan import (
 )
 from gpubench.model.site import Layout, Site
 from gpubench.node.spec import RunRecord, WorkloadRecord, WorkloadSpec
-from gpubench.node.spec.columns import Sample
 from gpubench.node.spec.plain import content_id
 from gpubench.node.spec.records import LOGS_FILE, RUN_RECORD
+from gpubench.node.spec.sample_columns import Sample
 from gpubench.node.writer import run_dir
 from gpubench.node.writer.run_dir import append_sample, write_provenance
 from gpubench.store.campaign import Campaign

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpubench.model.own_workload import OwnWorkload
 from gpubench.node.spec import WorkloadSpec
-from gpubench.node.spec.columns import Sample
+from gpubench.node.spec.sample_columns import Sample
 from gpubench.node.workloads import families
 from gpubench.node.workloads.base import Measurement, WorkloadContext
 from gpubench.node.workloads.catalogue import CATALOGUE

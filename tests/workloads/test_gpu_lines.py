@@ -233,11 +233,11 @@ def test_cpus_beyond_the_64th_are_near_a_gpu_too(environment: Environment) -> No
 
 BOUND = """
 import multiprocessing, os
-from gpubench.node import cpus_near_gpu
+from gpubench.node import preload_cpu_binding
 step = os.sched_getaffinity(0)
 from importlib import reload
 multiprocessing.parent_process = lambda: "a nanny"
-reload(cpus_near_gpu)
+reload(preload_cpu_binding)
 print(len(step), *sorted(os.sched_getaffinity(0)))
 """
 

@@ -15,7 +15,7 @@ from gpubench.errors import DataError, GpubenchError, MissingToolError
 from gpubench.files import write_atomically
 from gpubench.images.kinds.base import ImageRequest, Obtained, installed_ready, no_entries, obtain_locked
 from gpubench.images.manifests import modules_folder, modules_image, read_manifest
-from gpubench.images.specs import parse
+from gpubench.images.ucx_specs import parse
 from gpubench.model.image import manifest_id
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site

@@ -39,8 +39,8 @@ from gpubench.images.folders import Folder, Progress
 from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, Obtained
 from gpubench.images.manifests import MANIFEST
 from gpubench.images.process import WHEELS_ONLY, environment, program, run_uv
-from gpubench.images.specs import wheel_of
 from gpubench.images.ucx_source import UcxSource, named_source
+from gpubench.images.ucx_specs import wheel_of
 from gpubench.images.wheels import Wheel
 from gpubench.model.base import nearest
 from gpubench.model.image import Image, manifest_id

@@ -8,7 +8,7 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from gpubench.node.spec import WorkloadSpec
-from gpubench.node.spec.columns import Sample
+from gpubench.node.spec.sample_columns import Sample
 from gpubench.node.workloads import dask_compat, device
 from gpubench.node.workloads.base import Answer, Measurement, UnavailableError
 from gpubench.node.workloads.clock import utc_now

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.model.text import counted, from_cell
-from gpubench.node.spec.columns import COLUMNS
+from gpubench.node.spec.sample_columns import COLUMNS
 
 _DECIMAL = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _NUMBER_OR_NOTHING = re.compile(rf"({_DECIMAL.pattern}|\s*[+-]?(nan|inf)?\s*)", re.ASCII | re.IGNORECASE)

@@ -17,8 +17,8 @@ from gpubench import __version__
 from gpubench.errors import DataError, UsageError
 from gpubench.files import reading, write_atomically
 from gpubench.model.text import counted
-from gpubench.node.spec.columns import COLUMNS
 from gpubench.node.spec.plain import canonical, content_id, parse_json
+from gpubench.node.spec.sample_columns import COLUMNS
 from gpubench.results.importers.base import ROW_COLUMNS, Duplicate, Format, Refused, Row, impossible, plain_version
 from gpubench.results.merge.samples import POLARS
 from gpubench.results.merge.table import parquet

@@ -11,19 +11,19 @@ import polars as pl
 
 from gpubench.errors import DataError
 from gpubench.files import reading
-from gpubench.node.spec import RunRecord, columns
-from gpubench.node.spec.columns import OF_WHAT, SAMPLE_COLUMNS
+from gpubench.node.spec import RunRecord, sample_columns
 from gpubench.node.spec.records import SAMPLES_FILE
+from gpubench.node.spec.sample_columns import OF_WHAT, SAMPLE_COLUMNS
 
 POLARS = {
-    columns.TEXT: pl.String(),
-    columns.JSON: pl.String(),
-    columns.COUNT: pl.Int32(),
-    columns.WHOLE: pl.Int64(),
-    columns.NUMBER: pl.Float64(),
-    columns.FLAG: pl.Boolean(),
-    columns.MOMENT: pl.Datetime("us", "UTC"),
-    columns.DAY: pl.Date(),
+    sample_columns.TEXT: pl.String(),
+    sample_columns.JSON: pl.String(),
+    sample_columns.COUNT: pl.Int32(),
+    sample_columns.WHOLE: pl.Int64(),
+    sample_columns.NUMBER: pl.Float64(),
+    sample_columns.FLAG: pl.Boolean(),
+    sample_columns.MOMENT: pl.Datetime("us", "UTC"),
+    sample_columns.DAY: pl.Date(),
 }
 """The types of the table's columns."""
 LINE: dict[str, pl.DataType] = {

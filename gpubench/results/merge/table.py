@@ -13,17 +13,17 @@ from typing import Any
 import polars as pl
 
 from gpubench.errors import DataError
-from gpubench.node.spec import columns
-from gpubench.node.spec.columns import OF_WHAT, SAMPLE_COLUMNS
+from gpubench.node.spec import sample_columns
 from gpubench.node.spec.plain import canonical
 from gpubench.node.spec.records import SAMPLES_FILE
+from gpubench.node.spec.sample_columns import OF_WHAT, SAMPLE_COLUMNS
 from gpubench.results.merge.samples import POLARS, RUN, FinishedRun, read_samples
 from gpubench.store.rundirs import Records, run_directories
 
 RESULTS = "gpubench/results/1"
 
 COLUMNS: dict[str, pl.DataType] = {
-    column.name: POLARS[column.type] for column in columns.COLUMNS if column.of != columns.IMPORT
+    column.name: POLARS[column.type] for column in sample_columns.COLUMNS if column.of != sample_columns.IMPORT
 }
 """Columns and types of ``results.parquet``. Every sample of a finished run is kept."""
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from gpubench.errors import DataError, UsageError
 from gpubench.model.text import KEPT_TEXT, shortened, visible
-from gpubench.node.spec.columns import COLUMNS
+from gpubench.node.spec.sample_columns import COLUMNS
 
 TIMES = {"wall_s": 1.0, "wall_ms": 1e-3, "wall_us": 1e-6}
 """Fields that hold the time, with their unit in seconds."""

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from gpubench import resources
-from gpubench.node import carried
+from gpubench.node import inspect_sender
 from gpubench.render.node_half import pack
 
 
@@ -25,7 +25,7 @@ def test_the_carried_code_answers_and_the_process_keeps_its_own(monkeypatch: pyt
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "gpubench", own)
     path = list(sys.path)
-    answer = asyncio.run(carried.ask(pack(resources.node_half()), "of_worker", 0.0, dask_worker=Worker()))
+    answer = asyncio.run(inspect_sender.ask(pack(resources.node_half()), "of_worker", 0.0, dask_worker=Worker()))
     assert (answer["role"], answer["address"], answer["ucx"]) == ("worker", Worker.address, "none")
     assert {name: module for name, module in sys.modules.items() if name.startswith("gpubench")} == {"gpubench": own}
     assert sys.path == path

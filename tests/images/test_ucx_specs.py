@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.errors import PlanRefusedError, UsageError
-from gpubench.images.specs import COMMIT, RequestedUcx, named, parse, wheel_of
+from gpubench.images.ucx_specs import COMMIT, RequestedUcx, named, parse, wheel_of
 from gpubench.images.wheels import releases, wheels
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
