@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.store.campaign import Campaign
+from tests.cli.campaigns import words, write_suite
 from tests.conftest import Run
 from tests.store.campaign_builder import QUICK, begin, finish, make_plan
 
@@ -70,3 +71,12 @@ def test_what_the_profile_allows_is_part_of_the_plan(gpubench: Run, tmp_path: Pa
     done = gpubench("compare", campaign.directory, "--allow", "kernel")
     assert done.returncode == 20, done.stdout + done.stderr
     assert {cell["verdict"] for cell in json.loads(campaign.verdicts.read_text())["cells"]} == {"regression"}
+
+
+@pytest.mark.integration
+def test_two_versions_of_ucx_differ_in_nothing_that_blocks_their_comparison(gpubench: Run, tmp_path: Path) -> None:
+    done = gpubench(*words(write_suite(tmp_path), "--blocks", "1", variants="1.19.0 1.22.0", protocol="ucx"))
+    assert done.returncode == 0, done.stderr
+    assert "tasks | 1.22.0 vs 1.19.0" in done.stdout
+    assert "unplanned difference" not in done.stdout
+    assert "environment: " not in done.stdout

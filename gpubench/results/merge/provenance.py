@@ -25,7 +25,7 @@ SHOWN = ("processes", "ucx.loaded", "ucx.path", "transport.observed", "transport
 """Fields that prove what a run used. They differ where versions of UCX do, so they aren't compared."""
 NOT_PROVED = "not proved: UCX didn't say (1.18 and newer can)"
 _SAID = ("python", "node_half", "cpus_near_gpu")
-_VARIABLES = ("env", "env_at_start")
+_OF_UCX = ("loaded", "path")
 _OF_NODES = {"network": _NETWORK, "environment": ENVIRONMENT}
 
 _PASSING = ("br-", "cali", "cni", "docker", "flannel", "lxc", "tap", "veth", "virbr", "vnet")
@@ -143,7 +143,7 @@ def _of_processes(processes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str,
         ucx = process["ucx"]
         yield from (("", field, process[field]) for field in _SAID if field in process)
         yield from (("", f"versions.{name}", version) for name, version in process["versions"].items())
-        yield from (("", f"ucx.{name}", value) for name, value in ucx.items() if value and name not in _VARIABLES)
+        yield from (("", f"ucx.{name}", ucx[name]) for name in _OF_UCX if ucx.get(name))
         yield from (("", f"{ENVIRONMENT}{name}", value) for name, value in ucx["env"].items())
 
 
