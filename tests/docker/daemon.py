@@ -163,10 +163,7 @@ class PodmanService(ContainerEngine):
             f'[storage]\ndriver = "overlay"\nrunroot = "{self.home / "run"}"\ngraphroot = "{self.home / "data"}"\n'
         )
         insecure.write_text("".join(f'[[registry]]\nlocation = "{host}"\ninsecure = true\n' for host in registries))
-        containers = self.home / "containers.conf"
-        containers.write_text('[engine]\nruntime = "runc"\n')  # crun refuses control groups of both versions at once
         self.environment = {
-            "CONTAINERS_CONF": str(containers),
             "CONTAINERS_STORAGE_CONF": str(storage),
             "CONTAINERS_REGISTRIES_CONF": str(insecure),
             "REGISTRY_AUTH_FILE": str(self.home / "auth.json"),

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gpubench.errors import InterruptedByUserError, MissingToolError, SchedulerError
+from gpubench.errors import MissingToolError, SchedulerError
 from gpubench.images.docker.build import BuildOutcome, build_all
 from gpubench.images.docker.engine import Engine
 from gpubench.images.docker.registry import Registry
-from tests.conftest import need
+from tests.conftest import ROOT, need
 from tests.docker.daemon import DockerDaemon, PodmanService, RegistryServer, debian_base
 from tests.docker.images import ARCHITECTURE, build_one, dockerfile, job, log_in, remove, tags
-from tests.docker.test_builds import LONG, sleeping, wait_for
+from tests.docker.test_builds import FRONT, LONG, sleeping, wait_for
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 
@@ -85,21 +87,17 @@ def test_a_failing_build_leaves_the_other(
     assert not any("bad" in tag for tag in tags(podman))
 
 
-def test_an_interrupted_build_ends_its_step(
-    engine: Engine, podman: PodmanService, podman_base: str, tmp_path: Path
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_killed_front_end_leaves_no_tag_and_no_process(
+    how: signal.Signals, engine: Engine, podman: PodmanService, podman_base: str, tmp_path: Path
 ) -> None:
-    slow = job("slow", dockerfile(podman_base, f"RUN echo started; sleep {LONG}"))
-    quick = job("quick", dockerfile(podman_base, "RUN echo quick > /quick"))
-
-    def ended(outcome: BuildOutcome) -> None:
-        assert outcome.error is None
-        wait_for(lambda: len(sleeping()) == 1)
-        raise InterruptedByUserError("interrupted")
-
-    with pytest.raises(InterruptedByUserError):
-        build_all(engine, [slow, quick], tmp_path, ended)
+    before = tags(podman)
+    command = [sys.executable, "-c", FRONT, podman_base, str(tmp_path), LONG]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as front:
+        wait_for(lambda: len(sleeping()) == 2)
+        front.send_signal(how)
     wait_for(lambda: not sleeping())
-    assert not any("slow" in tag for tag in tags(podman))
+    assert tags(podman) == before
 
 
 def test_where_docker_does_not_answer_a_service_of_podman_is_used_as_long_as_needed(

@@ -1,13 +1,11 @@
 """Several versions at once, each by one ``docker buildx build`` or ``podman build``: a process and a log each."""
 
-import contextlib
 import dataclasses
 import datetime as dt
 import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -124,8 +122,10 @@ def find_builder(engine: Engine) -> Builder:
         socket = Path(engine.address.removeprefix("unix://"))
         is_own = socket.is_absolute() and socket.stat().st_uid == os.getuid()
         remote = [] if is_own else [f"--url={engine.address}"]
-        # By default it writes OCI's format, which old releases of enroot don't read.
-        return Builder([podman.find_program(), *remote, "build", "--format=docker", "--force-rm"])
+        # By default it writes OCI's format, which old releases of enroot don't read. Without containers of their own,
+        # steps are in its process group, and need no runtime and no control groups of a user's own.
+        options = ["--format=docker", "--force-rm", "--isolation=chroot"]
+        return Builder([podman.find_program(), *remote, "build", *options])
     folders = [str(config_file().parent / "cli-plugins"), *_PLUGINS, os.environ.get("PATH", os.defpath)]
     if buildx := shutil.which(_BUILDX, path=os.pathsep.join(folders)):
         return Builder([buildx, "build", "--progress=plain"], is_buildx=True)
@@ -165,7 +165,7 @@ def build_all(engine: Engine, jobs: Sequence[BuildJob], logs: Path, ended: Calla
 
 
 class _Build:
-    """A process that builds. Docker ends a build when that process is gone; Podman ends its step then."""
+    """A process group that builds. Docker ends a build when its client is gone; Podman's steps are in the group."""
 
     def __init__(self, engine: Engine, builder: Builder, job: BuildJob, *, folder: Path, logs: Path) -> None:
         self._engine, self._builder, self._job, self._folder = engine, builder, job, folder
@@ -179,7 +179,7 @@ class _Build:
         self._heard = time.monotonic()
         with log:
             self._process = subprocess.Popen(
-                die_with_parent([*builder.command, *self._arguments()]),
+                die_with_parent([*builder.command, *self._arguments()], starts_others=True),
                 env=_environment(os.environ, folder / "state"),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -221,11 +221,7 @@ class _Build:
         return self._process.poll() is not None
 
     def kill(self) -> None:
-        steps = _descendants(self._process.pid)  # what Podman runs for a step is in a session of its own
         kill_group(self._process)
-        for step in steps:
-            with contextlib.suppress(ProcessLookupError, PermissionError):  # of another user: ends with its container
-                os.kill(step, signal.SIGKILL)
         self._process.wait()
 
     def outcome(self) -> BuildOutcome:
@@ -268,16 +264,6 @@ class _Build:
         then = "; ".join(part for part in (error.then, f"log: {self._log}") if part)
         what = f"image {self._job.name}: {error.what}"
         return BuildOutcome(self._job, error=type(error)(what, then=then), lines=lines)
-
-
-def _descendants(process: int) -> list[int]:
-    """All that a process has started, and what those have."""
-    found: list[int] = []
-    for path in Path(f"/proc/{process}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for child in map(int, path.read_text().split()):
-                found += [child, *_descendants(child)]
-    return found
 
 
 def _write_context(folder: Path, files: Mapping[str, bytes]) -> None:
