@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from docker.context import ContextAPI
 from gpubench.errors import MissingToolError, SchedulerError
 from gpubench.images.docker.build import BuildOutcome, build_all
 from gpubench.images.docker.engine import Engine
 from gpubench.images.docker.registry import Registry
-from tests.conftest import ROOT, need
+from tests.conftest import ROOT
 from tests.docker.daemon import DockerDaemon, PodmanService, RegistryServer, debian_base
 from tests.docker.images import ARCHITECTURE, build_one, dockerfile, job, log_in, remove, tags
 from tests.docker.test_builds import FRONT, LONG, sleeping, wait_for
@@ -100,10 +101,15 @@ def test_a_killed_front_end_leaves_no_tag_and_no_process(
     assert tags(podman) == before
 
 
+def without_docker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Docker's default socket leads nowhere, also on a machine that has Docker."""
+    monkeypatch.setattr(ContextAPI, "kwargs_from_context", lambda: {"base_url": "unix:///nonexistent/docker.sock"})
+
+
 def test_where_docker_does_not_answer_a_service_of_podman_is_used_as_long_as_needed(
     podman: PodmanService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    need(not Path("/var/run/docker.sock").exists(), "a machine without Docker where the docker command looks for it")
+    without_docker(monkeypatch)
     for name, value in podman.environment.items():
         monkeypatch.setenv(name, value)
     with Engine.connect() as engine:
@@ -125,7 +131,7 @@ def test_podman_that_does_not_start_is_one_line(
 ) -> None:
     storage = tmp_path / "storage.conf"
     storage.write_text(f'[storage]\ndriver = "no-such-driver"\nrunroot = "{tmp_path}"\ngraphroot = "{tmp_path}"\n')
-    need(not Path("/var/run/docker.sock").exists(), "a machine without Docker where the docker command looks for it")
+    without_docker(monkeypatch)
     for name, value in {**podman.environment, "CONTAINERS_STORAGE_CONF": str(storage)}.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(MissingToolError, match=r"podman doesn't start \(.*no-such-driver"):
