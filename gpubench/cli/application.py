@@ -11,7 +11,8 @@ from gpubench.cli.help import dressed
 from gpubench.cli.say import show_log
 
 PARTS = {
-    "campaign": ("bench", "plan", "submit", "status", "logs", "cancel"),
+    "bench": ("bench",),
+    "campaign": ("plan", "submit", "status", "logs", "cancel"),
     "bisect": ("bisect",),
     "measure": ("measure",),
     "suites": ("suites",),

@@ -1,7 +1,5 @@
-"""Commands that plan and run campaigns."""
+"""Commands that plan, submit, show and end campaigns."""
 
-import dataclasses
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -9,81 +7,18 @@ import typer
 
 from gpubench.campaign import options as campaign_options
 from gpubench.campaign.options import CampaignOptions
-from gpubench.cli.options import DeclaredEnded, FailOn, MaybeCampaign, Planned, with_options
+from gpubench.cli.options import DeclaredEnded, MaybeCampaign, Planned, with_options
 from gpubench.cli.say import say, say_lines, say_text
 from gpubench.errors import UsageError
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands, in the order in which --help lists them."""
-    for command in (bench, plan, submit, status, logs, cancel):
+    for command in (plan, submit, status, logs, cancel):
         app.command()(with_options(command))
 
 
-def bench(
-    *,
-    campaign: Annotated[
-        Path | None,
-        typer.Option(
-            help="Continue this campaign: run what is missing; with --blocks +N, run N more blocks.",
-        ),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan; build, write and run nothing.")] = False,
-    fail_on: FailOn = None,
-    over_budget: Annotated[
-        bool, typer.Option("--over-budget", help="Also begin blocks that would end after --budget.")
-    ] = False,
-    options: CampaignOptions,
-) -> None:
-    """Compare UCX versions: build images, plan, run, judge. Or continue a campaign, with --campaign DIR.
-
-    Exits 0 when the campaign is complete, whatever the verdict; with --fail-on 20 or 21 by the verdict.
-    """
-    if over_budget and options.budget is None:
-        raise UsageError("--over-budget needs a budget", then="add --budget, or leave --over-budget out")
-    if fail_on is not None and dry_run:
-        raise UsageError("--fail-on needs verdicts, and --dry-run makes none", then="leave one of them out")
-    if campaign is not None and dry_run:
-        raise UsageError("--dry-run shows a new plan", then=f"what is missing: gpubench status {campaign}")
-    if dry_run:
-        _show_plan(None, options)
-    elif campaign is not None:
-        _resume(campaign, options, fail_on)
-    else:
-        _bench(options, fail_on, over_budget=over_budget)
-
-
-def _resume(directory: Path, options: CampaignOptions, fail_on: FailOn) -> None:
-    from gpubench.campaign import lifecycle
-    from gpubench.campaign.option_values import more_blocks
-    from gpubench.cli.display import conclude
-    from gpubench.cli.progress import progress_for
-    from gpubench.results.targets import root_of
-
-    more = more_blocks(options)
-    _only_one(directory, dataclasses.replace(options, blocks=None) if more else options)
-    conclude(lifecycle.resume(root_of(directory), more, progress_for), fail_on)
-
-
-def _bench(options: CampaignOptions, fail_on: FailOn, *, over_budget: bool) -> None:
-    from gpubench.campaign import lifecycle
-    from gpubench.campaign.plan_lines import plan_lines
-    from gpubench.cli.display import conclude
-    from gpubench.cli.progress import progress_for
-    from gpubench.model.quantities import format_seconds
-
-    began = time.monotonic()
-    opened = lifecycle.plan(options, fill_budget=True)
-    say_lines(plan_lines(opened))
-    steps = "images, first pass and plan" if opened.plan.first_pass else "images and plan"
-    say(f"{steps} took {format_seconds(time.monotonic() - began)}")
-    say("")
-    budget = None if over_budget else lifecycle.budget_limit(options, opened)
-    lifecycle.run(opened, budget, progress_for)
-    conclude(opened, fail_on)
-
-
-def _only_one(campaign: Path | None, options: CampaignOptions) -> None:
+def require_no_options(campaign: Path | None, options: CampaignOptions) -> None:
     """Raise UsageError where a planned campaign is named together with options that plan another."""
     if campaign is not None and options != CampaignOptions():
         raise UsageError(
@@ -117,11 +52,11 @@ def plan(
     """
     from gpubench.store.campaign import PLAN_FILE
 
-    _only_one(campaign, options)
+    require_no_options(campaign, options)
     if out is None and images:
         raise UsageError("--images needs a directory for the campaign", then="add --out DIR")
     if out is None:
-        _show_plan(campaign, options, as_json=as_json)
+        show_plan(campaign, options, as_json=as_json)
         return
     if campaign is not None:
         raise UsageError(f"{campaign} is planned already", then=f"its scripts again: gpubench plan --out {campaign}")
@@ -142,7 +77,8 @@ def _write_plan(options: CampaignOptions, out: Path, *, images: bool) -> None:
         say(f"these scripts are for reading: there is no image for {missing}; gpubench plan --images --out finds them")
 
 
-def _show_plan(campaign: Path | None, options: CampaignOptions, *, as_json: bool = False) -> None:
+def show_plan(campaign: Path | None, options: CampaignOptions, *, as_json: bool = False) -> None:
+    """Print the plan of ``campaign``, or the one that the options ask for, which is written nowhere."""
     from gpubench.campaign.plan_lines import plan_lines
     from gpubench.campaign.planning import foreseen_campaign
     from gpubench.results.targets import chosen_campaign
@@ -183,7 +119,7 @@ def submit(
     from gpubench.cli.progress import progress_for
     from gpubench.results.targets import chosen_campaign, root_of
 
-    _only_one(campaign or go_on, options)
+    require_no_options(campaign or go_on, options)
     if go_on is not None:
         if campaign is not None or here:
             raise UsageError("--campaign excludes CAMPAIGN and --here", then="leave CAMPAIGN and --here out")
