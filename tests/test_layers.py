@@ -30,7 +30,7 @@ LIBRARIES: dict[str, set[str]] = {
     "gpubench/node/inspect_cluster.py": {"distributed"},
     "gpubench/node/inspect_process.py": {"numpy"},
     "gpubench/node/retire.py": {"distributed"},
-    "gpubench/node/roles.py": {"distributed", "numba"},
+    "gpubench/node/dask_processes.py": {"distributed", "numba"},
     "gpubench/node/worker_registry.py": {"distributed"},
     "gpubench/node/workloads/arrays.py": {"dask", "numpy"},
     "gpubench/node/workloads/bindings.py": {"distributed", "distributed_ucxx", "ucp", "ucxx"},
@@ -103,7 +103,7 @@ def test_optional_libraries_of_shared_files_are_imported_inside_functions() -> N
     for name in (
         "gpubench/node/client.py",
         "gpubench/node/gpu.py",
-        "gpubench/node/roles.py",
+        "gpubench/node/dask_processes.py",
         "gpubench/node/workloads/device.py",
     ):
         top = ast.Module([node for node in tree(name).body if isinstance(node, ast.Import | ast.ImportFrom)], [])

@@ -23,8 +23,8 @@ from gpubench.node.workloads import families
 from gpubench.node.workloads.base import Measurement, WorkloadContext
 from gpubench.node.workloads.catalogue import CATALOGUE
 from gpubench.node.workloads.counters import Counters
-from gpubench.node.workloads.measure import measure
 from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE
+from gpubench.node.workloads.repetitions import measure
 
 WORKLOADS: Mapping[str, Mapping[str, Any]] = {
     "merge": {"rows_per_worker": 500_000},

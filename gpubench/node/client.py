@@ -14,9 +14,9 @@ import traceback
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-from gpubench.node import gpu_proofs, packages, probe, proofs, speed, ucx_log
+from gpubench.node import gpu_proofs, packages, process_facts, proofs, speed, ucx_log
+from gpubench.node.dask_processes import RESULT_FILE, address_in
 from gpubench.node.limit import Limit, WorkloadTimeoutError
-from gpubench.node.roles import RESULT_FILE, address_in
 from gpubench.node.spec import RunSpec, WorkloadRecord
 from gpubench.node.spec.plain import to_plain
 from gpubench.node.spec.records import workload_record
@@ -28,7 +28,7 @@ from gpubench.node.workloads import counters
 from gpubench.node.workloads.base import UnavailableError, WorkloadContext
 from gpubench.node.workloads.bindings import keep_notifier
 from gpubench.node.workloads.families import load
-from gpubench.node.workloads.measure import slowness
+from gpubench.node.workloads.repetitions import slowness
 from gpubench.node.writer.atomic import write_atomic
 
 ANSWER_S = 60.0
@@ -109,9 +109,9 @@ def _ready(client: Any, spec: RunSpec, outcome: ClientOutcome, *, started: float
     all workers.
     """
     where = spec.build_manifest
-    mine = probe.describe("client", where)
+    mine = process_facts.describe("client", where)
     cluster = client.run_on_scheduler(
-        probe.cluster_when_complete,
+        process_facts.cluster_when_complete,
         workers=spec.workers,
         timeout_s=spec.deadlines.start_s - (time.monotonic() - started),
         build_manifest=where,
@@ -122,7 +122,7 @@ def _ready(client: Any, spec: RunSpec, outcome: ClientOutcome, *, started: float
     if connected > spec.workers:  # Dask would use them, and measure a larger cluster
         raise proofs.CheckError(f"{connected} workers connected, {spec.workers} planned")
     outcome.registered_at = _by_our_clock(client, spec, cluster["registered_at"])
-    answers = client.run(probe.worker_at_start, build_manifest=where, kind=spec.device)
+    answers = client.run(process_facts.worker_at_start, build_manifest=where, kind=spec.device)
     workers = [dict(answer, address=worker) for worker, answer in sorted(answers.items())]
     outcome.processes = [cluster["process"], *workers, mine]
     proofs.check_protocol(spec, [process["address"] for process in (cluster["process"], *workers)])
@@ -146,7 +146,7 @@ def _by_our_clock(client: Any, spec: RunSpec, registered_at: List[float]) -> Lis
     if spec.scheduler_rank == spec.leader_rank:
         return registered_at
     before = time.time()
-    there = client.run_on_scheduler(probe.clock)
+    there = client.run_on_scheduler(process_facts.clock)
     return [at + (before + time.time()) / 2 - there for at in registered_at]
 
 
@@ -176,7 +176,9 @@ def _measure_all(
                     stack.enter_context(turns.all_of(place))
                 limit = stack.enter_context(Limit(planned.timeout_s))
                 stack.enter_context(watched(context, limit.end))
-                proofs.check_same_workers(context.workers, context.client.run_on_scheduler(probe.worker_addresses))
+                proofs.check_same_workers(
+                    context.workers, context.client.run_on_scheduler(process_facts.worker_addresses)
+                )
                 if not place:
                     probes.append(context.client.run(speed.probe))
                 rounds = [turn.reps for turn in spec.turns if turn.workload == place]
@@ -192,7 +194,7 @@ def _measure_all(
                 except UnavailableError as error:  # the workload measured nothing; the others can run
                     record.status, record.reason = "skipped", str(error)
                 if spec.device == "gpu":
-                    memory = context.client.run(probe.gpu_memory)
+                    memory = context.client.run(process_facts.gpu_memory)
                     check_nothing_spilled(outcome.workers, memory)
                     gpu_proofs.check_pools_kept(planned.name, outcome.workers, memory)
                 if place == len(spec.workloads) - 1:
@@ -212,11 +214,11 @@ def _at_end(context: WorkloadContext, spec: RunSpec, outcome: ClientOutcome) -> 
     """The transports that UCX used: by now every connection that the workloads needed has been made."""
     if spec.protocol != "ucx":
         return
-    logs = dict(context.client.run(probe.ucx_said, kind=spec.device))
+    logs = dict(context.client.run(process_facts.ucx_said, kind=spec.device))
     proofs.check_same_workers(context.workers, logs)
     outcome.carriers = sorted({name for log in logs.values() for name in log["carriers"]})
-    logs["scheduler"] = context.client.run_on_scheduler(probe.ucx_said, kind=spec.device)
-    logs["client"] = probe.ucx_said(spec.device)
+    logs["scheduler"] = context.client.run_on_scheduler(process_facts.ucx_said, kind=spec.device)
+    logs["client"] = process_facts.ucx_said(spec.device)
     outcome.warnings += proofs.unused_variables(spec, [log["unused"] for log in logs.values()])
     lanes = {process: log["lanes"] for process, log in logs.items()}
     outcome.lanes = sorted({lane for by_peer in lanes.values() for lane in ucx_log.every(by_peer)})

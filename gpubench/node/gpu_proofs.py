@@ -76,7 +76,7 @@ def check_pools_kept(workload: str, workers: Sequence[Facts], now: Mapping[str, 
 
     Args:
         workers: their facts at the start, with ``address``.
-        now: ``probe.gpu_memory`` by address.
+        now: ``process_facts.gpu_memory`` by address.
     """
     for worker in workers:
         before, after = worker["memory_pool"], now[worker["address"]]["memory_pool"]

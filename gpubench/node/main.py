@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import List, Optional
 
-from gpubench.node import forked, gpu, role_options, roles, variables  # noqa: F401 - see above
+from gpubench.node import dask_processes, forked, gpu, role_options, variables  # noqa: F401 - see above
 from gpubench.node.gpu import DEVICES, resolve
 from gpubench.node.process import die_with_parent
 from gpubench.node.rank import RankError
@@ -119,9 +119,11 @@ OTHERS = {"cluster": _cluster, "conduct": _conduct, "look": _look, "pod": _pod, 
 
 def _by_hand(options: argparse.Namespace, words: List[str]) -> int:
     if options.role == "scheduler":
-        roles.run_scheduler(role_options.by_hand_scheduler_arguments(options, words))
+        dask_processes.run_scheduler(role_options.by_hand_scheduler_arguments(options, words))
     else:
-        roles.WORKERS[resolve(options.device or "auto")]()(role_options.by_hand_worker_arguments(options, words))
+        dask_processes.WORKERS[resolve(options.device or "auto")]()(
+            role_options.by_hand_worker_arguments(options, words)
+        )
     return EXIT_OK
 
 
@@ -145,18 +147,19 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
     if options.role == "scheduler":
         watched = []
         if options.registry:
-            os.environ[roles.REGISTRY_VARIABLE] = options.registry
-            watched = ["--preload", roles.REGISTRY]
-        roles.run_scheduler([*roles.scheduler_arguments(started, options.scheduler_file), *watched])
+            os.environ[dask_processes.REGISTRY_VARIABLE] = options.registry
+            watched = ["--preload", dask_processes.REGISTRY]
+        dask_processes.run_scheduler([*dask_processes.scheduler_arguments(started, options.scheduler_file), *watched])
     elif options.role == "worker":
-        from gpubench.node import probe  # noqa: F401 - the client asks for it first: imported while the scheduler starts
+        # The client asks for it first: imported while the scheduler starts.
+        from gpubench.node import process_facts  # noqa: F401
 
         lacking = gpu.lacking(spec.workers_per_node, os.environ) if spec.device == "gpu" else ""
         if lacking:
             raise SystemExit(lacking)
-        become_worker = roles.WORKERS[spec.device]()  # imports, while the scheduler does the same
-        address = roles.address_in(options.address, spec.deadlines.start_s)
-        become_worker(roles.worker_arguments(started, address, options.name, options.local_directory or "."))
+        become_worker = dask_processes.WORKERS[spec.device]()  # imports, while the scheduler does the same
+        address = dask_processes.address_in(options.address, spec.deadlines.start_s)
+        become_worker(dask_processes.worker_arguments(started, address, options.name, options.local_directory or "."))
     else:
         from gpubench.node.client import run_client
         from gpubench.node.turns import ClientTurns
@@ -173,13 +176,13 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
 
 def _import_for_all(spec: RunSpec) -> None:
     """What scheduler, workers and client import, but for the binding and for users' files, which may start threads."""
-    from gpubench.node import client, probe  # noqa: F401
+    from gpubench.node import client, process_facts  # noqa: F401
     from gpubench.node.workloads import families
     from gpubench.node.workloads.catalogue.own import is_own
 
     gc.disable()  # what is imported stays: to look through it again and again takes a tenth of the time
     try:
-        roles.import_for_all(spec)
+        dask_processes.import_for_all(spec)
         families.load(one for one in spec.workloads if not is_own(one.name))
     finally:
         gc.enable()

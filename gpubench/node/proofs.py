@@ -1,6 +1,6 @@
 """What a run proves of itself: the cluster is the planned one, or the run fails.
 
-Library, variables, build, packages, transports and traffic, as read inside the processes (``probe``, ``ucx``).
+Library, variables, build, packages, transports and traffic, as read inside the processes (``process_facts``, ``ucx``).
 """
 
 import re

@@ -3,7 +3,7 @@
 import argparse
 from typing import Dict, List, Sequence, Tuple
 
-from gpubench.node.roles import NO_DASHBOARD
+from gpubench.node.dask_processes import NO_DASHBOARD
 
 OPTIONS = (
     *("rank", "skip", "device", "protocol", "interface", "scheduler_file", "address", "name", "nthreads"),

@@ -12,11 +12,11 @@ from typing import Dict, List, Optional, Sequence, Set
 
 from gpubench.node import forked, gpu, scratch
 from gpubench.node.admission import VARIABLE
+from gpubench.node.dask_processes import LATE
 from gpubench.node.kernel_caches import kernel_caches
 from gpubench.node.machine import LoadSampler, facts
 from gpubench.node.net import answers, split_address
 from gpubench.node.process import MOST_WORDS, Child, Planned, command, role_words, stop_all
-from gpubench.node.roles import LATE
 from gpubench.node.spec import RunSpec
 from gpubench.node.spec.run import LAUNCH_NODE
 from gpubench.node.variables import process_environment

@@ -11,7 +11,7 @@ from typing import Any, Dict
 
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from gpubench.node.roles import REGISTRY_VARIABLE
+from gpubench.node.dask_processes import REGISTRY_VARIABLE
 from gpubench.node.writer.atomic import write_atomic
 
 DELAY_S = 0.1

@@ -12,12 +12,12 @@ import traceback
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, Mapping, Sequence
 
-from gpubench.node import probe, proofs
+from gpubench.node import process_facts, proofs
 from gpubench.node.spec import WorkloadRecord, WorkloadSpec
 from gpubench.node.workloads import families, links
 from gpubench.node.workloads.base import WorkloadContext
 from gpubench.node.workloads.catalogue.own import PACKAGE
-from gpubench.node.workloads.measure import Result, measure
+from gpubench.node.workloads.repetitions import Result, measure
 from gpubench.node.writer.run_dir import append_links, append_sample
 
 LOOK_S = 1.0
@@ -43,7 +43,7 @@ def watched(context: WorkloadContext, end: Callable[[Exception], None], every_s:
         before: Dict[str, Any] = {}
         while not over.wait(every_s):
             try:
-                now = client.run_on_scheduler(probe.workers_now)
+                now = client.run_on_scheduler(process_facts.workers_now)
                 proofs.check_same_workers(context.workers, now["addresses"])
             except proofs.CheckError as error:
                 end(error)
@@ -72,7 +72,7 @@ def watched(context: WorkloadContext, end: Callable[[Exception], None], every_s:
 def check_nothing_spilled(workers: Sequence[Mapping[str, Any]], memory: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise OutOfMemoryError where a GPU worker has spilled since the start.
 
-    ``memory`` is ``probe.gpu_memory`` by address: what moved since the last heartbeat the thread hasn't seen.
+    ``memory`` is ``process_facts.gpu_memory`` by address: what moved since the last heartbeat the thread hasn't seen.
     """
     for worker in workers:
         moved = memory[worker["address"]]["spilled"]

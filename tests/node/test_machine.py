@@ -9,7 +9,7 @@ import pytest
 from gpubench.node.gpu import count, resolve
 from gpubench.node.machine import LoadSampler, facts, interfaces
 from gpubench.node.net import answers, interface_address, split_address
-from gpubench.node.probe import describe
+from gpubench.node.process_facts import describe
 from tests.conftest import free_port
 
 

@@ -181,10 +181,10 @@ def test_processes_that_differ_in_what_the_binding_added_are_named() -> None:
 
 def test_another_node_half_is_named() -> None:
     processes = cluster()
-    processes[1]["node_half"] = "not from an archive: /home/me/checkout/gpubench/node/probe.py"
+    processes[1]["node_half"] = "not from an archive: /home/me/checkout/gpubench/node/client.py"
     assert refusal(SPEC, processes) == (
         "worker (pid 6 on n0) imported node half "
-        "not from an archive: /home/me/checkout/gpubench/node/probe.py, planned ffffffffffff"
+        "not from an archive: /home/me/checkout/gpubench/node/client.py, planned ffffffffffff"
     )
 
 

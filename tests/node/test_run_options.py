@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.node import dask_cli_options, role_options, roles
+from gpubench.node import dask_cli_options, dask_processes, role_options
 from gpubench.node.main import _parser, main
 from gpubench.node.spec import Deadlines
 from gpubench.node.writer.atomic import write_atomic
@@ -135,7 +135,7 @@ def test_every_option_of_the_parser_is_known_to_the_check() -> None:
 
 def test_what_a_planned_scheduler_is_told() -> None:
     spec = run_spec(protocol="ucx", binding="ucxx", interface="lo")
-    assert roles.scheduler_arguments(spec, "/scratch/s.json") == [
+    assert dask_processes.scheduler_arguments(spec, "/scratch/s.json") == [
         *("--protocol", "ucxx", "--interface", "lo", "--port", "0", "--scheduler-file", "/scratch/s.json"),
         *(*QUIET, "--no-show"),
     ]
@@ -143,7 +143,7 @@ def test_what_a_planned_scheduler_is_told() -> None:
 
 def test_what_a_planned_worker_is_told() -> None:
     spec = run_spec(threads_per_worker=3, memory_limit=5_000_000, deadlines=Deadlines(start_s=90.0))
-    assert roles.worker_arguments(spec, "tcp://127.0.0.1:1", "worker-0-1", "/scratch") == [
+    assert dask_processes.worker_arguments(spec, "tcp://127.0.0.1:1", "worker-0-1", "/scratch") == [
         *("tcp://127.0.0.1:1", "--protocol", "tcp", "--interface", "lo", "--nthreads", "3"),
         *("--memory-limit", "5000000", "--name", "worker-0-1", "--local-directory", "/scratch"),
         *("--death-timeout", "90", *QUIET),
@@ -151,7 +151,7 @@ def test_what_a_planned_worker_is_told() -> None:
 
 
 def test_every_device_has_its_worker() -> None:
-    assert set(roles.WORKERS) == {"cpu", "gpu"}
+    assert set(dask_processes.WORKERS) == {"cpu", "gpu"}
 
 
 def code_and_line(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str]:
@@ -205,12 +205,12 @@ def test_a_spec_outside_of_a_campaign_needs_outdir(
 
 def test_an_address_that_a_file_will_hold_is_waited_for(tmp_path: Path) -> None:
     file = tmp_path / "address"
-    assert roles.address_in("tcp://127.0.0.1:1", 0.0) == "tcp://127.0.0.1:1"
+    assert dask_processes.address_in("tcp://127.0.0.1:1", 0.0) == "tcp://127.0.0.1:1"
     with pytest.raises(FileNotFoundError):
-        roles.address_in(f"@{file}", 0.0)
+        dask_processes.address_in(f"@{file}", 0.0)
     late = threading.Timer(0.1, write_atomic, [file, b"tcp://127.0.0.1:2"])
     late.start()
-    assert roles.address_in(f"@{file}", 60.0) == "tcp://127.0.0.1:2"
+    assert dask_processes.address_in(f"@{file}", 60.0) == "tcp://127.0.0.1:2"
     late.join()
 
 

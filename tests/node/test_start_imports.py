@@ -20,10 +20,10 @@ LATE = {
     "import gpubench.node.main, gpubench.node.run": {
         "gpubench.node.client",
         "gpubench.node.follower",
-        "gpubench.node.probe",
+        "gpubench.node.process_facts",
         "gpubench.node.workloads.catalogue",
         "gpubench.node.workloads.dask_compat",
-        "gpubench.node.workloads.measure",
+        "gpubench.node.workloads.repetitions",
         "importlib.metadata",
         "zipfile",
     },

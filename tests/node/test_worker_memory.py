@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.node.roles import worker_arguments
+from gpubench.node.dask_processes import worker_arguments
 from gpubench.node.spec.memory import usable_memory
 from tests.node.specs_by_hand import run_spec
 

@@ -11,7 +11,7 @@ from gpubench.node.spec.sample_columns import Sample
 from gpubench.node.workloads import families
 from gpubench.node.workloads.base import Measurement, WorkloadContext
 from gpubench.node.workloads.catalogue import CATALOGUE
-from gpubench.node.workloads.measure import Result, measure
+from gpubench.node.workloads.repetitions import Result, measure
 from tests.workloads import own_files
 
 

@@ -38,7 +38,7 @@ def test_registrations_are_the_first_of_each_worker_that_is_still_there() -> Non
 
 @pytest.mark.integration
 def test_a_real_scheduler_knows_when_its_workers_registered(cluster: WorkloadContext) -> None:
-    from gpubench.node.probe import cluster_when_complete
+    from gpubench.node.process_facts import cluster_when_complete
 
     now = time.time()
     wanted = {"workers": len(cluster.workers), "timeout_s": 150.0, "build_manifest": ""}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpubench.node.workloads.measure import slowness
+from gpubench.node.workloads.repetitions import slowness
 
 
 @pytest.mark.parametrize(("settings", "share"), [({}, 0), ({"GPUBENCH_SLOW": "5%"}, 0.05), ({"UCX_TLS": "tcp"}, 0)])
