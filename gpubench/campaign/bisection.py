@@ -34,7 +34,7 @@ from gpubench.model.variant import ImageSpec
 from gpubench.render.shell import command_line
 from gpubench.results.loading import load
 from gpubench.results.merge.environment_changes import planned_environment
-from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step
+from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step, further_steps
 from gpubench.stats.margin import Margin
 from gpubench.stats.setting_search import SettingAnswer
 from gpubench.store.campaign import PLAN_FILE, SEARCH_FILE, Campaign
@@ -228,6 +228,8 @@ def run_search(
                     f"no answer yet after {format_seconds(passed)}: the next measurement may not end in --budget",
                     then=f"to go on: {search.again}",
                 )
+            if isinstance(search.space, PointList) and isinstance(move, Begin) and len(steps) == 1:
+                _log.info(_outlook(len(search.space.points), longest))
             blocks = sum(len(step.blocks) for step in steps)
             if blocks == finished:
                 raise IncompleteError(
@@ -245,6 +247,13 @@ def run_search(
                 search = dataclasses.replace(search, unbuilt={**search.unbuilt, **unbuilt})
                 _add(search.directory, "unbuilt", search.unbuilt)
                 finished = -1
+
+
+def _outlook(count: int, first_s: float) -> str:
+    """How many steps a list of points takes, and how long if each takes ``first_s``, that of the ends; 0: unknown."""
+    steps = further_steps(count)
+    price = f" ({format_seconds(steps * first_s)} if each takes as long as the first)" if first_s else ""
+    return f"{counted(count - 2, 'point')} between the ends: {counted(steps, 'further step')} for one change{price}"
 
 
 def answered(search: Search) -> tuple[Search, list[Step], SearchAnswer | SettingAnswer]:

@@ -184,6 +184,16 @@ def next_move(count: int, steps: Sequence[Step], settings: SearchSettings) -> Be
     return search.look() if step.kind == "search" else search.conclude()
 
 
+def further_steps(count: int) -> int:
+    """Most steps after that of the ends, of a search among ``count`` points of which one changed and none fails."""
+    between, steps = max(count - 2, 0), 1
+    while between > 0:
+        first, second = between // 3, 2 * between // 3
+        between = max(first, second - first - 1, between - second - 1) if between > 2 else 0
+        steps += 1
+    return steps
+
+
 def answer_so_far(count: int, steps: Sequence[Step], settings: SearchSettings) -> SearchAnswer | None:
     """The answer of a search that stops here, where a change is named already; None: none is."""
     has_last = any(step.kind == "last" for step in steps)

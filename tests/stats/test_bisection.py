@@ -21,6 +21,7 @@ from gpubench.stats.bisection import (
     answer_so_far,
     classify,
     difference,
+    further_steps,
     next_move,
 )
 
@@ -63,6 +64,19 @@ def test_one_change_is_named_wherever_it_is(at: int) -> None:
     (change,) = answer.changes
     assert (answer.word, answer.low, answer.high, change.skipped, answer.others) == ("named", at - 1, at, (), ())
     assert answer.effect.mean == pytest.approx(0.2, abs=1e-4)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 8, 9, 10, 27, 64])
+def test_steps_of_one_change_are_known_before(count: int) -> None:
+    def steps_with(at: int) -> int:
+        steps: list[Step] = []
+        while not isinstance(move := next_move(count, steps, SETTINGS), SearchAnswer):
+            assert isinstance(move, Begin)
+            block = {point: 0.2 if point >= at else 0.0 for point in move.points}
+            steps.append(step(move.kind, move.points, [block] * move.blocks))
+        return len(steps) - 1
+
+    assert max(map(steps_with, range(1, count))) == further_steps(count)
 
 
 def test_an_improvement_is_searched_like_a_regression() -> None:
