@@ -289,20 +289,20 @@ def binding_notes(search: Search, answer: SearchAnswer) -> list[str]:
 
 def _over_settings(search: Search, low: int, high: int) -> str:
     ends = " ".join(map(search.space.variant, (low, high)))
-    words = ["gpubench", "bisect", "--over", "settings", *typed_options(search.options)]
-    return command_line([*words, "--workload", search.workload, "--variants", ends])
+    command = ["gpubench", "bisect", "--over", "settings", *typed_options(search.options)]
+    return command_line([*command, "--workload", search.workload, "--variants", ends])
 
 
 def typed_options(options: CampaignOptions) -> list[str]:
     """The options of a search as they are typed, for another measurement like its own."""
-    words: list[str] = []
+    typed: list[str] = []
     for field in dataclasses.fields(CampaignOptions):
         value = getattr(options, field.name)
         if value != field.default and field.name not in ("seed", "outputs", "workloads"):
             option = _OPTIONS.get(field.name, f"--{field.name.replace('_', '-')}")
             for each in value if isinstance(value, list) else [value]:
-                words += [option] if each is True else [option, str(each)]
-    return words
+                typed += [option] if each is True else [option, str(each)]
+    return typed
 
 
 def _measure(search: Search, steps: Sequence[Step], move: Begin | Extend, observe: Observe) -> Mapping[str, str]:

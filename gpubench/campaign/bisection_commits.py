@@ -45,12 +45,12 @@ def commits_of(ends: Sequence[str], repository: Path, site: Site) -> PointList:
             then="add --runtime venv; or gpubench images build REF@COMMIT for some commits, and list them: --points",
         )
     labels, specs, env = two_ends("commits", ends, otherwise="give both the same")
-    found = [source_of(repository, spec.ucx, site) for spec in specs]
-    first, last = (source.commit for source in found)
+    sources = [source_of(repository, spec.ucx, site) for spec in specs]
+    first, last = (source.commit for source in sources)
     if first == last:
         raise UsageError(f"both ends are commit {first[:SHORT]}", then="name two")
     commits = commits_between(repository, first, last)
-    stack = specs[0].stack or choose([source.release for source in found]).name
+    stack = specs[0].stack or choose([source.release for source in sources]).name
     # Where none was typed, the label is the whole variant, settings included.
     called = {commit: label.partition(",")[0] for commit, label in zip((first, last), labels, strict=True)}
     points = [

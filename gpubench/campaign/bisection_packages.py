@@ -49,8 +49,8 @@ def _together(names: Sequence[str], pins: Sequence[tuple[str, str]]) -> list[lis
     """The names, those in one list that pin each other's exact version, directly or through others."""
     groups: dict[str, list[str]] = {name: [name] for name in names}
     for pair in pins:
-        one, other = (groups.get(name) for name in pair)
-        if one is not None and other is not None and one is not other:
-            one += other
-            groups |= dict.fromkeys(other, one)
+        first, second = (groups.get(name) for name in pair)
+        if first is not None and second is not None and first is not second:
+            first += second
+            groups |= dict.fromkeys(second, first)
     return list({id(group): sorted(group) for group in groups.values()}.values())

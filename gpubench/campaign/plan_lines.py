@@ -43,7 +43,10 @@ def cost_lines(campaign: Campaign) -> Iterator[str]:
         role = "  (baseline)" if variant.label == plan.baseline else ""
         yield f"  {variant.label}: {variant_text(variant, absent)}{role}"
     skipped = [bool(plan.skip_reason(job.nodes, run.variant)) for job, _, run in runs]
-    impossible = [bool(plan.skip_reason(one.nodes, one.baseline, one.candidate)) for one in plan.comparisons]
+    impossible = [
+        bool(plan.skip_reason(comparison.nodes, comparison.baseline, comparison.candidate))
+        for comparison in plan.comparisons
+    ]
     nodes, workers = (", ".join(map(str, sorted(set(counts)))) for counts in zip(*plan.places, strict=True))
     yield (
         f"  {counted(blocks, 'block')} x {counted(len(plan.variants), 'variant')} = "

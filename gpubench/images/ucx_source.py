@@ -105,8 +105,8 @@ class UcxSource:
             _run(command, folder, str(self), log, hold)
         shutil.move(f"{target}{PREFIX}", files / "libucx")
         for word, module in _PARTS.items():
-            asked = any(option.partition("=")[0] == word for option in self.configure)
-            if asked and not (files / "libucx" / "lib" / "ucx" / f"{module}.so.0").exists():
+            is_asked = any(option.partition("=")[0] == word for option in self.configure)
+            if is_asked and not (files / "libucx" / "lib" / "ucx" / f"{module}.so.0").exists():
                 raise MissingToolError(
                     f"{self} was configured {word}, and has no {module}: its build found none on this machine",
                     then=f"install what it is compiled with (libibverbs-dev, rdma-core-devel); see the log: {log}",
@@ -169,9 +169,9 @@ def commit_named(repository: Path, ref: str) -> str:
     if _git(repository, "rev-parse", "--git-dir") is None:
         raise UsageError(f"git can't read {repository}", then=f"see {_command(repository, 'status')}")
     for name in () if ref.startswith("-") else (ref, f"v{ref}", f"origin/{ref}"):
-        found = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}") or ""
-        if COMMIT.fullmatch(found.strip()):  # "^REF" is taken too, as all that isn't below it
-            return found.strip()
+        commit = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}") or ""
+        if COMMIT.fullmatch(commit.strip()):  # "^REF" is taken too, as all that isn't below it
+            return commit.strip()
     raise UsageError(
         f"{repository} has no branch, tag or commit '{ref}'", then=f"see {_command(repository, 'branch', '-a')}"
     )
@@ -196,20 +196,20 @@ def commits_between(repository: Path, first: str, last: str) -> dict[str, str]:
     return dict([*back, *_log(repository, "-1", base), *reversed(forward)])
 
 
-def _log(repository: Path, *words: str) -> list[tuple[str, str]]:
+def _log(repository: Path, *arguments: str) -> list[tuple[str, str]]:
     """Commits and the first lines of their messages, the newest first."""
-    lines = (_git(repository, "log", "--format=%H %s", *words) or "").splitlines()
+    lines = (_git(repository, "log", "--format=%H %s", *arguments) or "").splitlines()
     return [(commit, subject) for commit, _, subject in (line.partition(" ") for line in lines)]
 
 
-def _command(repository: Path, *words: str) -> str:
-    return shlex.join(["git", "-C", str(repository), *words])
+def _command(repository: Path, *arguments: str) -> str:
+    return shlex.join(["git", "-C", str(repository), *arguments])
 
 
-def _git(repository: Path, *words: str) -> str | None:
+def _git(repository: Path, *arguments: str) -> str | None:
     try:
         done = subprocess.run(
-            ["git", "-C", str(repository), *words],
+            ["git", "-C", str(repository), *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -231,9 +231,9 @@ def _environment() -> dict[str, str]:
 
 
 def _run(command: Sequence[str], folder: Path, what: str, log: Path, hold: int) -> None:
-    words = [shutil.which(command[0]) or command[0], *command[1:]]
+    arguments = [shutil.which(command[0]) or command[0], *command[1:]]
     code, output = run_logged(
-        words, folder=folder, env=_environment(), log=log, hold=hold, deadline_s=DEADLINE_S, starts_others=True
+        arguments, folder=folder, env=_environment(), log=log, hold=hold, deadline_s=DEADLINE_S, starts_others=True
     )
     if code is None:
         raise BuildError(f"{what}: {command[0]} didn't end within {format_seconds(DEADLINE_S)}", then=f"log: {log}")

@@ -54,14 +54,14 @@ def cell_names(keys: Sequence[Key]) -> list[str]:
 def _name(key: Key, keys: Sequence[Key]) -> str:
     alike = [_params(other) for other in keys if other["workload"] == key["workload"]]
     own = _params(key)
-    words = [str(key["workload"])]
-    words += [_param(words[0], name, own[name]) for name in own if any(other.get(name) != own[name] for other in alike)]
+    parts = [str(key["workload"])]
+    parts += [_param(parts[0], name, own[name]) for name in own if any(other.get(name) != own[name] for other in alike)]
     for field in (*_FIELDS, *(name for name in key if name not in _FIELDS and name not in _NAMED_BY_THE_WORKLOAD)):
         on_each = field == "workers_per_node" and "workers" in key
         beside = [other for other in keys if not on_each or other.get("workers") == key["workers"]]
         if key.get(field) is not None and len({other.get(field) for other in beside}) > 1:
-            words.append((_ON_EACH if on_each else _FIELDS.get(field, f"{field}={{}}")).format(key[field]))
-    return re.sub(r" 1 (node|worker|thread)s\b", r" 1 \1", " ".join(words))
+            parts.append((_ON_EACH if on_each else _FIELDS.get(field, f"{field}={{}}")).format(key[field]))
+    return re.sub(r" 1 (node|worker|thread)s\b", r" 1 \1", " ".join(parts))
 
 
 def _params(key: Key) -> Mapping[str, Any]:

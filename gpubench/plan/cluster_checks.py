@@ -44,9 +44,11 @@ def check_versions(versions: Versions) -> Iterator[CheckResult]:
 
 def check_libraries(processes: Sequence[Mapping[str, Any]], ucx: str | None) -> Iterator[CheckResult]:
     """UCX as loaded in scheduler and workers, and their packages; ``ucx`` is the planned version, if any."""
-    loaded = Counter(str(one["ucx"]) for one in processes)
+    loaded = Counter(str(process["ucx"]) for process in processes)
     planned = ucx if ucx is not None else loaded.most_common(1)[0][0]
-    odd = [f"{one['role']} {one['address']} {one['ucx']}" for one in processes if one["ucx"] != planned]
+    odd = [
+        f"{process['role']} {process['address']} {process['ucx']}" for process in processes if process["ucx"] != planned
+    ]
     if odd:
         yield CheckResult(False, f"UCX {planned}, but {_first_four(odd)}")
     else:

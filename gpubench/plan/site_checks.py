@@ -155,7 +155,7 @@ def _paths(site: Site) -> Iterator[CheckResult]:
     elif site.paths.shared:
         yield CheckResult(True, f"paths.shared: {', '.join(site.paths.shared)}")
     elif site.launcher in LAUNCHERS and LAUNCHERS[site.launcher].brings_files:
-        words = "no shared file system is needed: jobs bring their files along, and pods print their results"
-        yield CheckResult(True, words)
+        reason = "no shared file system is needed: jobs bring their files along, and pods print their results"
+        yield CheckResult(True, reason)
     elif not site.layout.one_machine:
         yield CheckResult(None, "paths.shared is empty: it is unknown whether nodes see a campaign")

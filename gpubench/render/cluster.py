@@ -72,13 +72,13 @@ def _objects(record: ClusterRecord, job: ClusterJob) -> dict[str, Any]:
     So one path names the scheduler's file, or a key, in every pod and on that machine.
     """
     site, directory = record.site, record.directory
-    words = [f"{directory}/{NODE_HALF}", *_words(f"{directory}/jobs/{job.job}/{SPEC}", job)]
-    words += ["--lasts", str(int(job.limit_s))]
+    arguments = [f"{directory}/{NODE_HALF}", *_words(f"{directory}/jobs/{job.job}/{SPEC}", job)]
+    arguments += ["--lasts", str(int(job.limit_s))]
     return {
         **of_any_job(site, job.limit_s),
         "name": label(f"{record.name}-{job.job}", {"cluster": record.identity, "job": job.job}),
         "campaign": directory,
-        "containers": [container(site, "cluster", record.image, words, measuring(site))],
+        "containers": [container(site, "cluster", record.image, arguments, measuring(site))],
         "outputs": claimed(record),
         "standing": True,
         "starts_pods": False,
@@ -111,13 +111,16 @@ def check_shared(site: Site) -> None:
 
 def variables(record: ClusterRecord) -> dict[str, str]:
     """What image, site, known issues and variant set in every process, and where keys are; a client wants the same."""
-    found = {**record.image.env, **record.site.env, **record.workarounds, **record.variant.env}
+    environment = {**record.image.env, **record.site.env, **record.workarounds, **record.variant.env}
     if record.protocol == "tls":  # https://distributed.dask.org/en/stable/tls.html
         before, folder = "DASK_DISTRIBUTED__COMM__TLS__", f"{record.directory}/{TLS_FOLDER}"
-        found |= {f"{before}CA_FILE": f"{folder}/ca.pem", "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True"}
+        environment |= {f"{before}CA_FILE": f"{folder}/ca.pem", "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True"}
         for role, name in (("SCHEDULER", "cluster"), ("WORKER", "cluster"), ("CLIENT", "client")):
-            found |= {f"{before}{role}__CERT": f"{folder}/{name}.pem", f"{before}{role}__KEY": f"{folder}/{name}.key"}
-    return found
+            environment |= {
+                f"{before}{role}__CERT": f"{folder}/{name}.pem",
+                f"{before}{role}__KEY": f"{folder}/{name}.key",
+            }
+    return environment
 
 
 def client_lines(record: ClusterRecord) -> list[str]:

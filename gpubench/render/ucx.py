@@ -57,8 +57,8 @@ def configure(recipe: Recipe, cuda_home: str = "") -> list[str]:
 def with_cuda(home: str) -> list[str]:
     """CUDA's words; ``home`` as for ``configure``. UCX's modules load libcudart, where no variable of a run leads."""
     path = home or "/usr/local/cuda"
-    words = [f"--with-cuda={path}", f"LDFLAGS=-Wl,-rpath,{path}/lib64"]
-    return [*map(Expanded, words)] if home else words
+    options = [f"--with-cuda={path}", f"LDFLAGS=-Wl,-rpath,{path}/lib64"]
+    return [*map(Expanded, options)] if home else options
 
 
 BINDING_ENV = {"RAPIDS_LIBUCX_PREFER_SYSTEM_LIBRARY": "true"}

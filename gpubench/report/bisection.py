@@ -80,14 +80,16 @@ class SearchResult(Outcome[PointList, SearchAnswer]):
         if answer.word != "named":
             return [sentence(self), *self._not_searched()]
         main = next(change for change in answer.changes if change.low == answer.low)
-        said = [sentence(self), *self._skipped(main)]
+        sentences = [sentence(self), *self._skipped(main)]
         for change in answer.changes:
             if change.is_shown and change is not main:
-                said += [f"It also {self.became(change)}.", *self._skipped(change)]
+                sentences += [f"It also {self.became(change)}.", *self._skipped(change)]
             elif not change.is_shown:
                 pair = f"{self.labels[change.low]} and {self.labels[change.high]}"
-                said.append(f"{pair} looked different too; fresh blocks don't show it: {with_interval(change.effect)}.")
-        return [*said, *self._not_searched(), PROMISE]
+                sentences.append(
+                    f"{pair} looked different too; fresh blocks don't show it: {with_interval(change.effect)}."
+                )
+        return [*sentences, *self._not_searched(), PROMISE]
 
     def became(self, change: Confirmation) -> str:
         """``became slower between a and b: +12.3 % [+9, +15] in 5 blocks of their own``."""
@@ -106,13 +108,13 @@ class SearchResult(Outcome[PointList, SearchAnswer]):
         ]
 
     def _not_searched(self) -> list[str]:
-        said = [
+        sentences = [
             f"Not searched: {self.labels[low]} to {self.labels[high]}, which differ too."
             for low, high in self.answer.others
         ]
         if isinstance(self.space.next_move(self.steps, self.search.settings), Begin | Extend):
-            said.append(f"To go on: {self.search.again}")
-        return said
+            sentences.append(f"To go on: {self.search.again}")
+        return sentences
 
     def notes(self) -> list[str]:
         """What the neighbours say of themselves, and what the binding sets at one of them alone."""
@@ -134,9 +136,9 @@ class SearchResult(Outcome[PointList, SearchAnswer]):
                 f"{margin.ends}, the margin. ",
                 "Red stripe: a change, measured in blocks of its own. " if self.answer.shown else "",
             ]
-            words = {row["class"] for row in rows}
+            classes = {row["class"] for row in rows}
             caption += [
-                part for word in [*SHAPES, str(PointClass.FAILED)] if word in words for part in (_mark(word), " ")
+                part for word in [*SHAPES, str(PointClass.FAILED)] if word in classes for part in (_mark(word), " ")
             ]
             charts = [Chart("points", f"search {self.search.workload}", draw, caption)]
         parts = [SectionPart(charts=charts, medium=Medium.PAGE), SectionPart(table=table)]
@@ -144,12 +146,12 @@ class SearchResult(Outcome[PointList, SearchAnswer]):
 
     def left_out(self) -> list[str]:
         """Points that couldn't be built, and how many weren't needed."""
-        said = [f"{label} was not built: {reason}" for label, reason in self.search.unbuilt.items()]
+        lines = [f"{label} was not built: {reason}" for label, reason in self.search.unbuilt.items()]
         if more := len(self.labels) - len(self.seen):
-            said.append(
+            lines.append(
                 f"{counted(more, 'point')} {'were' if more > 1 else 'was'} not measured: the search didn't need to"
             )
-        return said
+        return lines
 
     def command(self) -> str:
         """That measures the neighbours of the changes again; empty where there are none."""

@@ -41,17 +41,17 @@ class DifferenceResult(Outcome[DifferenceSpace, SettingAnswer]):
         return self.space.over.removesuffix("s")
 
     def sentences(self) -> list[str]:
-        answer, said = self.answer, [self._sentence()]
+        answer, sentences = self.answer, [self._sentence()]
         if answer.word == "named":
             if answer.share is not None and answer.share.low is not None and answer.share.high is not None:
                 low, high = (100 * bound for bound in (answer.share.low, answer.share.high))
                 blocks = f"{counted(answer.effect.blocks, 'block')} of their own"
-                said.append(
+                sentences.append(
                     f"That is {100 * answer.share.value:.0f} % [{low:.0f}, {high:.0f}] of the difference, in {blocks}."
                 )
-            said.append(PROMISE.format(self.noun))
+            sentences.append(PROMISE.format(self.noun))
         ends = [point for point in (FIRST, LAST) if self.space.label(point) in SHORT_LABELS]
-        return [*said, *(f"{self.space.label(point)}: {self._typed(point)}" for point in ends)]
+        return [*sentences, *(f"{self.space.label(point)}: {self._typed(point)}" for point in ends)]
 
     def measured(self) -> list[Section]:
         """The shares that were restored, and a row for each difference."""
@@ -90,10 +90,10 @@ class DifferenceResult(Outcome[DifferenceSpace, SettingAnswer]):
         names: dict[str, list[str]] = {}
         for name, reason in self._left_out():
             names.setdefault(reason, []).append(name)
-        said = [f"Not searched, {reason}: {', '.join(names[reason])}" for reason in names]
+        lines = [f"Not searched, {reason}: {', '.join(names[reason])}" for reason in names]
         if unknown := self._unknown():
-            said.append(f"Unknown, because no run of it counts: {', '.join(unknown)}")
-        return [*said, *(f"{label} was not built: {reason}" for label, reason in self.search.unbuilt.items())]
+            lines.append(f"Unknown, because no run of it counts: {', '.join(unknown)}")
+        return [*lines, *(f"{label} was not built: {reason}" for label, reason in self.search.unbuilt.items())]
 
     def plain(self) -> dict[str, Any]:
         """As JSON: effects are ratios minus one, the share is a ratio of logs."""

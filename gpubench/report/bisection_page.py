@@ -88,56 +88,56 @@ AnyOutcome = Outcome[PointList, SearchAnswer] | Outcome[DifferenceSpace, Setting
 
 def bench_command(search: Search, variants: Sequence[str]) -> str:
     """A campaign of these variants, with the options of the search."""
-    words = ["gpubench", "bench", *typed_options(search.options)]
-    return command_line([*words, "--workloads", search.workload, "--variants", " ".join(variants)])
+    command = ["gpubench", "bench", *typed_options(search.options)]
+    return command_line([*command, "--workloads", search.workload, "--variants", " ".join(variants)])
 
 
-def lines(found: AnyOutcome) -> Iterator[str]:
+def lines(outcome: AnyOutcome) -> Iterator[str]:
     """For a terminal: the answer first, the command that repeats it last."""
-    yield from found.sentences()
-    yield from (f"note: {note}" for note in found.notes())
-    for section in (*found.measured(), *_left_out(found)):
+    yield from outcome.sentences()
+    yield from (f"note: {note}" for note in outcome.notes())
+    for section in (*outcome.measured(), *_left_out(outcome)):
         yield ""
         yield from text_lines(section)
-    yield found.cost()
-    if command := found.command():
+    yield outcome.cost()
+    if command := outcome.command():
         yield f"To measure this again: {command}"
 
 
-def search_page(found: AnyOutcome) -> Page:
+def search_page(outcome: AnyOutcome) -> Page:
     """The page; its links are relative to the directory of the search."""
-    search, (sentence, *others) = found.search, found.sentences()
+    search, (sentence, *others) = outcome.search, outcome.sentences()
     plan = Campaign.open(search.step_directory(0)).plan
     when = moment(dt.datetime.fromisoformat(plan.created_at))
     return Page(
-        title=f"What made {search.workload} {'faster' if found.answer.effect.mean < 0 else 'slower'}",
+        title=f"What made {search.workload} {'faster' if outcome.answer.effect.mean < 0 else 'slower'}",
         over=f"gpubench bisect · {search.workload} of suite {plan.suite} on {plan.site.name} · {when}",
         headline=[sentence],
         opening="\n\n".join([f"**{inline(sentence)}**", *map(inline, others)]),
         about=others,
-        notes=found.notes(),
-        sections=[*found.measured(), *_left_out(found), _again(found)],
+        notes=outcome.notes(),
+        sections=[*outcome.measured(), *_left_out(outcome), _again(outcome)],
         made=f"Made by gpubench {__version__}.",
         why_no_chart="nothing that was measured has a figure",
     )
 
 
-def _left_out(found: AnyOutcome) -> list[Section]:
-    said = found.left_out()
-    parts = [SectionPart(lines=said)]
-    return [Section(parts, title="Skipped, and not searched", anchor="left-out")] if said else []
+def _left_out(outcome: AnyOutcome) -> list[Section]:
+    lines = outcome.left_out()
+    parts = [SectionPart(lines=lines)]
+    return [Section(parts, title="Skipped, and not searched", anchor="left-out")] if lines else []
 
 
-def _again(found: AnyOutcome) -> Section:
+def _again(outcome: AnyOutcome) -> Section:
     """What it cost, where its files are, and how to repeat the answer."""
     files: list[str | TextSpan] = ["Files: ", TextSpan(SEARCH_FILE, link=SEARCH_FILE), ", and a campaign per step:"]
-    for path in sorted(found.search.directory.glob("step-*")):
+    for path in sorted(outcome.search.directory.glob("step-*")):
         files += [" ", TextSpan(path.name, link=f"{path.name}/")]
-    command = found.command()
+    command = outcome.command()
     again: list[RichText] = [["To measure this again: ", TextSpan(command, "code")]] if command else []
     return Section(
         [
-            SectionPart(lines=[found.cost()], text=[[*files, "."]]),
+            SectionPart(lines=[outcome.cost()], text=[[*files, "."]]),
             SectionPart(lines=again),
         ],
         title="What it took, and how to repeat it" if command else "What it took",

@@ -69,15 +69,15 @@ def pair(verdict: Verdict) -> str:
 
 def baselines(verdicts: Sequence[Verdict]) -> list[str]:
     """Variants that others were compared with, in order of appearance: usually one, the first planned."""
-    return list(dict.fromkeys(one.baseline for one in verdicts))
+    return list(dict.fromkeys(verdict.baseline for verdict in verdicts))
 
 
-def listed(words: Iterable[str], most: int = 3) -> str:
+def listed(names: Iterable[str], most: int = 3) -> str:
     """``a, b, c and 4 more``."""
-    found = list(words)
-    if len(found) <= most:
-        return " and ".join(filter(None, (", ".join(found[:-1]), *found[-1:])))
-    return f"{', '.join(found[:most])} and {len(found) - most} more"
+    listing = list(names)
+    if len(listing) <= most:
+        return " and ".join(filter(None, (", ".join(listing[:-1]), *listing[-1:])))
+    return f"{', '.join(listing[:most])} and {len(listing) - most} more"
 
 
 def seconds(value: float) -> str:

@@ -137,10 +137,10 @@ def _contradictions(  # noqa: PLR0917 - a row of the plan, and what was made of 
 def _files(directory: Path, record: RunRecord, *, of_pods: bool) -> Iterator[Finding]:
     """Files that the record names and that are missing or changed, and files that it doesn't name."""
     for name in filter(record.files.__contains__, HASHED_FILES):
-        path, found = directory / name, _sha256(directory / name)
-        if not found and not (of_pods and name == LOGS_FILE):  # logs that are too large don't come home from pods
+        path, digest = directory / name, _sha256(directory / name)
+        if not digest and not (of_pods and name == LOGS_FILE):  # logs that are too large don't come home from pods
             yield Finding(str(path), "the run wrote it, and it can't be read here", RESTORE)
-        elif found and found != record.files[name]:
+        elif digest and digest != record.files[name]:
             yield Finding(str(path), "it isn't what the run wrote: its record has another hash", RESTORE)
     for path in directory.iterdir():  # hidden ones are temporary
         if path.is_file() and path.name not in {RUN_FILE, *record.files} and not path.name.startswith("."):

@@ -87,10 +87,10 @@ def _workload_names(plan: Plan) -> dict[str, str]:
 def _artifacts(campaign: Campaign) -> list[tuple[Path, str]]:
     """Those of report, plan, verdicts, manifests and scripts that exist."""
     top = [campaign.report, campaign.summary, campaign.verdicts, campaign.directory / "plan.json"]
-    found = [(path, "") for path in top]
-    found += [(path, "manifests") for path in sorted((campaign.directory / "manifests").glob("*.json"))]
-    found += [(campaign.job_dir(job.job) / "job.sh", f"jobs/{job.job}") for job in campaign.jobs]
-    return [(path, folder) for path, folder in found if path.is_file()]
+    artifacts = [(path, "") for path in top]
+    artifacts += [(path, "manifests") for path in sorted((campaign.directory / "manifests").glob("*.json"))]
+    artifacts += [(campaign.job_dir(job.job) / "job.sh", f"jobs/{job.job}") for job in campaign.jobs]
+    return [(path, folder) for path, folder in artifacts if path.is_file()]
 
 
 def _csv(frame: pl.DataFrame) -> bytes:

@@ -22,8 +22,8 @@ def import_lines(imported: ImportedResults) -> Iterator[str]:
     yield f"{note['kept']} of {rows} of {files} kept in {imported.directory}: {span}"
     yield f"versions: {', '.join(versions) or 'not recorded'}; workloads: {workloads}"
     if spellings := note.get("spellings"):
-        said = (f"{', '.join(map(repr, words))} as {read}" for read, words in spellings.items())
-        yield f"spellings of versions, read as one: {'; '.join(said)}"
+        readings = (f"{', '.join(map(repr, spelled))} as {read}" for read, spelled in spellings.items())
+        yield f"spellings of versions, read as one: {'; '.join(readings)}"
     yield f"never recorded by {note['format']}: {', '.join(note['never_recorded'])}"
     if note["format"] == "table" and "block" in json.loads(table["extra"][0]):
         yield "an import pairs by date, so the column block is not used: gpubench compare FILE pairs by block"

@@ -130,10 +130,10 @@ def _facts(provenance: Mapping[str, Any]) -> Facts:
 
 
 def _of_transport(transport: Mapping[str, list[str]]) -> Iterator[tuple[str, str, Any]]:
-    listed = {name: ", ".join(sorted(words)) for name, words in transport.items() if words}
+    listed = {name: ", ".join(sorted(transports)) for name, transports in transport.items() if transports}
     if "observed" in listed:  # all others were possible, and nothing proves more
         listed.setdefault("carriers", NOT_PROVED)
-    yield from (("", f"transport.{name}", words) for name, words in listed.items())
+    yield from (("", f"transport.{name}", transports) for name, transports in listed.items())
 
 
 def _of_processes(processes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, Any]]:
