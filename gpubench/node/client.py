@@ -12,7 +12,7 @@ import re
 import time
 import traceback
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
 from gpubench.node import gpu_proofs, packages, process_facts, proofs, speed, ucx_log
 from gpubench.node.dask_processes import RESULT_FILE, address_in
@@ -122,8 +122,7 @@ def _ready(client: Any, spec: RunSpec, outcome: ClientOutcome, *, started: float
     if connected > spec.workers:  # Dask would use them, and measure a larger cluster
         raise proofs.CheckError(f"{connected} workers connected, {spec.workers} planned")
     outcome.registered_at = _by_our_clock(client, spec, cluster["registered_at"])
-    answers = client.run(process_facts.worker_at_start, build_manifest=where, kind=spec.device)
-    workers = [dict(answer, address=worker) for worker, answer in sorted(answers.items())]
+    workers = by_place(client.run(process_facts.worker_at_start, build_manifest=where, kind=spec.device))
     outcome.processes = [cluster["process"], *workers, mine]
     proofs.check_protocol(spec, [process["address"] for process in (cluster["process"], *workers)])
     proofs.check_processes(spec, outcome.processes)
@@ -132,13 +131,23 @@ def _ready(client: Any, spec: RunSpec, outcome: ClientOutcome, *, started: float
     outcome.warnings += crowded_hosts(spec.protocol, outcome.processes)
     return WorkloadContext(
         client=client,
-        workers=sorted(answers),
+        workers=[worker["address"] for worker in workers],
         threads_per_worker=spec.threads_per_worker,
         device=spec.device,
         binding=spec.binding if spec.protocol == "ucx" else spec.protocol,
         shared=shared,
         counters=counters.of_run(client, mine["host"], outcome.processes),
     )
+
+
+def by_place(answers: Mapping[str, Mapping[str, Any]]) -> List[Dict[str, Any]]:
+    """What the workers said, with their addresses, in the order of nodes and of the GPUs on each: ``worker-10-0-2``.
+
+    Data and pairs of workers are dealt out in this order. In that of addresses, whose ports are drawn anew, each run
+    would send between other GPUs, of which NVLink joins some and not others (a DGX-1).
+    """
+    workers = [dict(answer, address=address) for address, answer in answers.items()]
+    return sorted(workers, key=lambda worker: [int(number) for number in re.findall(r"\d+", worker["name"])])
 
 
 def _by_our_clock(client: Any, spec: RunSpec, registered_at: List[float]) -> List[float]:

@@ -29,12 +29,11 @@ def check_affinity(workers: Sequence[Facts]) -> List[str]:
     Raises:
         CheckError: it is on others.
     """
-    by_name = sorted(workers, key=lambda worker: str(worker["name"]))  # they come in the order of their ports
-    for worker in by_name:
+    for worker in workers:
         wrong = near_gpu.misplaced(worker["gpu"], worker["affinity"])
         if wrong:
             raise CheckError(f"{_who(worker)} {wrong}")
-    return near_gpu.warning(by_name)
+    return near_gpu.warning(workers)
 
 
 def check_cuda_module(spec: RunSpec, workers: Sequence[Facts]) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from gpubench.node import speed
-from gpubench.node.client import ClientOutcome, _at_end, _measure_all, _ready
+from gpubench.node.client import ClientOutcome, _at_end, _measure_all, _ready, by_place
 from gpubench.node.proofs import CheckError
 from gpubench.node.spec import Deadlines, WorkloadSpec
 from gpubench.node.workload import describe_error
@@ -216,6 +216,16 @@ def test_a_worker_that_joins_while_workloads_run_fails_the_run(
     assert not (tmp_path / "samples.jsonl").exists()
 
 
+def test_workers_come_by_node_and_gpu_whatever_their_ports_are() -> None:
+    """Else each run would measure messages between other GPUs of a node."""
+    names = ["worker-0-0-0", "worker-0-0-2", "worker-0-0-10", "worker-2-0-1", "worker-10-0-0"]
+    answers = {f"ucxx://10.0.0.1:{port}": {"name": name} for port, name in zip((5, 3, 4, 1, 2), names, strict=True)}
+    found = by_place(dict(sorted(answers.items())))
+    assert [(worker["name"], worker["address"]) for worker in found] == [
+        (name, f"ucxx://10.0.0.1:{port}") for name, port in zip(names, (5, 3, 4, 1, 2), strict=True)
+    ]
+
+
 def test_scheduler_and_workers_are_asked_once_at_the_start_and_twice_per_workload_and_repetition(
     cluster: Cluster, tmp_path: Path, alarm: None
 ) -> None:
@@ -246,7 +256,8 @@ def test_scheduler_and_workers_are_asked_once_at_the_start_and_twice_per_workloa
         assert asked == ["cluster_when_complete", "worker_at_start"]
         assert [process["role"] for process in outcome.processes] == ["scheduler", "worker", "worker", "client"]
         assert all(process["affinity"] and process["packages"] for process in outcome.processes)
-        workers = sorted(process["address"] for process in outcome.processes[1:3])
+        assert [process["name"] for process in outcome.processes[1:3]] == ["w0", "w1"]
+        workers = [process["address"] for process in outcome.processes[1:3]]
         asked.clear()
         read = counters.of_run(client, outcome.processes[-1]["host"], outcome.processes)
         context = WorkloadContext(client, workers, 2, "cpu", "tcp", counters=read)
@@ -263,7 +274,7 @@ def test_scheduler_and_workers_are_asked_once_at_the_start_and_twice_per_workloa
         context = dataclasses.replace(context, counters=read)
         _measure_all(context, measure_one, outcome, tmp_path, probes=[])
         assert asked.count("read_here") == 2
-    assert [sorted(probe) for probe in probes] == [workers] * 2
+    assert [sorted(probe) for probe in probes] == [sorted(workers)] * 2
 
 
 def test_a_worker_that_is_held_back_is_named(client: Any, cluster: Cluster) -> None:

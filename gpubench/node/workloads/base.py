@@ -15,10 +15,10 @@ from gpubench.node.workloads.counters import Counters
 class WorkloadContext:
     """The running cluster.
 
-    ``client`` is a ``distributed.Client``; ``workers`` the addresses of all workers, sorted; ``device`` is ``cpu`` or
-    ``gpu``; ``binding`` names the communication library that Dask uses (``tcp ucxx ucx-py``). ``shared`` is a directory
-    that all nodes see, for data that is read from files; empty where none is known. ``counters`` are read around each
-    repetition, None: no counter is.
+    ``client`` is a ``distributed.Client``; ``workers`` the addresses of all workers, by node and GPU; ``device`` is
+    ``cpu`` or ``gpu``; ``binding`` names the communication library that Dask uses (``tcp ucxx ucx-py``). ``shared`` is
+    a directory that all nodes see, for data that is read from files; empty where none is known. ``counters`` are read
+    around each repetition, None: no counter is.
     """
 
     client: Any
