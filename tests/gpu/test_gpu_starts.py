@@ -357,10 +357,20 @@ def shuffled(size: int) -> list[WorkloadSpec]:
     return [WorkloadSpec("transpose-sum", "dask", params, reps=2, warmup=0, timeout_s=60.0)]
 
 
+def explicitly_merged(join: str) -> WorkloadSpec:
+    """All workers send to all others, past Dask's transfer log."""
+    params = complete("merge", {"rows_per_worker": 200, "join": join})
+    return WorkloadSpec("merge", "explicit-comms", params, reps=1, warmup=0, timeout_s=60.0)
+
+
 @pytest.mark.system
-def test_a_run_whose_workers_lack_a_transport_that_the_site_needs_fails(start: Start) -> None:
+@pytest.mark.parametrize("workloads", [shuffled(400), [explicitly_merged("shuffle")]])
+def test_a_run_whose_workers_lack_a_transport_that_the_site_needs_fails(
+    start: Start, workloads: list[WorkloadSpec]
+) -> None:
     needs = {"same_node": ["cuda_ipc"], "between_nodes": []}
-    record, _ = start("ucxx-0.45.1", 2, "ucx", need_transport=needs, workloads=shuffled(400))
+    record, _ = start("ucxx-0.45.1", 2, "ucx", need_transport=needs, workloads=workloads)
+    assert [(workload.status, workload.reason) for workload in record.workloads] == [("ok", "")]
     assert record.status == "failed"
     assert record.reason.startswith("worker-0-0-")
     assert record.reason.endswith(
@@ -485,12 +495,9 @@ def test_a_run_on_gpus_that_somebody_uses_has_a_warning(start: Start) -> None:
 
 @pytest.mark.system
 def test_explicit_comms_that_dask_does_not_use_are_skipped(start: Start) -> None:
-    def merge(join: str) -> WorkloadSpec:
-        params = complete("merge", {"rows_per_worker": 200, "join": join})
-        return WorkloadSpec("merge", "explicit-comms", params, reps=1, warmup=0, timeout_s=60.0)
-
-    record, _ = start("ucxx-0.45.1", 2, "tcp", workloads=[merge("broadcast"), merge("shuffle")])
-    assert [(workload.status, workload.reason) for workload in record.workloads] == [
-        ("skipped", 'Dask joined without a shuffle, so without explicit-comms: set join = "shuffle"'),
-        ("ok", ""),
-    ]
+    """Whatever an earlier workload of the run has left in the workers."""
+    joins = ("broadcast", "shuffle", "broadcast")
+    record, _ = start("ucxx-0.45.1", 2, "tcp", workloads=[explicitly_merged(join) for join in joins])
+    skipped = ("skipped", 'Dask joined without a shuffle, so without explicit-comms: set join = "shuffle"')
+    found = [(workload.status, workload.reason) for workload in record.workloads]
+    assert found == [skipped, ("ok", ""), skipped]

@@ -145,6 +145,13 @@ class Measurement(abc.ABC):
         return True
 
     @property
+    def talks_past_log(self) -> bool:
+        """Whether all workers send to each other, and neither Dask's transfer log nor ``links_own`` shows it: their UCX
+        must have what the site needs.
+        """
+        return False
+
+    @property
     def figures(self) -> Dict[str, Any]:
         """What the run record keeps of all repetitions, beside the last answer's details (plain JSON values)."""
         return {}

@@ -3,8 +3,10 @@
 In dask-cuda up to 26.4 (deprecated there); gone in 26.6, as the wheels show.
 """
 
+import contextlib
+import importlib
 import importlib.util
-from typing import Any, Callable, List
+from typing import Any, Callable, Iterator, List
 
 import dask
 
@@ -34,23 +36,36 @@ def persist(client: Any, lazy: Callable[[], Any]) -> List[Any]:
 
     Its graph is made here, as dask-cuda does for ``compute``: the shuffle needs a client, which there is none of in the
     scheduler, where Dask since 2025.4 would make it (https://github.com/rapidsai/dask-cuda/pull/1462).
+
+    Raises:
+        UnavailableError: Dask joins without a shuffle, for which there are no explicit comms.
     """
-    with dask.config.set(explicit_comms=True):
+    with dask.config.set(explicit_comms=True), _counted() as shuffles:
         graph, keys = dask_compat.materialised(client, lazy())
-        futures: List[Any] = client.get(graph, keys, sync=False)
+    if not shuffles:
+        raise UnavailableError('Dask joined without a shuffle, so without explicit-comms: set join = "shuffle"')
+    futures: List[Any] = client.get(graph, keys, sync=False)
     return futures
 
 
-def check_used(client: Any) -> None:
-    """Every worker has talked by explicit comms: Dask may also join without a shuffle, for which there are none.
+@contextlib.contextmanager
+def _counted() -> Iterator[List[Any]]:
+    """An entry for each shuffle by explicit comms, made while this process builds a graph.
 
-    Raises:
-        UnavailableError: one hasn't.
+    What a worker keeps of explicit comms tells nothing: it stays there for the workloads that follow.
+    Source: ``shuffle`` is called by its name in the module, from 22.12 to 26.4 (shuffle.py:400@v22.12.00,
+    691@v26.04.00).
     """
-    if not all(client.run(_has_talked).values()):
-        raise UnavailableError('Dask joined without a shuffle, so without explicit-comms: set join = "shuffle"')
+    module: Any = importlib.import_module("dask_cuda.explicit_comms.dataframe.shuffle")
+    shuffle = module.shuffle
+    made: List[Any] = []
 
+    def noted(*words: Any, **options: Any) -> Any:
+        made.append(None)
+        return shuffle(*words, **options)
 
-def _has_talked(dask_worker: Any) -> bool:
-    # dask_cuda/explicit_comms/comms.py, worker_state; the same from 22.12 to 26.4
-    return bool(getattr(dask_worker, "_explicit_comm_state", None))
+    module.shuffle = noted
+    try:
+        yield made
+    finally:
+        module.shuffle = shuffle

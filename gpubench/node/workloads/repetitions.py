@@ -25,7 +25,7 @@ class Result:
 
     Bytes are sums over the timed repetitions: ``least_moved_bytes`` had to move between worker processes,
     ``seen_bytes`` were seen to, in Dask's transfer logs or by the workload itself; ``links`` are the same bytes by pair
-    of workers (the clock's part only), ``pairs`` receiver and sender of what the workers' own connections carried.
+    of workers (the clock's part only), ``pairs`` the two workers of each connection of their own that carried some.
     ``floor`` is what one repetition can't do without: data lies in the same places in all of them. ``slowed_s`` are the
     seconds waited because of ``slow``; ``answered`` are the addresses of the workers that were there at the end;
     ``energy_of`` the counters of the last repetition's joules.
@@ -175,6 +175,8 @@ def _repeat(measurement: Measurement, result: Result, is_warmup: bool, slow: flo
         result.links = summed(result.links + traffic + measurement.links_own)
         own = measurement.links_own if measurement.by_workers else []
         result.pairs.update((link["receiver"], link["sender"]) for link in [*traffic, *own])
+        if measurement.talks_past_log:
+            result.pairs.update(itertools.combinations(measurement.context.workers, 2))
         result.seen_bytes += sum(link["bytes"] for link in traffic) + measurement.moved_bytes_own
         result.least_moved_bytes += result.floor
     return {
