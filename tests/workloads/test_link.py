@@ -63,6 +63,12 @@ def test_both_sides_of_ucx_perftest_are_on_the_gpu_of_their_worker(visible: str,
     assert sorted(shown) == sorted(visible.split(","))
 
 
+@pytest.mark.parametrize("is_client", [False, True])
+def test_both_sides_of_ucx_perftest_are_on_the_instance_of_mig_of_their_worker(is_client: bool) -> None:
+    """Of several instances CUDA shows a process the first."""
+    assert link.shown_gpus("MIG-a,MIG-b,MIG-c", is_client=is_client).partition(",")[0] == "MIG-a"
+
+
 def test_the_overall_figure_counts_and_not_the_last_interval_s_average() -> None:
     assert link.figures(PRINTED) == {"iterations": 2000, "median_s": 3.996e-6, "overall_s": 615.281e-6}
 

@@ -201,9 +201,12 @@ def shown_gpus(visible: str, *, is_client: bool) -> str:
 
     Its server takes device 0 of those that it sees, its client device 1, modulo their number
     (src/tools/perf/cuda/cuda_alloc.c:33, src/tools/perf/perftest.c:211 of UCX 1.12 to 1.22). All stay visible, as they
-    are to the worker: what a transport can do between GPUs may depend on that.
+    are to the worker: what a transport can do between GPUs may depend on that. Of instances of MIG a process sees one
+    only, the first (NVIDIA's MIG user guide, device enumeration).
     """
     gpus = nvml.named(visible)
+    if visible.startswith("MIG-"):
+        return gpus[0]
     return ",".join([*gpus[-1:], *gpus[:-1]] if is_client else gpus)
 
 
