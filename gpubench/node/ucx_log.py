@@ -10,9 +10,15 @@ _UNUSED = re.compile(r"\bUCX\s+WARN\s+unused environment variables?: (.*)")
 _GROUP = re.compile(r"\b[a-z_]+\(([^()]+)(\)|$)")
 _CONFIGURATION = re.compile(r"\b(?:(self|intra-node|inter-node) )?cfg#\d+\b|\bep_cfg\[\d+\]:")
 _LANE = re.compile(r"\b([a-z][a-z0-9_]*)/\w")
+_STAGED = re.compile(r"copy-(?:in|out)|frag h")
+"""In the description of how UCX sends: it copies into buffers, which are in main memory unless they are fragments of
+the kind that the bindings ask for (``frag cuda``; UCX_RNDV_FRAG_MEM_TYPE)."""
 SELF, SAME_NODE, UNKNOWN = "self", "intra-node", "unknown"
-SENT_FROM = {"cpu": "from host memory", "gpu": "from cuda"}
-"""By device: how UCX calls the memory of the messages that matter."""
+_MEMORY = {"cpu": "host memory", "gpu": "cuda"}
+"""By device: how UCX calls the memory of the messages that matter, or begins its name."""
+_DATA = r"\| (?:.*_send.* from|rendezvous data send.* from|rendezvous data fetch.* into) {}"
+"""The title of a table about data in such memory. UCX calls the part of a message that follows its announcement so."""
+STAGED = "through main memory"
 
 Lanes = Mapping[str, Iterable[str]]
 
@@ -48,23 +54,30 @@ def transports(all_lanes: Iterable[str]) -> List[str]:
 
 
 def carriers(log: str, device: str) -> List[str]:
-    """The transports that UCX chose for the largest messages that this process sent from its device's memory.
+    """The transports that UCX chose for the largest messages that this process sent and received, from and into its
+    device's memory: ``cuda_ipc``, or ``rc_mlx5 through main memory`` where data of a GPU is copied there on its way.
 
     UCX prints the table of an operation when a process first does it: it has sent such a message. The row that ends
-    with ``inf`` says how large ones go. Before 1.18 the binding turns off what prints it: nothing is known then.
+    with ``inf`` says how large ones go. What a sender expects of its peer (``(?)``) needn't be what happens: where a
+    GPU can't open the memory of another one, its process chooses anew, and prints what. Before 1.18 the binding turns
+    off what prints it: nothing is known then.
 
     Source: ``ucp_proto_select_elem_info`` in proto_debug.c: ``| tagged message by ucp_tag_send* from host memory |``,
-    ``| 5029..inf | (?) rendezvous zero-copy read from remote | cma/memory |``.
+    ``| 5029..inf | (?) rendezvous zero-copy read from remote | cma/memory |``; names of operations in proto.c:106,
+    descriptions in rndv_mtype.inl:185 (``cuda_copy, write to remote, frag host``) and eager.h:22@v1.22.0.
     """
     chosen: Set[str] = set()
+    of_device = re.compile(_DATA.format(_MEMORY[device]))
     is_ours = False
     for line in log.splitlines():
-        row = line.partition("|")[2]
-        if "_send" in row and " from " in row:
-            is_ours = SENT_FROM[device] in row
-        elif is_ours and "..inf |" in row:
-            chosen.update(_LANE.findall(row.rstrip(" |").rpartition("|")[2]))
-            is_ours = False  # the table's last row
+        if _CONFIGURATION.search(line):  # a table begins
+            is_ours = False
+        if of_device.search(line):
+            is_ours = True
+        elif is_ours and "..inf |" in line:
+            description, lanes_chosen = line.rstrip(" |").rsplit("|", 2)[1:]
+            staged = f" {STAGED}" if device == "gpu" and _STAGED.search(description) else ""
+            chosen.update(name + staged for name in _LANE.findall(lanes_chosen))
     return sorted(chosen)
 
 

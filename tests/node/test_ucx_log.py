@@ -121,7 +121,51 @@ TABLES_OF_GPU = """
 def test_what_ucx_chose_for_messages_between_gpus_is_read() -> None:
     assert carriers(TABLES_OF_GPU, "gpu") == ["cuda_ipc"]
     copied = TABLES_OF_GPU.replace("zero-copy flushed write to remote | cuda_ipc/cuda |", "copy-in copy-out | tcp/lo |")
-    assert carriers(copied, "gpu") == ["tcp"]
+    assert carriers(copied, "gpu") == ["tcp through main memory"]
+    assert carriers(copied, "cpu") == ["tcp"]
+
+
+# A rendezvous between GPUs, put together from proto.c:106, proto_debug.c:316 and rndv_mtype.inl:185 of UCX 1.22.0.
+RENDEZVOUS = """
+[1795770700.1] [vm:700 :0]   | ucp_context_0 inter-node cfg#5                                                |
+[1795770700.1] [vm:700 :0]   | {operation} |
+[1795770700.1] [vm:700 :0]   +------------+--------------------------------------------------+---------------+
+[1795770700.1] [vm:700 :0]   |    1..512K | {small} | rc_mlx5/mlx5_0:1 |
+[1795770700.1] [vm:700 :0]   |  512K..inf | {large} | 50% on rc_mlx5/mlx5_0:1 and 50% on rc_mlx5/mlx5_1:1 |
+"""
+FETCH, SEND = (
+    "rendezvous data fetch into cuda/GPU0 from cuda/dev[1]",
+    "rendezvous data send from cuda/GPU0 to cuda/dev[1]",
+)
+DIRECT, STAGED = "zero-copy read from remote", "pipeline read from remote, cuda_copy, frag host"
+
+
+@pytest.mark.parametrize(
+    ("operation", "large", "found"),
+    [
+        (FETCH, DIRECT, ["rc_mlx5"]),
+        (FETCH, STAGED, ["rc_mlx5 through main memory"]),
+        (FETCH.replace("fetch", "fetch(multi)"), STAGED, ["rc_mlx5 through main memory"]),
+        (FETCH, STAGED.replace("frag host", "frag cuda"), ["rc_mlx5"]),
+        (SEND, "zero-copy fenced write to remote", ["rc_mlx5"]),
+        (SEND, "pipeline cuda_copy, fenced write to remote, frag host", ["rc_mlx5 through main memory"]),
+        # As much as UCX before 1.21 has room for, of one that ends with ``frag cuda``.
+        (FETCH, "(?) pipeline zero-copy fenced write to remote, cuda_copy", ["rc_mlx5"]),
+        ("rendezvous data fetch into host memory from cuda/dev[1]", STAGED, []),
+        ("rendezvous data send from host memory to cuda/dev[1]", STAGED, []),
+    ],
+)
+def test_a_gpu_s_data_that_goes_through_main_memory_is_told_from_data_that_goes_directly(
+    operation: str, large: str, found: list[str]
+) -> None:
+    table = RENDEZVOUS.format(operation=operation, small="copy-in copy-out", large=large)
+    assert carriers(table, "gpu") == found
+
+
+def test_what_a_process_chose_anew_stands_beside_what_its_peer_was_expected_to_do() -> None:
+    """The lanes are there, and the GPU can't open the other's memory (uct_cuda_ipc_rkey_unpack, cuda_ipc_md.c:448)."""
+    anew = RENDEZVOUS.format(operation=FETCH, small="copy-in copy-out", large=STAGED)
+    assert carriers(TABLES_OF_GPU + anew, "gpu") == ["cuda_ipc", "rc_mlx5 through main memory"]
 
 
 @pytest.mark.parametrize("table", [TABLE_OF_1_19, TABLE_OF_1_22])
