@@ -71,7 +71,7 @@ def plan_cluster_shapes(request: Request, described: Sequence[Workload]) -> tupl
 
 def worker_memory(request: Request, workers: int) -> int:
     """Bytes that each of a node's ``workers`` has for its data: of its GPU, if it has one; 0: unknown."""
-    return _device_memory(request, workers) if request.device == "gpu" else _memory_limit(request, workers)
+    return _device_memory(request) if request.device == "gpu" else _memory_limit(request, workers)
 
 
 def _memory_limit(request: Request, workers: int) -> int:
@@ -83,9 +83,13 @@ def _memory_limit(request: Request, workers: int) -> int:
     return request.machine_memory // 2 // (sharing * (max(request.nodes) if layout.one_machine else 1))
 
 
-def _device_memory(request: Request, workers: int) -> int:
-    node = request.site.node
-    return (node.gpu_memory or 0) * node.gpus // (workers * clusters_at_once(request))
+def _device_memory(request: Request) -> int:
+    """Bytes of a worker's GPU, which is its own whether or not its node has others; 0: unknown.
+
+    Clusters that are alive at the same time have the same GPUs, and so have nodes that are one machine.
+    """
+    sharing = clusters_at_once(request) * (max(request.nodes) if request.site.layout.one_machine else 1)
+    return (request.site.node.gpu_memory or 0) // sharing
 
 
 def clusters_at_once(request: Request) -> int:
@@ -101,14 +105,13 @@ def _check_pool(request: Request) -> None:
         raise PlanRefusedError(
             "layout.rmm_pool is a pool of GPU memory, and workers run on the cpu", then="--set layout.rmm_pool=default"
         )
-    for workers in request.workers or [request.site.layout.workers]:
-        has = _device_memory(request, workers)
-        if has and pool > has - CONTEXTS_BYTES:
-            raise PlanRefusedError(
-                f"a memory pool of {format_bytes(pool)} doesn't fit: a worker has {format_bytes(has)} on its GPU, of "
-                f"which CUDA itself takes up to {format_bytes(CONTEXTS_BYTES)}",
-                then="a smaller layout.rmm_pool",
-            )
+    has = _device_memory(request)
+    if has and pool > has - CONTEXTS_BYTES:
+        raise PlanRefusedError(
+            f"a memory pool of {format_bytes(pool)} doesn't fit: a worker has {format_bytes(has)} on its GPU, of "
+            f"which CUDA itself takes up to {format_bytes(CONTEXTS_BYTES)}",
+            then="a smaller layout.rmm_pool",
+        )
 
 
 def _check_pool_holds(workload: Workload, params: Mapping[str, Any], shape: Shape, pool: int | str) -> None:

@@ -88,6 +88,27 @@ def test_on_gpus_the_memory_of_a_gpu_counts_where_the_profile_knows_it() -> None
         plan(workloads=[merge], device="gpu", protocol="tcp", site=site(node=small))
 
 
+@pytest.mark.parametrize(
+    ("gpus", "nodes", "one_machine", "has"), [(8, 1, False, 40), (2, 2, False, 40), (1, 1, True, 40), (1, 2, True, 20)]
+)
+def test_a_worker_has_one_gpu_however_many_its_node_has_and_nodes_that_are_one_machine_share_it(
+    gpus: int, nodes: int, one_machine: bool, has: int
+) -> None:
+    """With ``dask cuda worker`` on the first GPUs of the machine, as many as a node has workers."""
+    node = site().node.model_copy(update={"gpus": gpus, "gpu_memory": 40 * 1024**3})
+    layout = site().layout.model_copy(update={"one_machine": one_machine})
+    merge = workload("merge", **complete("merge", {"rows_per_worker": 10**9}))
+    with pytest.raises(PlanRefusedError, match=rf"a worker has {has}\.0 GiB, 80 % of which"):
+        plan(
+            workloads=[merge],
+            device="gpu",
+            protocol="tcp",
+            site=site(node=node, layout=layout),
+            nodes=[nodes],
+            workers=[1],
+        )
+
+
 def test_a_workload_that_would_make_the_memory_pool_grow_is_refused() -> None:
     merge = workload("merge", **complete("merge", {"rows_per_worker": 100_000_000}))
     pooled = site(layout=site().layout.model_copy(update={"rmm_pool": 10**9}))
