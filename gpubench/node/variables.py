@@ -62,9 +62,11 @@ def process_environment(
         env[CONNECT_TIMEOUT] = f"{spec.deadlines.start_s:g}s"
     if spec.protocol == "ucx":
         env.update(UCX_LOG_LEVEL="info", UCX_LOG_FILE=str(scratch / "ucx-%p.log"), UCX_PROTO_INFO="y")
-    if spec.device == "gpu":
-        env.update(gpu.chosen(spec.workers_per_node, inherited))
     env.update(spec.env)
+    if spec.device == "gpu":
+        # Dask's command starts a worker on each GPU that is named, also by the site: those of this run's workers only.
+        chosen = gpu.chosen(spec.workers_per_node, {**inherited, **spec.env})
+        env.update({name: value for name, value in chosen.items() if name == gpu.VISIBLE or name not in spec.env})
     env[CLUSTER_VARIABLE] = mark
     env.update({name: inherited[name] for name in (clock.VARIABLE, NODE_NAME_VARIABLE) if name in inherited})
     dropped = sorted(

@@ -212,6 +212,9 @@ def test_the_gpus_of_the_job_and_what_shares_them_come_from_the_shell_on_gpus_on
     fewer, warnings = built(tmp_path, shell, device="gpu", workers_per_node=1)
     assert fewer["CUDA_VISIBLE_DEVICES"] == "2"
     assert warnings == ["the run's own value was used instead of the environment's: CUDA_VISIBLE_DEVICES"]
+    named = {"CUDA_VISIBLE_DEVICES": "7,5,3,1", "CUDA_DEVICE_ORDER": "FASTEST_FIRST"}
+    of_site, _ = built(tmp_path, shell, device="gpu", workers_per_node=2, env=named)
+    assert {name: of_site[name] for name in named} == {**named, "CUDA_VISIBLE_DEVICES": "7,5"}
     env, warnings = built(tmp_path, shell)
     assert not set(shell) & set(env)
     assert warnings == ["dropped from the environment: CUDA_MPS_PIPE_DIRECTORY, CUDA_VISIBLE_DEVICES"]
