@@ -14,7 +14,7 @@ import pytest
 
 from gpubench.node.workloads import families, frame_shuffle, groupby
 from gpubench.node.workloads.base import UnavailableError, WorkloadContext
-from tests.workloads.running import Answers, complete, measured_rightly, run
+from tests.workloads.running import Answers, complete, created, measured_rightly, run
 
 pytestmark = pytest.mark.integration
 
@@ -38,6 +38,15 @@ def test_a_dataframe_workload_answers_rightly_and_what_it_must_move_is_seen(
     cluster: WorkloadContext, name: str, params: dict[str, Any], moves: bool
 ) -> None:
     measured_rightly(cluster, name, params, moves=moves)
+
+
+@pytest.mark.parametrize(
+    ("method", "parts", "talks"), [("tasks", 5, False), ("p2p", 2, True), ("p2p", 1, False), ("disk", 5, False)]
+)
+def test_a_shuffle_peer_to_peer_is_known_to_talk_past_dask_s_log(
+    cluster: WorkloadContext, method: str, parts: int, talks: bool
+) -> None:
+    assert created(cluster, "shuffle", SHUFFLE | {"method": method, "in_parts": parts}).talks_past_log == talks
 
 
 def changed(parts: list[list[int]], place: int, by: int) -> list[list[int]]:

@@ -56,6 +56,11 @@ class Shuffle(LazyMeasurement):
             return 0
         return frames.fewest_away(self.context, self.parts) * self.rows * ITEM_BYTES
 
+    @property
+    def talks_past_log(self) -> bool:
+        """Peer to peer, where each worker has a partition before and after: every one of them holds all keys."""
+        return self.params["method"] == "p2p" and self.parts >= len(self.context.workers)
+
     def setup(self) -> None:
         """Nothing but asking whether the method can work here.
 
