@@ -16,7 +16,6 @@ from typing import Callable, List
 
 from gpubench.node import rendezvous
 from gpubench.node.control_channel import FACTS, STOP, ControlServer
-from gpubench.node.net import interface_address
 from gpubench.node.rank import find_rank
 from gpubench.node.rendezvous import TOKEN_VARIABLE, RendezvousTimeoutError
 from gpubench.node.spec import RunSpec
@@ -90,12 +89,13 @@ def _arrive(state: State, spec: RunSpec, rank: int, deadline_s: float) -> None:
     if spec.nodes == 1 or where is None:
         return
     if rank == 0:
-        server = ControlServer(interface_address(spec.interface), token, port=where[1], order=BEFORE_THE_FIRST)
+        server = ControlServer(rendezvous.EVERY_ADDRESS, token, port=where[1], order=BEFORE_THE_FIRST)
         missing = _wait_for_all(server, spec.nodes, deadline, stop)
         if missing:
             state.code = EXIT_NODE
             ranks = ", ".join(map(str, missing))
-            state.reason = f"the pod of node rank {ranks} did not start within {deadline_s:.0f} s"
+            missed = f"did not start within {deadline_s:.0f} s, or could not reach port {where[1]} here"
+            state.reason = f"the pod of node rank {ranks} {missed}"
     else:
         word_s = deadline_s + FINISH_S  # rank 0 may have come last, and waits as long as this node
         try:

@@ -30,6 +30,9 @@ LONGEST_POLL_S = 1.0
 VARIABLE = "GPUBENCH_RENDEZVOUS"
 """Where there is no shared file system: rank 0's name and port."""
 CONNECT_S = 5.0
+EVERY_ADDRESS = ""
+"""Where rank 0 listens if others look for its name: a Service has the first address of a pod, or that of its node, and
+the run's interface may be a second one."""
 
 
 class RendezvousTimeoutError(Exception):

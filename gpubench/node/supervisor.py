@@ -105,9 +105,8 @@ class Leader:
             raise RunFailedError(lacking)
         began, began_at = time.monotonic(), time.time()
         where = rendezvous.rank_0_address(os.environ)
-        server = self.server = ControlServer(
-            interface_address(self.spec.interface), self.token, port=where[1] if where else 0, order=self.spec.order
-        )
+        host = rendezvous.EVERY_ADDRESS if where else interface_address(self.spec.interface)
+        server = self.server = ControlServer(host, self.token, port=where[1] if where else 0, order=self.spec.order)
         words = ["--address", self.node.address, "--run-dir", str(self.run_dir)]
         handles = []
         if self.turns:

@@ -23,7 +23,7 @@ from gpubench.node.stop import StopRequest
 from gpubench.render.node_half import pack
 from tests.conftest import free_port
 from tests.node.runners import NeverAsked
-from tests.node.specs_by_hand import RUN, run_spec
+from tests.node.specs_by_hand import RUN, node_half, run_spec
 
 NEVER = cast("StopRequest", NeverAsked())
 
@@ -31,10 +31,11 @@ NEVER = cast("StopRequest", NeverAsked())
 class Pods:
     """Pods of one job, a directory each."""
 
-    def __init__(self, directory: Path, nodes: int) -> None:
+    def __init__(self, directory: Path, nodes: int, name: str = "localhost") -> None:
         self.directory = directory
+        self.name = name
         self.spec = directory / "spec.json"
-        self.spec.write_text(run_spec(nodes=nodes, interface="lo").dump())
+        self.spec.write_text(run_spec(nodes=nodes, interface="lo", node_half=node_half()).dump())
         (directory / "node.pyz").write_bytes(pack(resources.node_half()))
         self.port = free_port()
 
@@ -46,7 +47,7 @@ class Pods:
             "GPUBENCH_POD": str(pod),
             "OUTDIR": str(pod / "campaign"),
             "SCRATCHDIR": str(pod),
-            "GPUBENCH_RENDEZVOUS": f"localhost:{self.port}",
+            "GPUBENCH_RENDEZVOUS": f"{self.name}:{self.port}",
             "GPUBENCH_JOB_TOKEN": "secret",
             "JOB_COMPLETION_INDEX": str(rank),
         }
@@ -74,6 +75,17 @@ def test_pods_go_on_when_all_are_there_whoever_comes_first(tmp_path: Path) -> No
     assert [end(pods.start(rank, "end"))[0] for rank in (0, 1)] == [0, 0]
 
 
+def test_nodes_meet_though_rank_0s_name_is_not_the_address_of_the_runs_interface(tmp_path: Path) -> None:
+    """A Service has a pod's first address, or that of its node; ``interface`` may be a second one of Multus."""
+    pods = Pods(tmp_path, 2, name="127.0.0.2")
+    assert [end(step)[0] for step in [pods.arrive(rank, 20) for rank in (1, 0)]] == [0, 0]
+    runs = [pods.start(rank, "run", "--spec", str(pods.spec)) for rank in (1, 0)]
+    _, (_, log, _) = [end(run) for run in runs]
+    (contents,) = decode(log.splitlines())[0].values()
+    record = json.loads(contents.files["run.json"])
+    assert (record["status"], record["reason"], record["nodes"]) == ("ok", "", 2)
+
+
 def test_rank_0_skips_every_run_when_a_pod_does_not_come_and_alone_fails_the_job(tmp_path: Path) -> None:
     pods = Pods(tmp_path, 2)
     assert end(pods.arrive(0, 1))[0] == 0
@@ -82,7 +94,8 @@ def test_rank_0_skips_every_run_when_a_pod_does_not_come_and_alone_fails_the_job
     found, _ = decode(out.splitlines())
     record = json.loads(found[f"{RUN}-1"].files["run.json"])
     assert record["status"] == "skipped"
-    assert record["reason"] == "the pod of node rank 1 did not start within 1 s"
+    where = f"or could not reach port {pods.port} here"
+    assert record["reason"] == f"the pod of node rank 1 did not start within 1 s, {where}"
     code, again, _ = end(pods.start(0, "end"))
     assert code == 40
     assert decode(again.splitlines())[0] == found  # once more: the first lines may have been turned over
