@@ -290,7 +290,8 @@ class KubernetesSettings(Settings):
     run_as_user: Annotated[int, between(0, 2**31 - 1)] = pydantic.Field(default=1000, ge=0)
     """User and group id of every process."""
     capabilities: list[str] = pydantic.Field(default_factory=list)
-    """Linux capabilities that are added after all have been dropped (``IPC_LOCK``: a fabric needs it)."""
+    """Linux capabilities that are added after all have been dropped (``IPC_LOCK``: a fabric needs it). Only root keeps
+    them: ``run_as_user = 0``."""
     gpu_resource: str = "nvidia.com/gpu"
     """Name under which the cluster counts its GPUs."""
     resources: dict[ExtendedResource, Annotated[Parts, pydantic.Field(ge=1)]] = pydantic.Field(default_factory=dict)
@@ -328,6 +329,13 @@ class KubernetesSettings(Settings):
     def _no_duplicates(self) -> "KubernetesSettings":
         if self.gpu_resource in self.resources:
             raise ValueError(f"resources: {self.gpu_resource} is gpu_resource; how many is node.gpus")
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _no_lost_capabilities(self) -> "KubernetesSettings":
+        """No ambient capabilities: https://github.com/kubernetes/enhancements/issues/2763"""
+        if self.capabilities and self.run_as_user:
+            raise ValueError(f"capabilities: user {self.run_as_user} loses them; only root keeps them: run_as_user = 0")
         return self
 
 

@@ -114,3 +114,10 @@ def test_every_shipped_suite_resolves_to_complete_parameters(path: Path) -> None
     for workload in suite.resolve(path.name, reps=None, timeout_s=60.0):
         assert set(workload.params) == set(CATALOGUE[workload.name].params)
         assert workload.reps >= 1
+
+
+def test_capabilities_that_the_user_of_the_pods_would_lose_are_refused() -> None:
+    """Measured in NVIDIA/nvidia-container-toolkit#2037: with uid 1000 CapEff is 0, and 64 MiB can't be locked."""
+    words = LOCAL + '\n[kubernetes]\ncapabilities = ["IPC_LOCK"]\n'
+    assert "capabilities: user 1000 loses them; only root keeps them: run_as_user = 0" in refusal(Site, words)
+    assert Site.load(words + "run_as_user = 0\n", "mine.toml").kubernetes.capabilities == ["IPC_LOCK"]

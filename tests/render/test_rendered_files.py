@@ -159,6 +159,7 @@ PLANS = {
                 node_selector={"pool": "dgx"},
                 tolerations=[Toleration(key="nvidia.com/gpu", operator="Exists", effect="NoSchedule")],
                 image_pull_secrets=["registry"],
+                run_as_user=0,
                 capabilities=["IPC_LOCK"],
                 labels={"team": "no"},
             ),
