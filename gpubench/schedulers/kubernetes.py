@@ -153,14 +153,15 @@ def state(job_dir: Path) -> JobState:
     entry = submitted.read(job_dir)
     if entry is None:
         return JobState("unsubmitted")
-    return declared(entry.declared_ended, _state(job_dir, entry))
+    now = _state(job_dir, entry)
+    reasons = filter(None, (now.reason, *pod_log_collector.torn(job_dir)))
+    return declared(entry.declared_ended, dataclasses.replace(now, reason="; ".join(reasons)))
 
 
 def _state(job_dir: Path, entry: Submitted) -> JobState:
     seen = _seen(job_dir)
     if seen is not None and seen.phase == "ended":
-        torn = pod_log_collector.torn(job_dir)
-        return dataclasses.replace(seen, reason="; ".join(filter(None, (seen.reason, *torn))))
+        return seen
     try:
         _require_cluster(entry, _cluster(job_dir))
         objects = _objects(job_dir)
@@ -263,8 +264,9 @@ def _fetch(job_dir: Path, *, again: bool = False) -> bool:
                 code = pod.exit_codes().get(container)
                 run = "" if pod.rank else _run_directory(job_dir, container)
                 pod_log_collector.keep(job_dir, uid, pod.rank, container, done.stdout, code=code, run=run)
-            else:
-                whole = whole and _NO_SUCH in done.stderr
+            elif _NO_SUCH not in done.stderr:
+                whole = False
+                pod_log_collector.refused(job_dir, uid, pod.rank, container, output_line(done))
     if whole and now.phase == "ended" and not pod_log_collector.torn(job_dir):
         pod_log_collector.finish(job_dir)
     return False

@@ -31,6 +31,13 @@ def whole(job_dir: Path, job: str, rank: int, container: str) -> bool:
     return f"{job} {container}-rank{rank}" in _read(job_dir)
 
 
+def refused(job_dir: Path, job: str, rank: int, container: str, why: str) -> None:
+    """Remember that this log can't be read, in words; until ``keep`` gets it."""
+    with locked(job_dir):
+        text = f"log of container {container}, rank {rank}: kubectl can't read it: {why}"
+        _write(job_dir, {**_read(job_dir), f"{job} {container}-rank{rank}{TORN}": text})
+
+
 def keep(job_dir: Path, job: str, rank: int, container: str, log: str, *, code: int | None, run: str = "") -> None:
     """Store the log of one container and the runs that it holds.
 
@@ -52,10 +59,12 @@ def keep(job_dir: Path, job: str, rank: int, container: str, log: str, *, code: 
     text = "".join(f"{line}\n" for line in others)
     if text:
         write_atomically(job_dir / f"{container}-rank{rank}.log", text)
-    if not decoded and not over and not run:
+    refusal = f"{job} {container}-rank{rank}{TORN}"
+    if not decoded and not over and not run and refusal not in _read(job_dir):
         return
     with locked(job_dir):  # two front ends that look at once must not give one run two directories
         gathered, lacking = _read(job_dir), False
+        gathered.pop(refusal, None)
         if run:
             directory = _directory(job_dir, gathered, f"{job} {run}", run)
             lacking = code == 0 and run not in decoded and not (directory / RUN_FILE).exists()
@@ -79,7 +88,7 @@ def keep(job_dir: Path, job: str, rank: int, container: str, log: str, *, code: 
 
 
 def torn(job_dir: Path) -> list[str]:
-    """What came with parts missing or changed, in words."""
+    """What came with parts missing or changed, or can't be had, in words."""
     return [text for key, text in _read(job_dir).items() if key.endswith(TORN)]
 
 

@@ -481,6 +481,28 @@ def test_a_log_is_fetched_once_and_of_other_ranks_only_when_something_went_wrong
     assert found == {f"run-0-rank{rank}.log": f"words of rank {rank}\n" for rank in ranks}
 
 
+def test_logs_that_cannot_be_read_are_told_until_they_can_be(api: Api, tmp_path: Path) -> None:
+    job = api.job()
+    kubernetes.submit(job, os.environ)
+    api.pod(0, phase="Running", initContainerStatuses=[state("run-0", exitCode=0)])
+    log = api.store.log("g-1-0-abcde", "run-0")
+    log.parent.mkdir(parents=True)
+    log.write_text("words of rank 0\n")
+    (tmp_path / "cluster" / "no-logs").touch()
+    for conditions in ({}, {"Complete": "why"}):
+        api.status(**conditions)
+        for _ in range(2):
+            kubernetes.poll([job], submit_next=True)
+            assert kubernetes.state(job).reason == (
+                "log of container run-0, rank 0: kubectl can't read it: Error from server (Forbidden): "
+                'pods "g-1-0-abcde" is forbidden: User "me" cannot get resource "pods/log"'
+            )
+    (tmp_path / "cluster" / "no-logs").unlink()
+    kubernetes.poll([job], submit_next=True)
+    assert kubernetes.state(job).reason == ""
+    assert (job / "run-0-rank0.log").read_text() == "words of rank 0\n"
+
+
 def test_a_job_of_kubernetes_is_not_looked_for_in_another_cluster(
     api: Api,
     tmp_path: Path,
