@@ -246,7 +246,6 @@ def _fetch(job_dir: Path, *, again: bool = False) -> bool:
     job = next((item for item in objects if item["kind"] == "Job"), None)
     if job is None:
         return False
-    uid = str(job["metadata"]["uid"])
     pods = _pods(objects)
     now = _judge(job, pods, seen)
     whole = all(pod.began() == list(pod.exit_codes()) for pod in pods)
@@ -257,16 +256,16 @@ def _fetch(job_dir: Path, *, again: bool = False) -> bool:
         if pod.rank and not now.end:
             continue  # the results are in rank 0's; what the others said matters when something went wrong
         for container in pod.began():
-            if pod_log_collector.whole(job_dir, uid, pod.rank, container):
+            if pod_log_collector.whole(job_dir, pod.uid, pod.rank, container):
                 continue
             done = _kubectl(job_dir, "logs", pod.name, "-c", container)
             if done.returncode == 0:
                 code = pod.exit_codes().get(container)
                 run = "" if pod.rank else _run_directory(job_dir, container)
-                pod_log_collector.keep(job_dir, uid, pod.rank, container, done.stdout, code=code, run=run)
+                pod_log_collector.keep(job_dir, pod.uid, pod.rank, container, done.stdout, code=code, run=run)
             elif _NO_SUCH not in done.stderr:
                 whole = False
-                pod_log_collector.refused(job_dir, uid, pod.rank, container, output_line(done))
+                pod_log_collector.refused(job_dir, pod.uid, pod.rank, container, output_line(done))
     if whole and now.phase == "ended" and not pod_log_collector.torn(job_dir):
         pod_log_collector.finish(job_dir)
     return False

@@ -26,24 +26,24 @@ WHOLE = "read to its end"
 TURNED_OVER = "holds no result; did the kubelet turn it over (containerLogMaxSize)?"
 
 
-def whole(job_dir: Path, job: str, rank: int, container: str) -> bool:
+def whole(job_dir: Path, pod: str, rank: int, container: str) -> bool:
     """Whether nothing new can come out of that log."""
-    return f"{job} {container}-rank{rank}" in _read(job_dir)
+    return f"{pod} {container}-rank{rank}" in _read(job_dir)
 
 
-def refused(job_dir: Path, job: str, rank: int, container: str, why: str) -> None:
+def refused(job_dir: Path, pod: str, rank: int, container: str, why: str) -> None:
     """Remember that this log can't be read, in words; until ``keep`` gets it."""
     with locked(job_dir):
         text = f"log of container {container}, rank {rank}: kubectl can't read it: {why}"
-        _write(job_dir, {**_read(job_dir), f"{job} {container}-rank{rank}{TORN}": text})
+        _write(job_dir, {**_read(job_dir), f"{pod} {container}-rank{rank}{TORN}": text})
 
 
-def keep(job_dir: Path, job: str, rank: int, container: str, log: str, *, code: int | None, run: str = "") -> None:
+def keep(job_dir: Path, pod: str, rank: int, container: str, log: str, *, code: int | None, run: str = "") -> None:
     """Store the log of one container and the runs that it holds.
 
     Args:
         job_dir: of the campaign.
-        job: tells this start of the job from every other.
+        pod: its uid. A job that is suspended and resumed (Kueue preempts so) starts its block again, in other pods.
         rank: of the node.
         container: its name.
         log: all that it has printed so far.
@@ -59,31 +59,31 @@ def keep(job_dir: Path, job: str, rank: int, container: str, log: str, *, code: 
     text = "".join(f"{line}\n" for line in others)
     if text:
         write_atomically(job_dir / f"{container}-rank{rank}.log", text)
-    refusal = f"{job} {container}-rank{rank}{TORN}"
+    refusal = f"{pod} {container}-rank{rank}{TORN}"
     if not decoded and not over and not run and refusal not in _read(job_dir):
         return
     with locked(job_dir):  # two front ends that look at once must not give one run two directories
         gathered, lacking = _read(job_dir), False
         gathered.pop(refusal, None)
         if run:
-            directory = _directory(job_dir, gathered, f"{job} {run}", run)
+            directory = _directory(job_dir, gathered, f"{pod} {run}", run)
             lacking = code == 0 and run not in decoded and not (directory / RUN_FILE).exists()
             if lacking:
-                gathered[f"{job} {run}{TORN}"] = f"log of container {container}, rank {rank}: {TURNED_OVER}"
+                gathered[f"{pod} {run}{TORN}"] = f"log of container {container}, rank {rank}: {TURNED_OVER}"
         for name, contents in decoded.items():
             if contents.torn and not over:
                 continue  # the rest is on its way
-            directory = _directory(job_dir, gathered, f"{job} {name}", name)
+            directory = _directory(job_dir, gathered, f"{pod} {name}", name)
             if contents.torn:
-                gathered[f"{job} {name}{TORN}"] = f"log of container {container}, rank {rank}: {contents.torn}"
+                gathered[f"{pod} {name}{TORN}"] = f"log of container {container}, rank {rank}: {contents.torn}"
             elif not (directory / RUN_FILE).exists():
-                gathered.pop(f"{job} {name}{TORN}", None)
+                gathered.pop(f"{pod} {name}{TORN}", None)
                 files = _renumbered(contents.files, directory.name.rpartition("-")[2])
                 for file in FILES:
                     if file in files:
                         write_atomically(directory / file, files[file])
         if over and not lacking and not any(contents.torn for contents in decoded.values()):
-            gathered[f"{job} {container}-rank{rank}"] = WHOLE
+            gathered[f"{pod} {container}-rank{rank}"] = WHOLE
         _write(job_dir, gathered)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from gpubench.errors import MissingToolError, SchedulerError, UsageError
+from gpubench.node.spec.log_transport import encode
 from gpubench.schedulers import batch, kubernetes, submitted
 from tests.conftest import ROOT
 from tests.kubernetes.object_files import object_file
@@ -43,12 +45,13 @@ class Api:
         ]
         self.store.write({**job, "status": {"conditions": rows}})
 
-    def pod(self, index: int, number: int = 1, *, deleted: str = "", **status: Any) -> None:
+    def pod(self, index: int, number: int = 1, *, deleted: str = "", uid: str = "", **status: Any) -> None:
         """``deleted``: when its grace period is over, if somebody has deleted it."""
         labels = {"app.kubernetes.io/instance": f"g-{number}"}
         name = f"g-{number}-{index}-abcde"
         metadata = {"name": name, "namespace": "default", "labels": labels, "annotations": {INDEX: str(index)}}
         metadata |= {"deletionTimestamp": deleted} if deleted else {}
+        metadata |= {"uid": uid} if uid else {}
         self.store.write({"kind": "Pod", "metadata": metadata, "spec": {"nodeName": f"k{index}"}, "status": status})
 
     def event(self, number: int, about: str, reason: str, message: str, kind: str = "Warning") -> None:
@@ -479,6 +482,24 @@ def test_a_log_is_fetched_once_and_of_other_ranks_only_when_something_went_wrong
     assert api.commands().count("logs") == len(ranks)
     found = {path.name: path.read_text() for path in job.glob("*.log")}
     assert found == {f"run-0-rank{rank}.log": f"words of rank {rank}\n" for rank in ranks}
+
+
+def test_a_job_that_was_suspended_and_resumed_has_begun_its_block_again(api: Api) -> None:
+    """A block is never of two allocations: what its first pods measured is an earlier attempt."""
+    job = api.job()
+    kubernetes.submit(job, os.environ)
+    (job / "specs").mkdir()
+    (job / "specs" / "001-0-ab12.json").touch()
+    log = api.store.log("g-1-0-abcde", "run-0")
+    log.parent.mkdir(parents=True)
+    for pod in ("of the first start", "of the second"):
+        api.pod(0, uid=pod, phase="Running", initContainerStatuses=[state("run-0", exitCode=0)])
+        record = json.dumps({"attempt": 1, "run": "ab12", "reason": pod}, indent=1).encode()
+        log.write_text("\n".join(encode("ab12-1", {"run.json": record})) + "\n")
+        kubernetes.poll([job], submit_next=True)
+    records = sorted((api.campaign / "runs").glob("*/run.json"))
+    plain = [json.loads(path.read_text()) for path in records]
+    assert [(run["attempt"], run["reason"]) for run in plain] == [(1, "of the first start"), (2, "of the second")]
 
 
 def test_logs_that_cannot_be_read_are_told_until_they_can_be(api: Api, tmp_path: Path) -> None:
