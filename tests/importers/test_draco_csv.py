@@ -52,6 +52,16 @@ def test_every_field_of_the_source_is_kept(tmp_path: Path) -> None:
     assert json.loads(row["extra"]) == dict(zip(HEADING.split(","), line().split(","), strict=True))
 
 
+def test_the_directory_that_draco_publishes_is_imported_with_the_tables_of_single_nodes_in_it(tmp_path: Path) -> None:
+    """dask-cuda/ of rapidsai/dask-cuda-benchmarks, branch gh-pages, holds both kinds."""
+    (tmp_path / "multi-node-merge.csv").write_text(f"{HEADING}\n{line()}\n")
+    nightly = Path(__file__).parent / "fixtures" / "nightly"
+    for table in nightly.glob("*.csv"):
+        (tmp_path / table.name).write_bytes(table.read_bytes())
+    found = import_files("draco-csv", FORMATS["draco-csv"], [tmp_path], tmp_path / "out", Given())
+    assert [source["file"] for source in found.note["sources"]] == ["multi-node-merge.csv"]
+
+
 def test_rows_typed_in_by_hand_are_no_measurements(tmp_path: Path) -> None:
     found = imported(tmp_path, line(), line(backend="no-dask"))
     assert found.table.height == 1

@@ -87,6 +87,7 @@ def _row(fields: Mapping[str, str], name: str, line: int) -> Row | Refused:
 FORMAT = Format(
     what="the Draco history: multi-node-merge.csv, multi-node-transpose.csv",
     patterns=("*merge*.csv", "*transpose*.csv"),
+    leave=("*single_node_*.csv",),
     read=read,
     lacks=("single repetitions", "nodes", "job", "order within a date", "protocol", "device", "host", "packages"),
     caution="the original measured the versions of a job in one fixed order, so the position in the job is confounded "
