@@ -10,6 +10,7 @@ from campaign_builder import Writer, begin, make_plan, workload
 
 from gpubench.model.cell_names import cell_names, workload_key
 from gpubench.results.exporters import tracked
+from gpubench.results.exporters.export import artifacts
 from gpubench.results.judging import judge_campaign
 
 SUITE = (
@@ -48,3 +49,13 @@ def test_a_run_has_every_sample_and_the_mean_of_each_workload_that_is_ok(tmp_pat
     assert [good[name] for name in means] == [[statistics.fmean(good[name])] for name in samples]
     assert [name in bad for name in means] == [True, False]
     assert [run.tags["reason"] for run in runs] == ["", "strided-sum failed: wrong answer"]
+
+
+def test_what_started_a_job_is_an_artifact_under_each_scheduler(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(suite=SUITE, blocks=1))
+    (job,) = campaign.jobs
+    for name in ("job.sh", "job.yaml", "job.log"):
+        campaign.job_dir(job.job).mkdir(parents=True, exist_ok=True)
+        (campaign.job_dir(job.job) / name).touch()
+    folder = f"jobs/{job.job}"
+    assert {path.name for path, place in artifacts(campaign) if place == folder} == {"job.sh", "job.yaml"}

@@ -1,6 +1,7 @@
 """``gpubench results export``: a campaign's results as other tools want them."""
 
 import io
+import itertools
 import logging
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from gpubench.results.judging import judge_campaign
 from gpubench.results.merge.family import cells
 from gpubench.results.merge.table import COLUMNS, merge_directory, parquet
 from gpubench.results.targets import chosen_campaign, opened
+from gpubench.schedulers import kubernetes
 from gpubench.store.campaign import Campaign, require_place
 from gpubench.store.rundirs import Records
 from gpubench.store.states import account_now
@@ -70,7 +72,7 @@ def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None)
     judged = judge_campaign(campaign)
     plan, outcomes = judged.plan, judged.outcomes
     names = cell_names([dict(verdict.key) for verdict in judged.verdicts])
-    parent = tracked.campaign(plan, judged.verdicts, names, outcomes, _artifacts(campaign))
+    parent = tracked.campaign(plan, judged.verdicts, names, outcomes, artifacts(campaign))
     runs = tracked.runs(plan, outcomes, judged.results.runs, _workload_names(plan))
     written, kept = tracker.export(parent, runs)
     new = counted(written, "run")
@@ -84,12 +86,13 @@ def _workload_names(plan: Plan) -> dict[str, str]:
     return {workload.params_id: name for workload, name in zip(plan.workloads, names, strict=True)}
 
 
-def _artifacts(campaign: Campaign) -> list[tuple[Path, str]]:
+def artifacts(campaign: Campaign) -> list[tuple[Path, str]]:
     """Those of report, plan, verdicts, manifests and scripts that exist."""
     top = [campaign.report, campaign.summary, campaign.verdicts, campaign.directory / "plan.json"]
     artifacts = [(path, "") for path in top]
     artifacts += [(path, "manifests") for path in sorted((campaign.directory / "manifests").glob("*.json"))]
-    artifacts += [(campaign.job_dir(job.job) / "job.sh", f"jobs/{job.job}") for job in campaign.jobs]
+    scripts = itertools.product(campaign.jobs, ("job.sh", kubernetes.JOB_FILE))
+    artifacts += [(campaign.job_dir(job.job) / name, f"jobs/{job.job}") for job, name in scripts]
     return [(path, folder) for path, folder in artifacts if path.is_file()]
 
 
