@@ -113,8 +113,15 @@ def quantity(count: int) -> str:
 
 
 def measuring(site: Site) -> dict[str, str]:
-    """What a container that has workers asks for, request and limit alike; none where the profile says nothing."""
+    """What a container that has workers asks for, request and limit alike; none where the profile says nothing.
+
+    Raises:
+        PlanRefusedError: GPU workers, and no number of GPUs. A pod that asks for none may see all of its node's, also
+            those of other pods: https://github.com/NVIDIA/k8s-device-plugin/issues/61
+    """
     node, name = site.node, site.kubernetes.gpu_resource
+    if site.device == "gpu" and not node.gpus:
+        raise PlanRefusedError(f"device = gpu, and the pods would ask for no {name}", then="--set node.gpus=N")
     amounts = {"cpu": str(node.cores or ""), "memory": quantity(node.memory or 0), name: str(node.gpus or "")}
     amounts |= {key: str(count) for key, count in sorted(site.kubernetes.resources.items())}
     return {key: value for key, value in amounts.items() if value}

@@ -194,3 +194,9 @@ def test_the_same_matrix_has_the_same_processes_threads_and_memory_per_node_on_s
     of_jobs = {re.search(r"#SBATCH --mem=(\d+)M", text)[1] for text in asked[1].values()}  # type: ignore[index]
     (pods,), (jobs,) = of_pods, of_jobs
     assert parse_bytes(f"{pods}B") == int(jobs) * 2**20
+
+
+def test_gpu_workers_without_a_number_of_gpus_are_refused() -> None:
+    """Their pods would get no GPU, or, under a default runtime that heeds the image's variable, those of others."""
+    with pytest.raises(PlanRefusedError, match=r"the pods would ask for no nvidia\.com/gpu; --set node\.gpus=N"):
+        list(objects(planned("device=gpu", "env.UCX_TLS=all")))
