@@ -175,7 +175,8 @@ def _state(job_dir: Path, entry: Submitted) -> JobState:
     pods = _pods(objects)
     if job is not None:
         now = _judge(job, pods, seen)
-        if not now.reason and now.word not in ("Running", "COMPLETED"):
+        all_began = len(pods) == job["spec"]["completions"] and all(pod.began() for pod in pods)
+        if not now.reason and now.word != "COMPLETED" and not (now.word == "Running" and all_began):
             now = dataclasses.replace(now, reason=_unsaid(job_dir, entry, job, pods))
         return _remember(job_dir, now)
     if living := ", ".join(pod.name for pod in pods if pod.lives()):
@@ -324,7 +325,7 @@ def _unsaid(job_dir: Path, entry: Submitted, job: Mapping[str, Any], pods: Seque
     if "Suspended" in conditions:
         return f"{conditions['Suspended']['reason']}: {conditions['Suspended'].get('message', '')}"
     if ending is None:
-        names = {job["metadata"]["name"], *(pod.name for pod in pods)}
+        names = {job["metadata"]["name"], *(pod.name for pod in pods if not pod.began())}
         warned = entry.warning if len(pods) < job["spec"]["completions"] else ""
         return (
             _event(job_dir, lambda event: event.get("type") == "Warning" and event["involvedObject"]["name"] in names)

@@ -175,6 +175,13 @@ def test_pods_that_cannot_begin_say_why_and_who_may_not_read_events_is_told_the_
     assert kubernetes.state(job).standing == (
         'Pending k0: pod g-1-0-abcde: FailedMount: MountVolume.SetUp failed for volume "outputs"'
     )
+    api.pod(1, phase="Pending", initContainerStatuses=[{"name": "unpack", "state": {"running": {}}}])
+    api.event(2, "g-1-1-abcde", "FailedScheduling", "before it had a node")
+    assert kubernetes.state(job).standing == (  # of a job whose other pods wait for this one
+        'Running k0,k1: pod g-1-0-abcde: FailedMount: MountVolume.SetUp failed for volume "outputs"'
+    )
+    api.store.remove("Pod", "g-1-1-abcde")
+    (job / "kubernetes.json").unlink()
     (api.store.root / "no-events").touch()
     assert kubernetes.state(job).standing == "Pending k0"
     api.store.remove("Pod", "g-1-0-abcde")
