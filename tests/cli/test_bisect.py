@@ -67,7 +67,8 @@ def test_the_first_slow_point_is_named(runs: Any, bisect: Any, slow: str, low: s
     assert done.returncode == 0, done.stderr
     assert f"tasks became slower between {low} and {high}: +" in done.stdout
     assert "name a wrong change in at most 5 of 100" in done.stdout
-    assert re.search(r"^6 points between the ends: 3 further steps for one change \(.+ as the first\)$", done.stdout, re.M)
+    outlook = r"^6 points between the ends: 3 further steps for one change \(.+ as the first\)$"
+    assert re.search(outlook, done.stdout, re.M)
     assert (written.steps[0], written.blocks[0]) == (["a", "h"], 3)
     assert written.steps[-1] == sorted({"a", low, high, "h"})
 
