@@ -89,11 +89,11 @@ def _workload_names(plan: Plan) -> dict[str, str]:
 def artifacts(campaign: Campaign) -> list[tuple[Path, str]]:
     """Those of report, plan, verdicts, manifests and scripts that exist."""
     top = [campaign.report, campaign.summary, campaign.verdicts, campaign.directory / "plan.json"]
-    artifacts = [(path, "") for path in top]
-    artifacts += [(path, "manifests") for path in sorted((campaign.directory / "manifests").glob("*.json"))]
+    files = [(path, "") for path in top]
+    files += [(path, "manifests") for path in sorted((campaign.directory / "manifests").glob("*.json"))]
     scripts = itertools.product(campaign.jobs, ("job.sh", kubernetes.JOB_FILE))
-    artifacts += [(campaign.job_dir(job.job) / name, f"jobs/{job.job}") for job, name in scripts]
-    return [(path, folder) for path, folder in artifacts if path.is_file()]
+    files += [(campaign.job_dir(job.job) / name, f"jobs/{job.job}") for job, name in scripts]
+    return [(path, folder) for path, folder in files if path.is_file()]
 
 
 def _csv(frame: pl.DataFrame) -> bytes:
