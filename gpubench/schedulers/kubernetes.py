@@ -81,6 +81,7 @@ def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ())
     # What somebody has declared ended may lie on a cluster that is gone.
     if before is not None and not (before.declared_ended and before.cluster != cluster):
         _require_cluster(before, cluster)
+        _require_no_loss(job_dir)
         _delete(job_dir)
     pod_log_collector.begin(job_dir)
     (job_dir / SEEN_FILE).unlink(missing_ok=True)
@@ -93,6 +94,15 @@ def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ())
         submitted.restore(job_dir, before)
         raise
     return name
+
+
+def _require_no_loss(job_dir: Path) -> None:
+    """Raise SchedulerError where pods of an earlier start hold logs that nobody could read."""
+    if unread := pod_log_collector.unread(job_dir, {pod.uid for pod in _pods(_objects(job_dir))}):
+        raise SchedulerError(
+            f"{unread[0]}; the results in it would be lost",
+            then=f"if they may be: kubectl {shlex.join(_client(job_dir))} delete job {_name(job_dir)}",
+        )
 
 
 def _apply(job_dir: Path, entry: Submitted) -> None:

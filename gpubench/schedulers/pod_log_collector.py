@@ -8,7 +8,7 @@ gone would look as if it had never begun. Gathering twice changes nothing; what 
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from gpubench.errors import DataError
@@ -23,6 +23,7 @@ _ATTEMPT = re.compile(r'(?m)^( "attempt": )\d+(,?)$')
 
 
 WHOLE = "read to its end"
+UNREAD = "kubectl can't read it"
 TURNED_OVER = "holds no result; did the kubelet turn it over (containerLogMaxSize)?"
 
 
@@ -34,7 +35,7 @@ def whole(job_dir: Path, pod: str, rank: int, container: str) -> bool:
 def refused(job_dir: Path, pod: str, rank: int, container: str, why: str) -> None:
     """Remember that this log can't be read, in words; until ``keep`` gets it."""
     with locked(job_dir):
-        text = f"log of container {container}, rank {rank}: kubectl can't read it: {why}"
+        text = f"log of container {container}, rank {rank}: {UNREAD}: {why}"
         _write(job_dir, {**_read(job_dir), f"{pod} {container}-rank{rank}{TORN}": text})
 
 
@@ -90,6 +91,12 @@ def keep(job_dir: Path, pod: str, rank: int, container: str, log: str, *, code: 
 def torn(job_dir: Path) -> list[str]:
     """What came with parts missing or changed, or can't be had, in words."""
     return [text for key, text in _read(job_dir).items() if key.endswith(TORN)]
+
+
+def unread(job_dir: Path, pods: Collection[str]) -> list[str]:
+    """Which logs of these pods, by their uids, can't be read, in words: what they hold would be lost with the pods."""
+    refusals = {key: text for key, text in _read(job_dir).items() if key.endswith(TORN) and UNREAD in text}
+    return [text for key, text in refusals.items() if key.partition(" ")[0] in pods]
 
 
 def complete(job_dir: Path) -> bool:

@@ -512,7 +512,7 @@ def test_a_job_that_was_suspended_and_resumed_has_begun_its_block_again(api: Api
 def test_logs_that_cannot_be_read_are_told_until_they_can_be(api: Api, tmp_path: Path) -> None:
     job = api.job()
     kubernetes.submit(job, os.environ)
-    api.pod(0, phase="Running", initContainerStatuses=[state("run-0", exitCode=0)])
+    api.pod(0, uid="7f3a", phase="Running", initContainerStatuses=[state("run-0", exitCode=0)])
     log = api.store.log("g-1-0-abcde", "run-0")
     log.parent.mkdir(parents=True)
     log.write_text("words of rank 0\n")
@@ -525,6 +525,8 @@ def test_logs_that_cannot_be_read_are_told_until_they_can_be(api: Api, tmp_path:
                 "log of container run-0, rank 0: kubectl can't read it: Error from server (Forbidden): "
                 'pods "g-1-0-abcde" is forbidden: User "me" cannot get resource "pods/log"'
             )
+    with pytest.raises(SchedulerError, match=r"the results in it would be lost; if they may be: kubectl --"):
+        kubernetes.submit(job, os.environ)
     (tmp_path / "cluster" / "no-logs").unlink()
     kubernetes.poll([job], submit_next=True)
     assert kubernetes.state(job).reason == ""
