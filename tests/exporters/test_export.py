@@ -70,6 +70,27 @@ def test_an_exported_table_is_judged_like_its_campaign_where_runs_failed(
     assert {cell["verdict"] for cell in of_table} == {"broken"}
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_an_exported_table_that_is_imported_has_the_cells_of_its_campaign_and_no_run_that_failed(
+    gpubench: Run, tmp_path: Path, kind: str
+) -> None:
+    """``trend`` takes imports; two workloads of one name were one cell, and samples of failed runs counted."""
+    made = begin(tmp_path / "c", make_plan(suite=QUICK[:2], blocks=3))
+    writer = Writer(made)
+    for job, block, run in made.rows():
+        writer.write(job, block, run, **({"status": "failed"} if block.block == 2 else {}))
+    assert gpubench("results", "export", kind, made.directory, f"all.{kind}").returncode == 0
+    done = gpubench("results", "import", "table", f"all.{kind}", "--out", "imported")
+    assert done.returncode == 0, done.stderr
+    exported = (pl.read_csv if kind == "csv" else pl.read_parquet)(tmp_path / f"all.{kind}")
+    imported = pl.read_parquet(tmp_path / "imported" / "results.parquet")
+    fields = ["run", "workload", "params", "rep", "wall_s"]
+    assert imported.select(fields).sort(fields).rows() == (
+        exported.filter(pl.col("run_status") == "ok").select(fields).sort(fields).rows()
+    )
+    assert imported["params"].n_unique() == 2
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

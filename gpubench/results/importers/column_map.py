@@ -14,10 +14,13 @@ from typing import Any
 import polars as pl
 
 from gpubench.errors import DataError
+from gpubench.node.spec.plain import parse_json
 from gpubench.results.importers.base import Format, Reader, Refused, Row, csv_rows, day, plain_number, positive, whole
 from gpubench.results.merge.table_files import TIMES, Dialect, find_dialect, parse_columns, time_of
 
 PARAMS = "params."
+STATUSES = ("run_status", "workload_status")
+"""Columns of a table that gpubench exported: whether a row counts."""
 _MAGIC = b"PAR1"
 
 
@@ -34,6 +37,15 @@ def _moment(text: str) -> dt.datetime | None:
     return moment if moment.tzinfo else None
 
 
+def _parameters(text: str) -> dict[str, Any]:
+    """As a table that gpubench exported holds them, a JSON object; what else a column of that name holds are none."""
+    try:
+        plain = parse_json(text)
+    except ValueError:
+        return {}
+    return plain if isinstance(plain, dict) else {}
+
+
 FIELDS: dict[str, Callable[[str], Any]] = {
     **dict.fromkeys(("workload", "variant", "ucx_version", "backend", "protocol", "device", "run"), str),
     **dict.fromkeys(("workers", "nodes", "workers_per_node", "threads_per_worker", "reps"), whole),
@@ -42,6 +54,7 @@ FIELDS: dict[str, Callable[[str], Any]] = {
     "started_at": _moment,
     "wall_se": positive,
     "warmup": lambda text: {"true": True, "false": False, "1": True, "0": False}.get(text.lower()),
+    "params": _parameters,
     "answer": lambda text: text if text in ("ok", "unchecked", "wrong") else None,
 }
 """Other fields that a column can fill, and how its text is read; None: it can't be."""
@@ -109,7 +122,7 @@ def _row(  # noqa: PLR0917 - what a row is made of
     values: dict[str, Any] = {}
     params: dict[str, Any] = {}
     for field, column in columns.items():
-        text = cells[column] if FIELDS.get(field) is str else dialect.plain(cells[column])
+        text = cells[column] if FIELDS.get(field) in (str, _parameters) else dialect.plain(cells[column])
         value = positive(text) if field in TIMES else FIELDS[field](text) if field in FIELDS else plain_number(text)
         if text and value is None and mapped and field not in (*mapped, *TIMES):
             continue  # nobody said that this column is that field
@@ -129,6 +142,8 @@ def _row(  # noqa: PLR0917 - what a row is made of
         values["date"] = values["started_at"].astimezone(dt.UTC).date()
     if values.get("answer") == "wrong":
         return Refused(name, line, "its answer was wrong")
+    if bad := [status for status in STATUSES if cells.get(status) in ("failed", "skipped")]:
+        return Refused(name, line, f"{bad[0]} is {cells[bad[0]]}")
     return Row(
         file=name,
         line=line,
@@ -137,7 +152,7 @@ def _row(  # noqa: PLR0917 - what a row is made of
         extra=cells,
         run=values.pop("run", f"{name}:{line}"),
         identity=(name, line),
-        params=params,
+        params=values.pop("params", {}) | params,
         **{"reps": None, **values},
     )
 
