@@ -525,7 +525,7 @@ def test_logs_that_cannot_be_read_are_told_until_they_can_be(api: Api, tmp_path:
                 "log of container run-0, rank 0: kubectl can't read it: Error from server (Forbidden): "
                 'pods "g-1-0-abcde" is forbidden: User "me" cannot get resource "pods/log"'
             )
-    with pytest.raises(SchedulerError, match=r"the results in it would be lost; if they may be: kubectl --"):
+    with pytest.raises(SchedulerError, match=r"the results in it would be lost; if they may be: kubectl .* --force"):
         kubernetes.submit(job, os.environ)
     (tmp_path / "cluster" / "no-logs").unlink()
     kubernetes.poll([job], submit_next=True)
