@@ -1,10 +1,9 @@
-"""Files that dask-cuda wrote (``fixtures/README.md``), and its form of before mid-2022, which no release writes now."""
+"""Files that dask-cuda wrote (``fixtures/README.md``)."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
-import math
 import shutil
 from pathlib import Path
 
@@ -74,27 +73,3 @@ def test_a_repetition_without_a_time_is_refused_alone(dated: Path, tmp_path: Pat
     found = imported(dated / f"{MERGE}.json", tmp_path / "out")
     assert found.table["rep"].to_list() == [0, 2]
     assert found.note["refused"][0]["line"] == 2
-
-
-def test_the_form_of_before_mid_2022_is_one_mean_with_its_standard_error(tmp_path: Path) -> None:
-    # Field names and divisor as in dask_cuda/benchmarks/local_cudf_merge.py of spring 2022: a row per link.
-    old = {
-        "backend": "dask",
-        "merge_type": "gpu",
-        "base_chunks": 2,
-        "rows_per_chunk": 1000,
-        "frac_match": 0.3,
-        "protocol": "ucx",
-        "nreps": 10,
-        "data_processed": 64000,
-        "time_mean": 0.5,
-        "time_std": 0.03,
-    }
-    table = {name: {"0": value, "1": value} for name, value in old.items()}
-    table["bandwidth_mean"] = {"0": 1e9, "1": 2e9}
-    (tmp_path / "old.json").write_text(json.dumps(table))
-    found = imported(tmp_path / "old.json", tmp_path / "out")
-    (row,) = found.table.iter_rows(named=True)
-    assert (row["wall_s"], row["reps"], row["workers"], row["device"]) == (0.5, 10, None, "gpu")
-    assert row["wall_se"] == pytest.approx(0.03 * math.sqrt(10 / 9) / math.sqrt(10))
-    assert "bandwidth_mean" not in json.loads(row["extra"])

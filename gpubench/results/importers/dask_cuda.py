@@ -1,13 +1,11 @@
 """``BASE.json`` of dask-cuda's benchmarks: a pandas table column by column.
 
-The bandwidths of its links (``BASE.npy``, ``BASE.address_map.json``) are no times of a workload, and aren't read. Two
-forms. Since mid-2022 a row is one timed repetition (``wallclock``); before, a row was a link between two workers
-and repeated one summary of all repetitions (``time_mean``, ``time_std`` with the divisor n). What the files don't say,
-their place often does: ``outputs/20220711/ucx-1.12.1/``, and ``BASE-20220712.1.json`` is a rerun of that day.
+The bandwidths of its links (``BASE.npy``, ``BASE.address_map.json``) are no times of a workload, and aren't read. A row
+is one timed repetition (``wallclock``), since dask-cuda 22.08. What the files don't say, their place often does:
+``outputs/20220711/ucx-1.12.1/``, and ``BASE-20220712.1.json`` is a rerun of that day.
 """
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,17 +21,15 @@ _KINDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("unique_ratio", "groupby", _GROUPS),
     ("partition_size", "shuffle", ("partition_size", "in_parts")),
     ("kernel_size", "map-overlap", ("user_size", "chunk_size", "kernel_size")),
-    ("blocksize", "read-parquet", ("path", "columns", "filesystem", "blocksize", "aggregate_files")),
     ("user_size", "array-operation", ("operation", "user_size", "user_second_size", "user_chunk_size")),
 )
 """A field that only this benchmark has, our name of it, and the fields that say what was measured."""
 
 _DEVICES = {"cudf": "gpu", "cupy": "gpu", "gpu": "gpu", "pandas": "cpu", "numpy": "cpu", "cpu": "cpu"}
-_LINK = ("source_node", "source_device", "dest_node", "dest_device", "total_bytes", "bandwidth_")
 
 
 def read(path: Path, name: str) -> Iterator[Row | Refused]:
-    """The repetitions of one file, or its one summary."""
+    """The repetitions of one file."""
     try:
         table = parse_json(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
@@ -45,21 +41,18 @@ def read(path: Path, name: str) -> Iterator[Row | Refused]:
         return
     rows = _rows(table)
     if not rows:
-        yield Refused(name, 1, "no table of a dask-cuda benchmark: no wallclock or time_mean by row")
+        yield Refused(name, 1, "no table of a dask-cuda benchmark: no wallclock by row")
         return
     beside = _beside(path)
-    if "wallclock" in rows[0]:
-        for number, fields in enumerate(rows):
-            yield _row(path, name, number + 1, fields, beside)
-    else:
-        yield _summary(path, name, rows, beside)
+    for number, fields in enumerate(rows):
+        yield _row(path, name, number + 1, fields, beside)
 
 
 def _rows(table: Any) -> list[dict[str, Any]]:
     """Row by row; empty where it is no such table. A row that a column lacks has None there."""
     if not isinstance(table, dict) or not table or not all(isinstance(column, dict) for column in table.values()):
         return []
-    if not {"wallclock", "time_mean"} & table.keys():
+    if "wallclock" not in table:
         return []
     index = sorted({key for column in table.values() for key in column}, key=lambda key: (len(key), key))
     return [{column: values.get(key) for column, values in table.items()} for key in index]
@@ -115,27 +108,6 @@ def _row(path: Path, name: str, number: int, fields: Mapping[str, Any], beside: 
         rep=number - 1,
         bytes=int(size) if size else None,
         **_facts(path, fields, beside),
-    )
-
-
-def _summary(path: Path, name: str, rows: list[dict[str, Any]], beside: Mapping[str, Any]) -> Row | Refused:
-    """The old form: all rows say the same of the times, and each something of one link."""
-    first, times = rows[0], {positive(fields["time_mean"]) for fields in rows}
-    seconds, spread, reps = positive(first["time_mean"]), positive(first.get("time_std")), whole(first.get("nreps"))
-    if seconds is None or len(times) > 1:
-        return Refused(name, 1, "its rows don't agree on one time_mean")
-    size = positive(first.get("data_processed"))
-    return Row(
-        file=name,
-        line=1,
-        wall_s=seconds,
-        extra={key: value for key, value in first.items() if not key.startswith(_LINK)},
-        run=name.removesuffix(".json"),
-        identity=(name, 1),
-        reps=reps,
-        wall_se=spread / math.sqrt(reps - 1) if spread and reps and reps > 1 else None,
-        bytes=int(size) if size else None,
-        **_facts(path, first, beside),
     )
 
 
