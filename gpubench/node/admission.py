@@ -39,13 +39,13 @@ def close_to_others() -> None:
     connect, admit = connector.connect, core.Listener.on_connection
 
     @functools.wraps(connect)
-    async def connect_and_say(*words: Any, **options: Any) -> Any:
-        comm = await connect(*words, **options)
+    async def connect_and_say(*arguments: Any, **options: Any) -> Any:
+        comm = await connect(*arguments, **options)
         await _send(comm, secret)
         return comm
 
     @functools.wraps(admit)
-    async def hear_and_admit(listener: Any, comm: Any, *words: Any, **options: Any) -> Any:
+    async def hear_and_admit(listener: Any, comm: Any, *arguments: Any, **options: Any) -> Any:
         try:
             heard = await _receive(comm, len(secret))  # no time limit: it would pass while the process is stopped
         except Exception:  # noqa: BLE001 - whatever the other side does
@@ -53,7 +53,7 @@ def close_to_others() -> None:
         if not hmac.compare_digest(heard, secret):
             comm.abort()
             raise core.CommClosedError("a connection without the run's secret")
-        return await admit(listener, comm, *words, **options)
+        return await admit(listener, comm, *arguments, **options)
 
     connector.connect, core.Listener.on_connection = connect_and_say, hear_and_admit
 

@@ -20,9 +20,9 @@ def read_build_id(path: str) -> str:
 
 def check_build(spec: RunSpec) -> None:
     """Raise WrongImageError unless this is the planned build; nothing is checked where none is planned."""
-    found = read_build_id(spec.build_manifest)
-    if spec.build_id and found != spec.build_id:
-        what = f"build {found}" if found else "no build id"
+    build = read_build_id(spec.build_manifest)
+    if spec.build_id and build != spec.build_id:
+        what = f"build {build}" if build else "no build id"
         raise WrongImageError(
             f"the image of variant {spec.variant} has {what} in {spec.build_manifest}, planned {spec.build_id}"
         )

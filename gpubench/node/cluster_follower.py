@@ -30,8 +30,8 @@ def follow_head(node: RunNode, directory: Path, token: str, stop: StopRequest, *
     began = time.monotonic()
     node.start(node.workers())
     path = rendezvous.path_for(directory, node.spec.campaign, token)
-    said = {"job": node.spec.job, "host": node.facts["host"], "planned": node.spec.workers_per_node, "began": began}
-    connection, scheduler = _meet(node, path, token, stop, said)
+    facts = {"job": node.spec.job, "host": node.facts["host"], "planned": node.spec.workers_per_node, "began": began}
+    connection, scheduler = _meet(node, path, token, stop, facts)
     try:
         node.tell_address(scheduler)
         reason, state = _Member(node, connection, scheduler if further else None, stop).until_stop()
@@ -42,14 +42,16 @@ def follow_head(node: RunNode, directory: Path, token: str, stop: StopRequest, *
     return reason
 
 
-def _meet(node: RunNode, path: Path, token: str, stop: StopRequest, said: Dict[str, Any]) -> Tuple[Connection, str]:
+def _meet(
+    node: RunNode, path: Path, token: str, stop: StopRequest, own_facts: Dict[str, Any]
+) -> Tuple[Connection, str]:
     """The connection to rank 0 and the scheduler's address. If rank 0 doesn't answer, its file may be old."""
     deadline = time.monotonic() + node.spec.deadlines.start_s
 
     def met() -> Optional[Tuple[Connection, str]]:
         stop.check()
         facts = rendezvous.wait(path, token, deadline, stop.asked)
-        hello = {**said, "age_s": round(time.monotonic() - said["began"], 3)}
+        hello = {**own_facts, "age_s": round(time.monotonic() - own_facts["began"], 3)}
         host, port = facts["server"]
         try:
             return join(host, port, token, rank=node.rank, facts=hello, timeout_s=10.0), str(facts["scheduler"])
@@ -58,9 +60,9 @@ def _meet(node: RunNode, path: Path, token: str, stop: StopRequest, said: Dict[s
                 raise
             return None
 
-    found = poll_until(met, math.inf, TICK_S, longest_s=IDLE_S, jitter=True)
-    assert found is not None
-    return found
+    meeting = poll_until(met, math.inf, TICK_S, longest_s=IDLE_S, jitter=True)
+    assert meeting is not None
+    return meeting
 
 
 class _Member:
@@ -104,8 +106,8 @@ class _Member:
         if self.leave_by == math.inf and (self.stop.asked() or time_left() < 2 * grace):
             self.why, self.leave_by = self.stop.reason or NEARLY_OVER, time.monotonic() + grace / 2
         if self.why and self._retiring is None and self.scheduler is not None:
-            words = ("--address", self.scheduler, "--rank", str(self.node.rank), "--parent", str(os.getpid()))
-            self._retiring = Child("retire", command("retire", *words), self.node.env, self.node.scratch)
+            arguments = ("--address", self.scheduler, "--rank", str(self.node.rank), "--parent", str(os.getpid()))
+            self._retiring = Child("retire", command("retire", *arguments), self.node.env, self.node.scratch)
             if self.why != GIVEN_BACK:
                 self.connection.send({"kind": "leaves", "reason": self.why})
         if self._retiring is not None and self._retiring.code and self.leave_by == math.inf:

@@ -49,8 +49,8 @@ class ClusterHead:
             self.state_file.joined(self.node.rank, self.spec.job, str(self.node.facts["host"]), planned, 0.0)
         self.state_file.write()
         file = self.node.scratch / SCHEDULER_FILE
-        words = ("--scheduler-file", str(file), "--registry", str(self._registry))
-        self.node.start([self.node.planned("scheduler", "scheduler", *words), *self.node.workers()])
+        arguments = ("--scheduler-file", str(file), "--registry", str(self._registry))
+        self.node.start([self.node.planned("scheduler", "scheduler", *arguments), *self.node.workers()])
         scheduler = self.node.children[0]
         address = self._address(scheduler)
         self.node.tell_address(address)
@@ -85,7 +85,9 @@ class ClusterHead:
         self.node.stop()
         if self.server is not None:
             deadline = time.monotonic() + self.spec.deadlines.stop_s
-            while time.monotonic() < deadline and any(one.open for one in self.server.connections.values()):
+            while time.monotonic() < deadline and any(
+                connection.open for connection in self.server.connections.values()
+            ):
                 self.server.poll(TICK_S)
             self.server.close()
         self.state_file.end(reason)
@@ -147,10 +149,10 @@ class ClusterHead:
         self._asked = time.monotonic()
         for path in sorted((self.directory / REQUESTS).glob("*.json")):
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-                asked = json.loads(path.read_text(encoding="utf-8"))
-                if asked.get("stop"):
-                    self.stop.reason = self.stop.reason or str(asked["stop"])
-                for rank in filter(self._is_here, asked.get("leave", [])):
+                request = json.loads(path.read_text(encoding="utf-8"))
+                if request.get("stop"):
+                    self.stop.reason = self.stop.reason or str(request["stop"])
+                for rank in filter(self._is_here, request.get("leave", [])):
                     self.state_file.move(rank, LEAVING, path.stem)
                     server.send(rank, {"kind": "leave"})
             path.unlink()

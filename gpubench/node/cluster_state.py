@@ -22,8 +22,8 @@ from gpubench.node.writer.atomic import write_atomic
 
 def rank_of(name: str) -> int:
     """``worker-3-0`` → 3, the rank of its node; -1 for a worker that isn't ours."""
-    words = name.split("-")
-    return int(words[1]) if len(words) > 2 and words[0] == "worker" and words[1].isdigit() else -1
+    parts = name.split("-")
+    return int(parts[1]) if len(parts) > 2 and parts[0] == "worker" and parts[1].isdigit() else -1
 
 
 WRITE_S = 0.3

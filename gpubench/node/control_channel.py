@@ -137,19 +137,19 @@ class ControlServer:
 
     def poll(self, timeout_s: float) -> List[Message]:
         """Wait at most ``timeout_s`` for messages; each carries the sender's ``rank``."""
-        found: List[Message] = []
+        messages: List[Message] = []
         for key, _ in self._selector.select(timeout_s):
             if key.fileobj is self._listener:
                 self._accept()
             elif key.data is not None:
-                found.extend(self._read(key.data))
+                messages.extend(self._read(key.data))
         now = time.monotonic()
         if now - self._beat_at > BEAT_S:
             self._beat_at = now
             self.broadcast({"kind": "beat"})
             for connection in [connection for connection in self._unidentified if now - connection.began > HELLO_S]:
                 self._drop(connection)
-        return found
+        return messages
 
     def fileno(self) -> int:
         """A handle that can be read when ``poll`` wouldn't wait."""

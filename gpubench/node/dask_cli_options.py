@@ -63,12 +63,12 @@ class UnknownWordError(ValueError):
     """A word that no Dask command has or had."""
 
 
-def translate(kind: str, words: Sequence[str]) -> Tuple[List[str], List[str], List[str]]:
+def translate(kind: str, arguments: Sequence[str]) -> Tuple[List[str], List[str], List[str]]:
     """What to hand on, what is no option (an address), and a line about every word that isn't handed on as it is.
 
     Args:
         kind: ``scheduler``, or the worker's device.
-        words: as the user wrote them, without our own options.
+        arguments: as the user wrote them, without our own options.
 
     Raises:
         UnknownWordError: an option of no Dask command, or one without its value.
@@ -77,7 +77,7 @@ def translate(kind: str, words: Sequence[str]) -> Tuple[List[str], List[str], Li
     handed: List[str] = []
     plain: List[str] = []
     lines: List[str] = []
-    left = list(words)
+    left = list(arguments)
     while left:
         word, equals, value = left.pop(0).partition("=")
         if not word.startswith("-"):

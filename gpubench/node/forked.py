@@ -50,8 +50,8 @@ class ForkedChild(Child):
         if self._code is None and self.pid is None and self._forking.look() and self.pid is None:
             self._code = 1
         if self._code is None and self.pid is not None:
-            found, status = os.waitpid(self.pid, os.WNOHANG)
-            self._code = os.waitstatus_to_exitcode(status) if found else None
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self._code = os.waitstatus_to_exitcode(status) if pid else None
         return self._code
 
     @property
@@ -89,17 +89,17 @@ class ForkedChild(Child):
 class ForkingProcess:
     """``gpubench WORDS``, which forks what is planned, as its supervisor sees it."""
 
-    def __init__(self, words: List[str], planned: Sequence[Planned], env: Mapping[str, str], cwd: Path) -> None:
-        self.children = [ForkedChild(one.name, cwd, self) for one in planned]
+    def __init__(self, arguments: List[str], planned: Sequence[Planned], env: Mapping[str, str], cwd: Path) -> None:
+        self.children = [ForkedChild(process.name, cwd, self) for process in planned]
         self._pipe, report = os.pipe()
         self._text = b""
-        members = {one.name: {"words": one.words, "handles": list(one.handles)} for one in planned}
+        members = {process.name: {"arguments": process.arguments, "handles": list(process.handles)} for process in planned}
         path = cwd / f"{ROLE}.json"
         path.write_text(json.dumps({"report": report, "members": members}), encoding="utf-8")
-        handles = [report, *(handle for one in planned for handle in one.handles)]
+        handles = [report, *(handle for process in planned for handle in process.handles)]
         _adopt_orphans(wanted=True)
         try:
-            self.process = Child(ROLE, command(*words, "--members", str(path)), env, cwd, handles)
+            self.process = Child(ROLE, command(*arguments, "--members", str(path)), env, cwd, handles)
         finally:
             os.close(report)
 
@@ -145,7 +145,7 @@ def become(path: Path, supervisor: int) -> List[str]:
             for handle in handles - set(member["handles"]):
                 os.close(handle)
             _stand_alone(name, path.with_name(f"{name}.log"))
-            _entitle(command(*member["words"]))
+            _entitle(command(*member["arguments"]))
             os.read(ended, 1)
             os.close(ended)
             while os.getppid() == us:  # files are closed a moment earlier
@@ -153,15 +153,15 @@ def become(path: Path, supervisor: int) -> List[str]:
             die_with_parent(supervisor)
             os.write(report, f"{name} {os.getpid()}\n".encode("ascii"))
             os.close(report)
-            words: List[str] = member["words"]
+            arguments: List[str] = member["arguments"]
             if has_threads:
-                new = command(*words)
+                new = command(*arguments)
                 os.execv(new[0], new)  # noqa: S606 - no shell
-            return words
+            return arguments
     os._exit(0)
 
 
-def _entitle(words: List[str]) -> None:
+def _entitle(command: List[str]) -> None:
     """Let the process table show this command, as far as there is room where ours stood.
 
     Source: proc(5), fields arg_start and arg_end of /proc/[pid]/stat.
@@ -171,7 +171,7 @@ def _entitle(words: List[str]) -> None:
     fields = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     start, end = int(fields[45]), int(fields[46])
     if end > start > 0:
-        text = b"\0".join(word.encode("utf-8", "surrogateescape") for word in words)
+        text = b"\0".join(word.encode("utf-8", "surrogateescape") for word in command)
         ctypes.memmove(start, text[: end - start - 1].ljust(end - start, b"\0"), end - start)
 
 

@@ -76,10 +76,10 @@ def placed() -> Dict[str, Any]:
 
 def numbers(text: str) -> List[int]:
     """``0-2,8`` → 0 1 2 8."""
-    found: List[int] = []
+    cpus: List[int] = []
     for low, high in re.findall(r"(\d+)(?:-(\d+))?", text):
-        found.extend(range(int(low), int(high or low) + 1))
-    return found
+        cpus.extend(range(int(low), int(high or low) + 1))
+    return cpus
 
 
 def _core(cpu: int) -> int:

@@ -24,7 +24,7 @@ def kernel_caches(scratches: Path, image: str) -> Dict[str, str]:
     folder = scratches / f"gpubench-kernels-{os.getuid()}-{name}"
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
         return {}
     return {variable: str(folder / part) for variable, part in VARIABLES.items()}

@@ -82,12 +82,12 @@ def interfaces(root: str = "/sys/class/net") -> Dict[str, Dict[str, str]]:
     Bridges and the virtual ends on them are left out: they come and go with other people's containers. An interface
     without hardware that is on no bridge is kept, because a container has no other.
     """
-    found = {}
+    devices = {}
     for path in sorted(Path(root).glob("*")):
         of_containers = (path / "bridge").exists() or ((path / "master").exists() and not (path / "device").exists())
         if not of_containers:
-            found[path.name] = {"speed": _read(str(path / "speed")), "mtu": _read(str(path / "mtu"))}
-    return found
+            devices[path.name] = {"speed": _read(str(path / "speed")), "mtu": _read(str(path / "mtu"))}
+    return devices
 
 
 def _field(path: str, name: str) -> str:

@@ -35,12 +35,12 @@ def main(arguments: Optional[List[str]] = None) -> int:
             if unknown:
                 parser.error("unrecognized arguments: {}".format(" ".join(unknown)))
             return OTHERS[options.command](options)
-        words, lines = role_options.adopt(options, unknown, resolve(options.device or "auto"))
+        dask_arguments, lines = role_options.adopt(options, unknown, resolve(options.device or "auto"))
         role_options.check(options)
         if options.spec is None:
             for line in lines:
                 print(f"gpubench run: {line}", file=sys.stderr)  # noqa: T201
-            return _by_hand(options, words)
+            return _by_hand(options, dask_arguments)
         text = Path(options.spec).read_text(encoding="utf-8")
         spec = RunSpec.parse(text, options.spec)
         spec = dataclasses.replace(spec, device=resolve(options.device or spec.device))
@@ -117,12 +117,12 @@ OTHERS = {"cluster": _cluster, "conduct": _conduct, "look": _look, "pod": _pod, 
 """Commands beside ``run``."""
 
 
-def _by_hand(options: argparse.Namespace, words: List[str]) -> int:
+def _by_hand(options: argparse.Namespace, dask_arguments: List[str]) -> int:
     if options.role == "scheduler":
-        dask_processes.run_scheduler(role_options.by_hand_scheduler_arguments(options, words))
+        dask_processes.run_scheduler(role_options.by_hand_scheduler_arguments(options, dask_arguments))
     else:
         dask_processes.WORKERS[resolve(options.device or "auto")]()(
-            role_options.by_hand_worker_arguments(options, words)
+            role_options.by_hand_worker_arguments(options, dask_arguments)
         )
     return EXIT_OK
 
@@ -183,7 +183,7 @@ def _import_for_all(spec: RunSpec) -> None:
     gc.disable()  # what is imported stays: to look through it again and again takes a tenth of the time
     try:
         dask_processes.import_for_all(spec)
-        families.load(one for one in spec.workloads if not is_own(one.name))
+        families.load(workload for workload in spec.workloads if not is_own(workload.name))
     finally:
         gc.enable()
 

@@ -23,20 +23,20 @@ def packages() -> Dict[str, str]:
     """Version by name of every package that this Python finds, names as ``images`` writes them in manifests."""
     from importlib import metadata  # a supervisor checks its build only, and does without
 
-    found: Dict[str, str] = {}
+    versions: Dict[str, str] = {}
     for item in metadata.distributions():
         headers = _headers(item)
         if "name" in headers:  # a broken .dist-info has none
-            found.setdefault(headers["name"].lower().replace("_", "-"), headers.get("version", ""))
-    return dict(sorted(found.items()))
+            versions.setdefault(headers["name"].lower().replace("_", "-"), headers.get("version", ""))
+    return dict(sorted(versions.items()))
 
 
 def _headers(distribution: Any) -> Dict[str, str]:
     """Name and version as ``distribution.metadata`` has them, in a tenth of its time: that parses whole READMEs."""
     files = ("METADATA", "PKG-INFO", "")  # the last is an .egg-info that is a file
     text = next(filter(None, map(distribution.read_text, files)), "")
-    found = reversed(_HEADER.findall(text.partition("\n\n")[0]))  # of two the first counts
-    return {name.lower(): value for name, value in found}
+    headers = reversed(_HEADER.findall(text.partition("\n\n")[0]))  # of two the first counts
+    return {name.lower(): value for name, value in headers}
 
 
 def packages_id() -> str:

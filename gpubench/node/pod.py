@@ -129,8 +129,8 @@ def _run(state: State, spec: RunSpec, rank: int, options: argparse.Namespace, ma
         _tell(state, spec, rank)
         return
     skip = state.reason or options.skip
-    words = ["run", "--spec", options.spec, "--rank", str(rank)]
-    code = main([*words, *(["--skip", skip] if skip else [])])
+    arguments = ["run", "--spec", options.spec, "--rank", str(rank)]
+    code = main([*arguments, *(["--skip", skip] if skip else [])])
     if code and not state.code:
         state.code = code
         state.reason = (

@@ -36,10 +36,10 @@ def die_with_parent(parent: Optional[int], number: int = signal.SIGKILL) -> None
 
 @dataclasses.dataclass(frozen=True)
 class Planned:
-    """A process of the cluster that is to start: its name, its words after ``gpubench``, and handles that it gets."""
+    """A process of the cluster that is to start: its name, its arguments after ``gpubench``, and handles that it gets."""
 
     name: str
-    words: List[str]
+    arguments: List[str]
     handles: Sequence[int] = ()
 
 
@@ -84,8 +84,8 @@ class Child:
         how = describe_exit(self.code)
         if self.code == -signal.SIGKILL and killed_for_memory() > self._killed_before:
             how += " by the kernel, for lack of memory"
-        words = self._last_words() if self.code is not None and self.code > 0 else ""
-        how += f": {words}" if words else ""
+        message = self._last_words() if self.code is not None and self.code > 0 else ""
+        how += f": {message}" if message else ""
         return {"process": self.name, "how": how, "last_lines": self.tail(), **({"disk": disk} if disk else {})}
 
     def _last_words(self) -> str:
@@ -94,12 +94,12 @@ class Child:
         "Scheduler failed to start." says nothing.
         """
         lines = [line for line in self.tail(MOST_LINES) if line.strip()]
-        found = lines[-1] if lines else ""
+        message = lines[-1] if lines else ""
         begins = [at for at, line in enumerate(lines) if line == TRACEBACK]
         is_its_end = begins and sum(not line.startswith(" ") for line in lines[begins[-1] + 1 :]) == 1
         while is_its_end and begins and lines[begins[-1] - 1 : begins[-1]] == [RAISED_FROM]:
-            found = lines[begins.pop() - 2]
-        return found.strip()[:MOST_WORDS]
+            message = lines[begins.pop() - 2]
+        return message.strip()[:MOST_WORDS]
 
     def tail(self, lines: int = TAIL_LINES) -> List[str]:
         with contextlib.suppress(OSError):
@@ -136,9 +136,9 @@ def stop_all(children: Iterable[Child], grace_s: float) -> None:
         child.wait()
 
 
-def command(*words: str) -> List[str]:
+def command(*arguments: str) -> List[str]:
     """The command ``gpubench WORDS`` from the same file as this process: never by ``-m``, which looks in the cwd."""
-    return [sys.executable, archive(), *words]
+    return [sys.executable, archive(), *arguments]
 
 
 def role_words(role: str, spec_path: Path, *options: str) -> List[str]:

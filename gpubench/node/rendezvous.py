@@ -149,10 +149,10 @@ def meet(
         why = "it closed the connection"
         return kind if kind in (OVER, STOP) else None
 
-    found = poll_until(met, deadline, POLL_S, longest_s=LONGEST_POLL_S, jitter=True)
-    if found is None:
+    meeting = poll_until(met, deadline, POLL_S, longest_s=LONGEST_POLL_S, jitter=True)
+    if meeting is None:
         raise RendezvousTimeoutError("rank 0 did not answer as {}:{} in time: {}".format(*where, why))
-    return None if isinstance(found, str) else found
+    return None if isinstance(meeting, str) else meeting
 
 
 def _kind_of_first_message(connection: Connection, deadline: float, stop: StopRequest) -> str:

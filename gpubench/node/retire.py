@@ -18,13 +18,13 @@ def retire(address: str, rank: int) -> int:
 
     client = Client(address, timeout=CONNECT_S, name="gpubench-retire", set_as_default=False)
     try:
-        asked: Set[str] = set()
+        retired: Set[str] = set()
         while True:  # a worker may register while others are retired
             left = set(client.run_on_scheduler(workers_on, rank))
-            if not left or left & asked:
+            if not left or left & retired:
                 break
             client.retire_workers(workers=sorted(left), close_workers=True)
-            asked |= left
+            retired |= left
     finally:
         client.close()
     if left:

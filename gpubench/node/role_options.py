@@ -50,8 +50,8 @@ def check(options: argparse.Namespace) -> None:
         raise CombinationError(f"{role} {where} needs --address or --scheduler-file, and not both")
 
 
-def adopt(options: argparse.Namespace, words: Sequence[str], device: str) -> Tuple[List[str], List[str]]:
-    """Dask's own ``words`` beside ours, and lines about those that aren't handed on as they are.
+def adopt(options: argparse.Namespace, arguments: Sequence[str], device: str) -> Tuple[List[str], List[str]]:
+    """Dask's own ``arguments`` beside ours, and lines about those that aren't handed on as they are.
 
     An address among them becomes that of the worker.
 
@@ -59,14 +59,14 @@ def adopt(options: argparse.Namespace, words: Sequence[str], device: str) -> Tup
         CombinationError: a word that Dask's command never had.
     """
     if options.spec is not None or options.role not in BY_HAND:
-        if words:
-            raise CombinationError(f"role {options.role} takes no {' '.join(words)}")
+        if arguments:
+            raise CombinationError(f"role {options.role} takes no {' '.join(arguments)}")
         return [], []
     from gpubench.node import dask_cli_options
 
     try:
         kind = options.role if options.role == "scheduler" else device
-        handed, plain, lines = dask_cli_options.translate(kind, words)
+        handed, plain, lines = dask_cli_options.translate(kind, arguments)
     except dask_cli_options.UnknownWordError as error:
         raise CombinationError(str(error)) from error
     if options.role == "worker" and len(plain) == 1 and options.address is None:

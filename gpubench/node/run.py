@@ -223,13 +223,13 @@ def _lead(node: RunNode, run_dir: Path, token: str, stop: StopRequest) -> int:
         record.warnings.append(f"no last report of rank {ranks}: logs, load and environment there aren't recorded")
     joined = {rank: {"rank": rank, **leader.peers[rank], "load": []} for rank in silent}
     reported = {rank: report["node"] for rank, report in final_reports.items()}
-    nodes = [node.report(), *(one for _, one in sorted({**joined, **reported}.items()))]
+    nodes = [node.report(), *(report for _, report in sorted({**joined, **reported}.items()))]
     record.hosts = [str(item["host"]) for item in nodes]
     logs = node.logs(whole=record.status != "ok")
     logs.update(_ucx_configurations(node, result))
     for rank in sorted(final_reports):
         logs.update(final_reports[rank]["logs"])
-    used = [f"{words} on {item['host']}" for item in nodes for words in item.get("gpus_in_use", ())]
+    used = [f"{user} on {item['host']}" for item in nodes for user in item.get("gpus_in_use", ())]
     if used:
         record.warnings.append(f"before this run somebody else used {'; '.join(used)}")
     node.remove()  # before the record: a run with a record needs no cleaning

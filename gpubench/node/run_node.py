@@ -163,7 +163,7 @@ class RunNode:
             self.children += forked.ForkingProcess(forks, planned, self.env, self.scratch).children
             return
         for one in planned:
-            self.children.append(Child(one.name, command(*one.words), self.env, self.scratch, one.handles))
+            self.children.append(Child(one.name, command(*one.arguments), self.env, self.scratch, one.handles))
 
     def planned(self, role: str, name: str, *options: str, handles: Sequence[int] = ()) -> Planned:
         """One process of the cluster."""

@@ -55,8 +55,8 @@ def clear(base: Path) -> None:
             # Anybody may put anything there: a link, or a pipe, which a plain open waits for.
             handle = os.open(str(hold), os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             with os.fdopen(handle, "r+b", buffering=0) as file:
-                found = os.fstat(handle)
-                ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+                status = os.fstat(handle)
+                ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
                 held = file.read() if ours else b""
                 if held.startswith(_kernel()) or (_host() and held.endswith(b"\n" + _host())):
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -53,13 +53,17 @@ def slow(probes: Sequence[Mapping[str, Figures]]) -> Dict[str, float]:
     if not probes or not all(probes):
         return {}
     over = [_over(figures) for figures in probes]
-    return {worker: min(one[worker] for one in over) for worker in over[0] if all(worker in one for one in over)}
+    return {
+        worker: min(factors[worker] for factors in over)
+        for worker in over[0]
+        if all(worker in factors for factors in over)
+    }
 
 
 def _over(figures: Mapping[str, Figures]) -> Dict[str, float]:
-    median = statistics.median_low(one["wall_s"] for one in figures.values())
-    waiting = statistics.median_low(one["wall_s"] / max(one["cpu_s"], 1e-9) for one in figures.values())
-    factors = {worker: one["wall_s"] / median for worker, one in figures.items()}
+    median = statistics.median_low(figure["wall_s"] for figure in figures.values())
+    waiting = statistics.median_low(figure["wall_s"] / max(figure["cpu_s"], 1e-9) for figure in figures.values())
+    factors = {worker: figure["wall_s"] / median for worker, figure in figures.items()}
     return {worker: factor for worker, factor in factors.items() if factor > FACTOR * max(1.0, waiting)}
 
 
@@ -84,8 +88,8 @@ def table(probes: Sequence[Mapping[str, Figures]]) -> List[Dict[str, Any]]:
                 "worker": worker,
                 "name": seen[0]["name"],
                 "host": seen[0]["host"],
-                "wall_s": [one["wall_s"] for one in seen],
-                "cpu_s": [one["cpu_s"] for one in seen],
+                "wall_s": [figure["wall_s"] for figure in seen],
+                "cpu_s": [figure["cpu_s"] for figure in seen],
             }
         )
     return rows

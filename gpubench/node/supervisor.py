@@ -107,13 +107,13 @@ class Leader:
         where = rendezvous.rank_0_address(os.environ)
         host = rendezvous.EVERY_ADDRESS if where else interface_address(self.spec.interface)
         server = self.server = ControlServer(host, self.token, port=where[1] if where else 0, order=self.spec.order)
-        words = ["--address", self.node.address, "--run-dir", str(self.run_dir)]
+        arguments = ["--address", self.node.address, "--run-dir", str(self.run_dir)]
         handles = []
         if self.turns:
             self.turns.wake(server)
             handles = [self.turns.clients_end.fileno()]
-            words += ["--turns", str(handles[0])]
-        planned = self.node.planned("client", "client", *words, handles=handles)
+            arguments += ["--turns", str(handles[0])]
+        planned = self.node.planned("client", "client", *arguments, handles=handles)
         self.node.start([*self.node.scheduler(), *self.node.workers(), planned])
         client = self.node.children[-1]
         if where:
@@ -172,8 +172,8 @@ class Leader:
                 raise RunFailedError(reason, child.cause() if child else None)
 
     def _ucx(self) -> str:
-        said = self.node.ucx_error()
-        return f"; UCX: {said}" if said else ""
+        error = self.node.ucx_error()
+        return f"; UCX: {error}" if error else ""
 
     def _announce(self, server: ControlServer, address: str) -> None:
         self._scheduler = address
@@ -200,8 +200,8 @@ class Leader:
         if self._own_time() > began + self.spec.deadlines.start_s:
             missing = sorted(set(self.spec.ranks) - {self.node.rank} - set(self.peers))
             if missing:
-                words = self._places(missing)
-                raise NodeLostError(f"no sign of node rank [{words}] within {self.spec.deadlines.start_s:.0f} s")
+                places = self._places(missing)
+                raise NodeLostError(f"no sign of node rank [{places}] within {self.spec.deadlines.start_s:.0f} s")
 
     def _places(self, ranks: List[int]) -> str:
         more = f" and {len(ranks) - NAMED} more" if len(ranks) > NAMED else ""

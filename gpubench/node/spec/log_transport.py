@@ -54,7 +54,7 @@ def decode(lines: Iterable[str]) -> Tuple[Dict[str, DecodedFile], List[str]]:
             continue
         name, number, count, digest, text = match.groups()
         parts.setdefault(name, {})[int(number)] = (int(count), digest, text)
-    return {name: _join(found) for name, found in parts.items()}, others
+    return {name: _join(pieces) for name, pieces in parts.items()}, others
 
 
 def _line(name: str, number: int, count: int, content: bytes, text: str) -> str:

@@ -41,7 +41,7 @@ def warning(workers: Sequence[Mapping[str, Any]]) -> List[str]:
 
     ``workers`` are the facts of the processes: ``host`` and, as ``gpu``, the place.
     """
-    found: Dict[Tuple[str, str], List[str]] = {}
+    devices_by_fault: Dict[Tuple[str, str], List[str]] = {}
     for worker in workers:
         place = worker["gpu"]
         has = share(place)
@@ -51,9 +51,9 @@ def warning(workers: Sequence[Mapping[str, Any]]) -> List[str]:
             count = "none" if has == "none" else len(expected(place))
             why = "{} of the {} CPUs {}".format(count, len(place["near"]), cpu_list(place["near"]))
         if has != "all":
-            found.setdefault((str(worker["host"]), why), []).append(str(place["device"]))
+            devices_by_fault.setdefault((str(worker["host"]), why), []).append(str(place["device"]))
     hosts: Dict[str, List[str]] = {}
-    for (host, why), devices in sorted(found.items()):
+    for (host, why), devices in sorted(devices_by_fault.items()):
         hosts.setdefault("{} near GPU {}".format(why, ",".join(devices)), []).append(host)
     parts = [f"{what} on {_named(where)}" for what, where in hosts.items()]
     return ["GPU workers may not use all CPUs near their GPUs: " + "; ".join(parts)] if parts else []

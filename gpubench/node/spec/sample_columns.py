@@ -37,7 +37,7 @@ class Column:
         required: whether every sample of ours has it; what couldn't be read stands in no line.
         least: smallest value.
         most: every value is below it.
-        words: all values.
+        choices: all values.
         compare: ``NEEDED``, ``TAKEN``, or empty where ``compare`` takes it from nobody's table.
     """
 
@@ -49,15 +49,15 @@ class Column:
     required: bool = True
     least: Optional[float] = None
     most: Optional[float] = None
-    words: Tuple[str, ...] = ()
+    choices: Tuple[str, ...] = ()
     compare: str = ""
 
     def fault(self, value: Any) -> str:
         """Why ``value`` can't stand in the column; empty if it can."""
         is_kind = isinstance(value, _PYTHON.get(self.type, str)) and isinstance(value, bool) == (self.type == FLAG)
         least, most = self.range
-        if self.words:
-            return "" if value in self.words else f"{self.name} = {value} is none of {', '.join(self.words)}"
+        if self.choices:
+            return "" if value in self.choices else f"{self.name} = {value} is none of {', '.join(self.choices)}"
         if is_kind and (least is None or least <= value) and (most is None or value < most):
             return ""
         bounds = "" if least is None or most is None else f" from {least} to below {most}"
@@ -101,7 +101,7 @@ COLUMNS = (
         least=1e-15, most=_YEARS_S, compare=NEEDED,
     ),
     Column("bytes", WHOLE, SAMPLE, "nominal size of the workload, from which a rate is computed", "bytes"),
-    Column("answer", TEXT, SAMPLE, "result of the check", words=ANSWERS),
+    Column("answer", TEXT, SAMPLE, "result of the check", choices=ANSWERS),
     Column("started_at", MOMENT, SAMPLE, "beginning", compare=TAKEN),
     Column("cpu_s", NUMBER, SAMPLE, "processor time of the run's processes", "s", required=False, least=0, most=1e15),
     Column("energy_j", NUMBER, SAMPLE, "energy of the hosts and GPUs", "J", required=False, least=0, most=1e15),

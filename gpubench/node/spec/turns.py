@@ -65,9 +65,9 @@ class TurnsSpec:
 
 def turns(plain: Any, where: str) -> List[Turn]:
     """A list of turns from JSON; raises SpecError."""
-    if not isinstance(plain, list) or not all(isinstance(one, Mapping) for one in plain):
+    if not isinstance(plain, list) or not all(isinstance(turn, Mapping) for turn in plain):
         raise SpecError(f"{where} has no list of turns")
-    return [from_plain(Turn, one) for one in plain]
+    return [from_plain(Turn, turn) for turn in plain]
 
 
 def rendezvous_name(block: int) -> str:

@@ -17,8 +17,8 @@ def crowded(polling: int, cores: int, where: str) -> str:
     """A line for people where more processes poll than there are cores, else empty."""
     if polling <= cores:
         return ""
-    words = f"{cores} core{'' if cores == 1 else 's'}"
-    return f"oversubscribed: {polling} processes poll while they wait, on {words}{where}; {MENDED_BY}"
+    there = f"{cores} core{'' if cores == 1 else 's'}"
+    return f"oversubscribed: {polling} processes poll while they wait, on {there}{where}; {MENDED_BY}"
 
 
 def crowded_hosts(protocol: str, processes: Iterable[Mapping[str, Any]]) -> List[str]:

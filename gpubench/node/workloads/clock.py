@@ -22,14 +22,14 @@ def now() -> float:
 
 
 @functools.lru_cache(maxsize=1)
-def _ahead(said: str) -> Optional[float]:
+def _ahead(text: str) -> Optional[float]:
     """Seconds from ``CLOCK_BOOTTIME`` to the script's time; to 0.01 s, as ``/proc/uptime`` has them."""
-    words = said.split()
+    fields = text.split()
     try:
-        if len(words) == 3 and words[0] == Path("/proc/sys/kernel/random/boot_id").read_text().strip():
+        if len(fields) == 3 and fields[0] == Path("/proc/sys/kernel/random/boot_id").read_text().strip():
             # Of the same file as in the script: some containers have an uptime of their own there.
-            since = float(Path("/proc/uptime").read_text().split()[0]) - float(words[1])
-            return float(words[2]) + since - time.clock_gettime(time.CLOCK_BOOTTIME)
+            since = float(Path("/proc/uptime").read_text().split()[0]) - float(fields[1])
+            return float(fields[2]) + since - time.clock_gettime(time.CLOCK_BOOTTIME)
     except (OSError, ValueError):
         pass
     return None

@@ -33,14 +33,14 @@ def _packages(root: Path) -> Dict[str, Path]:
 
     Source: Documentation/power/powercap/powercap.rst of Linux.
     """
-    found = {}
+    zones = {}
     for zone in sorted(root.glob("*-rapl:*")):
         with contextlib.suppress(OSError):
             name = (zone / "name").read_text(encoding="ascii").strip()
             if _ZONE.fullmatch(zone.name) and name.startswith("package"):
                 (zone / "energy_uj").read_text(encoding="ascii")  # most kernels let only root read it
-                found[name] = zone
-    return found
+                zones[name] = zone
+    return zones
 
 
 class HostCounters:
@@ -135,8 +135,8 @@ class Counters:
     def _far(self) -> Dict[str, Reading]:
         if not self._others:
             return {}
-        found = self._client.run(read_here, workers=list(self._others.values()))
-        return {host: found[address] for host, address in self._others.items()}
+        readings = self._client.run(read_here, workers=list(self._others.values()))
+        return {host: readings[address] for host, address in self._others.items()}
 
 
 def of_run(client: Any, host: str, processes: Iterable[Mapping[str, Any]]) -> Optional[Counters]:
@@ -157,19 +157,19 @@ def of_run(client: Any, host: str, processes: Iterable[Mapping[str, Any]]) -> Op
 def cost(before: Mapping[str, Reading], after: Mapping[str, Reading]) -> Cost:
     """The difference of two readings of the same hosts. A counter that only one of them has makes energy unknown."""
     pairs = [(before[host], after[host]) for host in sorted(after)]
-    seconds = [(one["cpu_s"], other["cpu_s"]) for one, other in pairs]
+    seconds = [(first["cpu_s"], second["cpu_s"]) for first, second in pairs]
     cpu_s = None if any(None in pair for pair in seconds) else sum(end - start for start, end in seconds)
     of = [f"{host}/{name}" for host in sorted(after) for name in sorted(after[host]["joules"])]
-    same = bool(of) and all(one["joules"].keys() == other["joules"].keys() for one, other in pairs)
+    same = bool(of) and all(first["joules"].keys() == second["joules"].keys() for first, second in pairs)
     energy_j = (
         sum(
             end - start if end >= start else end - start + anew
-            for one, other in pairs
-            for start, (end, anew) in ((one["joules"][name][0], other["joules"][name]) for name in other["joules"])
+            for first, second in pairs
+            for start, (end, anew) in ((first["joules"][name][0], second["joules"][name]) for name in second["joules"])
         )
         if same
         else None
     )
-    masks = [other["throttle"] for _, other in pairs if other["throttle"] is not None]
+    masks = [second["throttle"] for _, second in pairs if second["throttle"] is not None]
     throttle = functools.reduce(int.__or__, masks) if masks else None
     return Cost(cpu_s, energy_j, throttle, tuple(of) if same else ())

@@ -46,12 +46,12 @@ def dense(number: int, rows: int, keys: int, device_name: str) -> Dense:
     return xp.bincount(places, minlength=keys), maxima, sums
 
 
-def combined(one: Dense, other: Any = None) -> Dense:
+def combined(first: Dense, second: Any = None) -> Dense:
     """Of two chunks, or of one that is left over."""
-    if other is None:
-        return one
-    higher = one[1] * (one[1] >= other[1]) + other[1] * (one[1] < other[1])
-    return one[0] + other[0], higher, one[2] + other[2]
+    if second is None:
+        return first
+    higher = first[1] * (first[1] >= second[1]) + second[1] * (first[1] < second[1])
+    return first[0] + second[0], higher, first[2] + second[2]
 
 
 def dense_figures(whole: Dense) -> Figures:
@@ -139,7 +139,7 @@ class GroupBy(LazyMeasurement):
 
     def check(self, answer: List[Figures]) -> Answer:
         """Every figure exactly."""
-        found = added_up(answer)
+        figures = added_up(answer)
         names = ("groups", "rows", "keys", "maxima", "sums")
-        details = {"found": dict(zip(names, found)), "expected": dict(zip(names, self._expected))}
-        return judged(found == self._expected, details)
+        details = {"found": dict(zip(names, figures)), "expected": dict(zip(names, self._expected))}
+        return judged(figures == self._expected, details)

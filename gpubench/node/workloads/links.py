@@ -87,10 +87,10 @@ def rows(links: Iterable[Link]) -> List[Link]:
 def quantiles(values: Sequence[float]) -> Dict[str, float]:
     """``min q25 median q75 q95 max`` of at least one value, linear between neighbours (Hyndman and Fan's type 7)."""
     ordered = sorted(values)
-    found = {}
+    quantiles_by_name = {}
     for name, share in QUANTILES.items():
         place = share * (len(ordered) - 1)
         below = int(place)
         above = min(below + 1, len(ordered) - 1)
-        found[name] = ordered[below] + (place - below) * (ordered[above] - ordered[below])
-    return found
+        quantiles_by_name[name] = ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    return quantiles_by_name

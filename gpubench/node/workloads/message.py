@@ -148,7 +148,13 @@ def chosen_pairs(which: str, hosts: Sequence[str]) -> List[Tuple[int, int]]:
     if which == "all":
         return list(itertools.combinations(workers, 2))
     if which == "ring":
-        return sorted({(min(one, other), max(one, other)) for one in workers for other in [(one + 1) % len(hosts)]})
+        return sorted(
+            {
+                (min(worker, neighbour), max(worker, neighbour))
+                for worker in workers
+                for neighbour in [(worker + 1) % len(hosts)]
+            }
+        )
     by_host: Dict[str, List[int]] = {}
     for worker, host in enumerate(hosts):
         by_host.setdefault(host, []).append(worker)

@@ -23,7 +23,7 @@ def write(number: int, rows: int, folder: str) -> None:
 
 def listed(path: str) -> List[Tuple[str, int]]:
     """Name and bytes of every Parquet file in a folder; nothing where there is no such folder."""
-    return sorted((one.name, one.stat().st_size) for one in Path(path).glob("*.parquet"))
+    return sorted((file.name, file.stat().st_size) for file in Path(path).glob("*.parquet"))
 
 
 def figures(path: str) -> Figures:

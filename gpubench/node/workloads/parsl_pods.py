@@ -53,13 +53,13 @@ class BlockPods:
     """
 
     def __init__(self, mark: str, marks: List[str]) -> None:
-        name, asked = os.environ.get(POD_VARIABLE), os.environ.get(ASKED_VARIABLE)
-        if not name or not asked:
+        name, request = os.environ.get(POD_VARIABLE), os.environ.get(ASKED_VARIABLE)
+        if not name or not request:
             raise UnavailableError(
                 'parsl_provider = "kubernetes" works in a campaign on a site with scheduler kubernetes: '
-                f"{POD_VARIABLE if asked else ASKED_VARIABLE} isn't set here"
+                f"{POD_VARIABLE if request else ASKED_VARIABLE} isn't set here"
             )
-        self._asked: Dict[str, Any] = json.loads(asked)
+        self._asked: Dict[str, Any] = json.loads(request)
         self.namespace: str = self._asked["namespace"]
         self.api = _connected()
         self._check_rights()
@@ -67,7 +67,7 @@ class BlockPods:
         self._own = self._plain(_said(self.api.read_namespaced_pod, name, self.namespace))
         spec = self._own["spec"]
         both = [*spec.get("initContainers", ()), *spec["containers"]]
-        self._container = next(one for one in both if one["name"] == self._asked["container"])
+        self._container = next(container for container in both if container["name"] == self._asked["container"])
         self._selector = f"{MARK_LABEL}={mark}"
         self._guard = Guard(__name__, [self.namespace, self._selector], marks)
         self._refused = ""
@@ -99,10 +99,11 @@ class BlockPods:
         """A pod of parsl's with what makes it one of the run's."""
         (container,), own = pod["spec"]["containers"], self._container
         metadata, spec = pod["metadata"], self._own["spec"]
-        asked = own.get("resources", {})
+        amounts_by_kind = own.get("resources", {})
         # Neither GPUs nor fabrics: tasks that do nothing need none.
         resources = {
-            kind: {key: amounts[key] for key in ("cpu", "memory") if key in amounts} for kind, amounts in asked.items()
+            kind: {key: amounts[key] for key in ("cpu", "memory") if key in amounts}
+            for kind, amounts in amounts_by_kind.items()
         }
         owner = {"apiVersion": "v1", "kind": "Pod"}
         owner.update({key: self._own["metadata"][key] for key in ("name", "uid")})
@@ -155,8 +156,8 @@ class BlockPods:
         """Have the guard delete what there is."""
         self._guard.close()
 
-    def _plain(self, found: Any) -> Dict[str, Any]:
-        plain: Dict[str, Any] = self.api.api_client.sanitize_for_serialization(found)
+    def _plain(self, answer: Any) -> Dict[str, Any]:
+        plain: Dict[str, Any] = self.api.api_client.sanitize_for_serialization(answer)
         return plain
 
     def _check_rights(self) -> None:
@@ -168,8 +169,8 @@ class BlockPods:
         for verb in RIGHTS:
             about = {"namespace": self.namespace, "verb": verb, "resource": "pods"}
             body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
-            asked = {**body, "spec": {"resourceAttributes": about}}
-            answer = _said(reviews.create_self_subject_access_review, asked)
+            review = {**body, "spec": {"resourceAttributes": about}}
+            answer = _said(reviews.create_self_subject_access_review, review)
             if not answer.status.allowed:
                 lacks.append(verb)
         if lacks:
@@ -217,8 +218,8 @@ def _said(call: Callable[..., Any], *words: Any) -> Any:
 
 
 def _pods(api: Any, namespace: str, selector: str) -> List[Any]:
-    found: List[Any] = api.list_namespaced_pod(namespace, label_selector=selector, _request_timeout=CALL_S).items
-    return found
+    pods: List[Any] = api.list_namespaced_pod(namespace, label_selector=selector, _request_timeout=CALL_S).items
+    return pods
 
 
 def _delete(api: Any, name: str, namespace: str) -> Any:
@@ -235,14 +236,14 @@ def _delete(api: Any, name: str, namespace: str) -> Any:
 
 def _end(api: Any, namespace: str, selector: str) -> bool:
     """Delete the pods, and look until they are gone, or a while has passed; whether they are."""
-    asked = set()
+    deleted = set()
 
     def gone() -> bool:
         there = _pods(api, namespace, selector)
         for pod in there:
-            if pod.metadata.uid not in asked:
+            if pod.metadata.uid not in deleted:
                 _delete(api, pod.metadata.name, namespace)
-                asked.add(pod.metadata.uid)
+                deleted.add(pod.metadata.uid)
         return not there
 
     try:
@@ -254,11 +255,11 @@ def _end(api: Any, namespace: str, selector: str) -> bool:
 
 def _why(status: Mapping[str, Any]) -> str:
     """What a pod says of itself while it doesn't run."""
-    for one in status.get("conditions", ()):
-        if (one["type"], one["status"]) == ("PodScheduled", "False"):
-            return f"{one.get('reason', '')}: {one.get('message', '')}"
-    for one in status.get("containerStatuses", ()):
-        now = _one_of(one.get("state", {}), "terminated", "waiting")
+    for state in status.get("conditions", ()):
+        if (state["type"], state["status"]) == ("PodScheduled", "False"):
+            return f"{state.get('reason', '')}: {state.get('message', '')}"
+    for state in status.get("containerStatuses", ()):
+        now = _one_of(state.get("state", {}), "terminated", "waiting")
         if now and now.get("reason") not in (None, *_HARMLESS):
             code = f", exit code {now['exitCode']}" if "exitCode" in now else ""
             return f"{now['reason']}{code}: {now.get('message', '')}".rstrip(": ")

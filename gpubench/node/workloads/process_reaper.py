@@ -36,7 +36,7 @@ POLL_S = 0.02
 
 def marked(variable: str, accept: Callable[[str], bool]) -> Dict[int, str]:
     """Processes on this node whose environment holds ``variable`` with a value that ``accept`` takes."""
-    found: Dict[int, str] = {}
+    processes: Dict[int, str] = {}
     prefix = variable.encode() + b"="
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -46,8 +46,8 @@ def marked(variable: str, accept: Callable[[str], bool]) -> Dict[int, str]:
                 if item.startswith(prefix):
                     value = item[len(prefix) :].decode("utf-8", "replace")
                     if accept(value):
-                        found[int(entry.name)] = value
-    return found
+                        processes[int(entry.name)] = value
+    return processes
 
 
 def end_marked(variable: str, value: str) -> None:
@@ -73,18 +73,18 @@ def await_cleaners(value: str) -> None:
 
 def _end(variable: str, accept: Callable[[str], bool]) -> None:
     def none_left() -> bool:
-        found = marked(variable, accept)
-        for pid in found:
+        processes = marked(variable, accept)
+        for pid in processes:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        return not found
+        return not processes
 
     poll_until(none_left, time.monotonic() + _END_S, POLL_S)
 
 
-def start(module: str, *words: str, **options: Any) -> "subprocess.Popen[bytes]":
+def start(module: str, *arguments: str, **options: Any) -> "subprocess.Popen[bytes]":
     """Start ``main(*words)`` of one of our modules in a process of its own; ``options`` go to ``Popen``."""
-    return subprocess.Popen([sys.executable, "-I", "-c", _BOOT, HOME, module, *words], **options)
+    return subprocess.Popen([sys.executable, "-I", "-c", _BOOT, HOME, module, *arguments], **options)
 
 
 def guard(variable: str, value: str) -> "subprocess.Popen[bytes]":
@@ -113,10 +113,10 @@ class Guard:
     ``process_reaper.await_cleaners`` waits for it.
     """
 
-    def __init__(self, module: str, words: Iterable[str], marks: Iterable[str]) -> None:
+    def __init__(self, module: str, arguments: Iterable[str], marks: Iterable[str]) -> None:
         self._process = start(
             module,
-            *words,
+            *arguments,
             stdin=subprocess.PIPE,
             start_new_session=True,
             env=cleaner_environment(marks),

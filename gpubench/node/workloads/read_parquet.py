@@ -84,14 +84,14 @@ class ReadParquet(LazyMeasurement):
 
     def check(self, answer: List[List[int]]) -> Answer:
         """Rows exactly, sums to the rounding of their order and of one unit per partition."""
-        found = [sum(column) for column in zip(*answer)]
+        totals = [sum(column) for column in zip(*answer)]
         near = all(
-            abs(one - other) <= ROUNDING * abs(other) + len(answer) + len(self._files)
-            for one, other in zip(found[1:], self._expected[1:])
+            abs(total - expected) <= ROUNDING * abs(expected) + len(answer) + len(self._files)
+            for total, expected in zip(totals[1:], self._expected[1:])
         )
-        is_ok = len(found) == len(self._expected) and found[0] == self._expected[0] and near
-        details = {"rows": found[0], "expected_rows": self._expected[0]}
-        details.update({"sums": found[1:], "expected_sums": self._expected[1:]})
+        is_ok = len(totals) == len(self._expected) and totals[0] == self._expected[0] and near
+        details = {"rows": totals[0], "expected_rows": self._expected[0]}
+        details.update({"sums": totals[1:], "expected_sums": self._expected[1:]})
         return judged(is_ok, details)
 
     def teardown(self) -> None:

@@ -34,17 +34,17 @@ def main(start: str) -> None:
 
 
 def _cancel(start: str) -> None:
-    words = ["squeue", "--noheader", f"--user={os.getuid()}", "--format=%i %j"]
-    rows = [line.split(" ", 1) for line in _said(words).splitlines()]
+    command = ["squeue", "--noheader", f"--user={os.getuid()}", "--format=%i %j"]
+    rows = [line.split(" ", 1) for line in _said(command).splitlines()]
     ours = [row[0] for row in rows if len(row) == 2 and row[1].startswith(start)]
     if ours:
         _said(["scancel", *ours])
 
 
-def _said(words: List[str]) -> str:
+def _said(command: List[str]) -> str:
     try:
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=CALL_S, check=False)
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=CALL_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        print(f"{words[0]}: {error}", file=sys.stderr)  # noqa: T201
+        print(f"{command[0]}: {error}", file=sys.stderr)  # noqa: T201
         return ""
     return done.stdout.decode("utf-8", "replace")

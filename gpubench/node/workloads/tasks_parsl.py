@@ -56,8 +56,8 @@ class ParslSubmitter:
             self._guard = self._pods = BlockPods(_mark(), [MARK])
         config = user_config(Path(facts["config"])) if facts["config"] else own_config(facts, self._pods)
         self._kernel = parsl.load(config)
-        providers = [type(getattr(one, "provider", None)).__name__ for one in config.executors]
-        executors = [type(one).__name__ for one in config.executors]
+        providers = [type(getattr(executor, "provider", None)).__name__ for executor in config.executors]
+        executors = [type(executor).__name__ for executor in config.executors]
         self.about = {"parsl": parsl.__version__, "executors": executors, "providers": providers}
         try:
             if not facts["config"]:
@@ -201,12 +201,14 @@ def _startable(config: Any, workers_too: bool) -> Any:
     from parsl.providers import LocalProvider
 
     python = [sys.executable, "-I", "-m"]
-    for one in config.executors:
-        if not isinstance(one, htex.HighThroughputExecutor):
+    for executor in config.executors:
+        if not isinstance(executor, htex.HighThroughputExecutor):
             continue
-        if list(one.interchange_launch_cmd) == htex.DEFAULT_INTERCHANGE_LAUNCH_CMD:
-            one.interchange_launch_cmd = [*python, _MODULES + "interchange"]
-        if one.launch_cmd == htex.DEFAULT_LAUNCH_CMD and (workers_too or isinstance(one.provider, LocalProvider)):
-            words = " ".join(shlex.quote(word) for word in [*python, _MODULES + "process_worker_pool"])
-            one.launch_cmd = htex.DEFAULT_LAUNCH_CMD.replace("process_worker_pool.py", words, 1)
+        if list(executor.interchange_launch_cmd) == htex.DEFAULT_INTERCHANGE_LAUNCH_CMD:
+            executor.interchange_launch_cmd = [*python, _MODULES + "interchange"]
+        if executor.launch_cmd == htex.DEFAULT_LAUNCH_CMD and (
+            workers_too or isinstance(executor.provider, LocalProvider)
+        ):
+            python_words = " ".join(shlex.quote(word) for word in [*python, _MODULES + "process_worker_pool"])
+            executor.launch_cmd = htex.DEFAULT_LAUNCH_CMD.replace("process_worker_pool.py", python_words, 1)
     return config

@@ -112,28 +112,28 @@ class WeakTask(Measurement):
         return gathered
 
 
-def exactly(found: List[int], expected: List[int]) -> Answer:
+def exactly(figures: List[int], expected: List[int]) -> Answer:
     """Figures against figures."""
-    return judged(found == expected, {"figures": found, "expected": expected})
+    return judged(figures == expected, {"figures": figures, "expected": expected})
 
 
-def exactly_and_likely(found: List[int], expected: List[int], count: int, total: int) -> Answer:
+def exactly_and_likely(figures: List[int], expected: List[int], count: int, total: int) -> Answer:
     """Figures against figures, and the mean of ``count`` drawn numbers against the distribution's."""
-    answer = exactly(found, expected)
+    answer = exactly(figures, expected)
     sigmas = abs(total / count - MEAN) / DEVIATION * count**0.5
     is_ok = answer.status == "ok" and sigmas <= SIGMAS
     return judged(is_ok, {**answer.details, "sigmas": round(sigmas, 3)})
 
 
-def close(found: List[float], expected: List[float]) -> Answer:
+def close(numbers: List[float], expected: List[float]) -> Answer:
     """As many numbers, each as it should be to within the tolerance (and none NaN)."""
     # `not … <=` rather than `>`: NaN is never close.
-    pairs = list(zip(found, expected))
+    pairs = list(zip(numbers, expected))
     wrong = [pair for pair in pairs if not abs(pair[0] - pair[1]) <= TOLERANCE * abs(pair[1])]
-    details: Dict[str, Any] = {"numbers": len(found), "expected_numbers": len(expected), "wrong": len(wrong)}
+    details: Dict[str, Any] = {"numbers": len(numbers), "expected_numbers": len(expected), "wrong": len(wrong)}
     if pairs:
         details["example"], details["expected_example"] = (wrong or pairs)[0]
-    return judged(not wrong and len(found) == len(expected), details)
+    return judged(not wrong and len(numbers) == len(expected), details)
 
 
 def deviation(count: int, total: int, squares: int, *, sample: bool) -> float:
@@ -559,9 +559,9 @@ class ShuffleTask(FrameTask):
         if not self.is_logged:
             return 0
         rows: Dict[str, Any] = collections.defaultdict(lambda: np.zeros(weak_data.UPPER, dtype="int64"))
-        for owner, found in zip(self.owners(), self.groups()):
+        for owner, group in zip(self.owners(), self.groups()):
             if owner:
-                rows[owner][found["key"]] += np.asarray(found["count"])
+                rows[owner][group["key"]] += np.asarray(group["count"])
         if not rows:
             return 0
         held = np.stack(list(rows.values()))
@@ -584,9 +584,9 @@ class FrameGroupbyMean(FrameReduction):
     def check(self, answer: List[List[float]]) -> Answer:
         """Against sums and counts per key."""
         sums: Dict[str, Any] = {name: np.zeros(weak_data.UPPER, dtype="int64") for name in ("count", *self.columns)}
-        for found in self.groups():
+        for group in self.groups():
             for name, total in sums.items():
-                total[found["key"]] += np.asarray(found[name])
+                total[group["key"]] += np.asarray(group[name])
         keys = np.nonzero(sums["count"])[0]
         same_groups = answer[0] == keys.tolist()
         expected = [mean for name in self.columns for mean in (sums[name][keys] / sums["count"][keys]).tolist()]

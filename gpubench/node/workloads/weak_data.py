@@ -117,8 +117,8 @@ def drawn_groups(device: str, entropy: Tuple[int, ...], shape: Tuple[int, int]) 
     block = integers_block(device, entropy, shape)
     key = block[:, 1]
     counts = xp.bincount(key, minlength=UPPER)
-    found = xp.nonzero(counts)[0]
+    keys = xp.nonzero(counts)[0]
     # As float64, exact below 2⁵³.
-    sums = [xp.bincount(key, weights=block[:, column], minlength=UPPER)[found] for column in (0, 2)]
-    lists = (found, counts[found], *(total.astype("int64") for total in sums))
+    sums = [xp.bincount(key, weights=block[:, column], minlength=UPPER)[keys] for column in (0, 2)]
+    lists = (keys, counts[keys], *(total.astype("int64") for total in sums))
     return {name: figures.tolist() for name, figures in zip(("key", "count", "col_0", "col_2"), lists)}

@@ -73,8 +73,8 @@ def attempt_of(path: Path) -> int:
 
 def append_sample(path: Path, *samples: Mapping[str, Any]) -> None:
     """Append a line each to ``samples.jsonl``; what was appended survives a crash of this process."""
-    found = ({name: value for name, value in sample.items() if value is not None} for sample in samples)
-    _append(path / SAMPLES_FILE, found)
+    rows = ({name: value for name, value in sample.items() if value is not None} for sample in samples)
+    _append(path / SAMPLES_FILE, rows)
 
 
 def append_links(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
