@@ -493,6 +493,40 @@ def test_a_run_on_gpus_that_somebody_uses_has_a_warning(start: Start) -> None:
     ]
 
 
+CONNECTED = """
+from distributed import Client, LocalCluster
+from gpubench.node.workloads import families
+from gpubench.node.workloads.base import WorkloadContext
+from gpubench.node.workloads.catalogue import CATALOGUE
+
+def connections(dask_worker):
+    return [len(session["eps"]) for session in dask_worker._explicit_comm_state.values()]
+
+with LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+    context = WorkloadContext(client, sorted(client.run(int)), 1, "cpu", "tcp")
+    params = {name: param.default for name, param in CATALOGUE["merge"].params.items()}
+    merge = families.create("merge", context, "explicit-comms", {**params, "rows_per_worker": 100, "join": "shuffle"})
+    merge.setup()
+    for _ in range(3):
+        merge.prepare()
+        assert merge.check(merge.once()[1]).status == "ok"
+    print(*client.run(connections).values())
+"""
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("stack", ["ucxx-0.45.1", pytest.param("ucx-py-0.35", marks=pytest.mark.long)])
+def test_explicit_comms_connect_before_the_clock_and_once(nvml: Path, python39: str, stack: str) -> None:
+    found = obtain(stack, python39)
+    variables = found.variables(nvml, "tcp", {})
+    variables["PYTHONPATH"] += f":{ROOT}"
+    words = [found.python, "-c", CONNECTED]
+    done = subprocess.run(
+        words, env=quiet_environment(**variables), capture_output=True, text=True, timeout=150, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "[2] [2] [2]\n"), done.stderr
+
+
 @pytest.mark.system
 def test_explicit_comms_that_dask_does_not_use_are_skipped(start: Start) -> None:
     """Whatever an earlier workload of the run has left in the workers."""

@@ -154,6 +154,7 @@ class Merge(LazyMeasurement):
         super().__init__(context, params)
         self._base: Any = None
         self._other: Any = None
+        self._connections: Any = None
         self._originals: Dict[str, List[Any]] = {}
         self._expected: Figures = []
         self._spread: List[List[int]] = []
@@ -194,13 +195,13 @@ class Merge(LazyMeasurement):
         return self.backend == explicit_comms.BACKEND
 
     def setup(self) -> None:
-        """Compute what the join must give, in the workers and without joining.
+        """Connect the workers for explicit comms; compute what the join must give, in the workers, without joining.
 
         Raises:
             UnavailableError: explicit comms are asked for, and the image's dask-cuda has none.
         """
         if self.backend == explicit_comms.BACKEND:
-            explicit_comms.load()
+            self._connections = explicit_comms.connected(self.context.client)
         expected = functools.partial(
             expected_figures,
             rows=self.rows,
@@ -282,5 +283,5 @@ class Merge(LazyMeasurement):
 
     def teardown(self) -> None:
         """Drop both frames, and what they were copied from."""
-        self._base = self._other = None
+        self._base = self._other = self._connections = None
         self._originals = {}
