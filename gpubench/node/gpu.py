@@ -206,6 +206,14 @@ def place() -> Dict[str, Any]:
     return {"device": device, "near": near, "unknown": unknown, "step": sorted(os.sched_getaffinity(os.getppid()))}
 
 
+def on_bus() -> str:
+    """Where NVML says that the GPU of such a worker is; empty where it doesn't."""
+    found = ""
+    with contextlib.suppress(nvml.NvmlError):
+        found = nvml.on_bus(os.environ.get(VISIBLE, "0").split(",")[0])
+    return found
+
+
 def given_environment() -> Dict[str, str]:
     """Variables with which the parent of such a worker was started.
 

@@ -14,10 +14,26 @@ def check_at_start(spec: RunSpec, workers: Sequence[Facts]) -> List[str]:
     """Every GPU worker's place, memory and UCX; warnings about what can't be proved. Nothing to do on the CPU."""
     if spec.device != "gpu":
         return []
+    check_gpus(workers)
     check_pools(spec, workers)
     check_cuda_module(spec, workers)
     blind = not all(worker["spilling_is_seen"] for worker in workers)
     return [*check_affinity(workers), *([UNSEEN] if blind else [])]
+
+
+def check_gpus(workers: Sequence[Facts]) -> None:
+    """Every worker computes on the GPU that it was given, whose CPUs, memory and energy are looked at by NVML's number.
+
+    CUDA counts otherwise with another CUDA_DEVICE_ORDER, or if it was started before the worker's variables were set.
+    """
+    for worker in workers:
+        planned, used = worker["on_bus"]["planned"], worker["on_bus"]["used"]
+        if planned and used and planned != used:
+            raise CheckError(
+                "{} computes on the GPU at {}, and has GPU {}, which is at {} (CUDA_DEVICE_ORDER?)".format(
+                    _who(worker), used, worker["gpu"]["device"], planned
+                )
+            )
 
 
 UNSEEN = "what GPU workers spill can't be seen: they don't keep results in dask-cuda's DeviceHostFile (JIT-unspill?)"

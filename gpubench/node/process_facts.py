@@ -105,13 +105,15 @@ async def cluster_when_complete(
 def worker_at_start(dask_worker: Any, build_manifest: str, kind: str) -> Dict[str, Any]:
     """``describe_worker`` with ``memory_pool``, for ``Client.run``; ``kind`` is the device.
 
-    A GPU worker says its ``gpu`` (see ``gpu.place``), ``cpus_near_gpu`` (see ``near_gpu.share``), UCX's module for GPU
-    memory, and the variables with which its parent was started. From now on it counts what it spills.
+    A GPU worker says its ``gpu`` (see ``gpu.place``), ``cpus_near_gpu`` (see ``near_gpu.share``), where NVML has that
+    GPU ``on_bus`` and where CUDA has the one on which it computes, UCX's module for GPU memory, and the variables with
+    which its parent was started. From now on it counts what it spills.
     """
     facts = dict(describe_worker(dask_worker, build_manifest), memory_pool=device.memory_pool(kind))
     if kind == "gpu":
         place = gpu.place()
         facts.update(gpu=place, cpus_near_gpu=near_gpu.share(place))
+        facts["on_bus"] = {"planned": gpu.on_bus(), "used": device.on_bus()}
         facts["ucx"].update(
             env_at_start=ucx_variables(gpu.given_environment()), cuda_module=ucx.mapped(ucx.CUDA_MODULE)
         )

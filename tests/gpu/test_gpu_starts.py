@@ -262,6 +262,16 @@ def test_a_run_whose_gpu_worker_is_not_on_the_cpus_near_its_gpu_fails(start: Sta
 
 
 @pytest.mark.system
+def test_a_run_whose_gpu_workers_compute_on_others_than_their_own_fails(start: Start) -> None:
+    record, _ = start("ucxx-0.45.1", 2, "tcp", variables={"CUDA_DEVICE_ORDER": "FASTEST_FIRST"})
+    assert record.status == "failed"
+    assert record.reason.startswith("worker-0-0-0 (pid ")
+    assert record.reason.endswith(
+        " computes on the GPU at 0000:02:00, and has GPU 0, which is at 0000:01:00 (CUDA_DEVICE_ORDER?)"
+    )
+
+
+@pytest.mark.system
 @pytest.mark.parametrize("stack", ["ucxx-0.45.1", pytest.param("ucx-py-0.29", marks=pytest.mark.long)])
 def test_where_the_step_has_no_cpu_near_a_gpu_its_worker_may_use_all_of_the_step_and_the_run_warns(
     start: Start, stack: str

@@ -10,6 +10,7 @@ from gpubench.node.gpu_proofs import (
     check_affinity,
     check_at_start,
     check_cuda_module,
+    check_gpus,
     check_pools,
     check_pools_kept,
 )
@@ -48,6 +49,21 @@ def test_where_the_step_lacks_cpus_near_a_gpu_one_line_says_so() -> None:
 def test_a_gpu_worker_must_be_on_the_cpus_near_its_gpu_that_the_step_has() -> None:
     with pytest.raises(CheckError, match=r"is bound to CPUs 0-3 instead of 3$"):
         check_affinity([gpu_worker("6", [3, 4], [0, 1, 2, 3])])
+
+
+@pytest.mark.parametrize(
+    ("planned", "used", "is_right"),
+    [("0000:c1:00", "0000:c1:00", True), ("", "0000:c1:00", True), ("0000:c1:00", "", True), ("0:1", "0:2", False)],
+)
+def test_a_worker_that_computes_on_another_gpu_than_its_own_is_named(planned: str, used: str, is_right: bool) -> None:
+    workers = [gpu_worker("3", [0], [0], on_bus={"planned": planned, "used": used})]
+    if is_right:
+        check_gpus(workers)
+        return
+    with pytest.raises(
+        CheckError, match=r"^worker-0-0-3 .* computes on the GPU at 0:2, and has GPU 3, which is at 0:1 "
+    ):
+        check_gpus(workers)
 
 
 POOL = 1 << 30

@@ -1,5 +1,6 @@
 """Everything that differs between CPU and GPU. The one file of the workloads that names cupy, cudf and rmm."""
 
+import contextlib
 import importlib.util
 from typing import Any, Dict, List, Optional
 
@@ -55,6 +56,18 @@ def synchronize() -> None:
     import cupy
 
     cupy.cuda.Device().synchronize()
+
+
+def on_bus() -> str:
+    """Where the PCI bus has the GPU on which this process computes, ``0000:c1:00``; empty where CUDA can't say it."""
+    found = ""
+    with contextlib.suppress(Exception):
+        import cupy
+
+        runtime = cupy.cuda.runtime
+        domain, bus, device = runtime.deviceGetPCIBusId(runtime.getDevice()).partition(".")[0].split(":")
+        found = f"{int(domain, 16):04x}:{int(bus, 16):02x}:{int(device, 16):02x}"
+    return found
 
 
 def memory_pool(device: str) -> Dict[str, Any]:

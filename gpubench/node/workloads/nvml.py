@@ -5,7 +5,7 @@ nvmlSystemGetDriverVersion, nvmlDeviceGetTotalEnergyConsumption (millijoules sin
 newer), nvmlDeviceGetCurrentClocksThrottleReasons, nvmlDeviceGetHandleByUUID,
 nvmlDeviceGetDeviceHandleFromMigDeviceHandle, nvmlDeviceGetCpuAffinity (a bit per CPU), nvmlDeviceGetMemoryInfo,
 nvmlDeviceGetUtilizationRates, nvmlDeviceGetComputeMode, nvmlDeviceGetEnforcedPowerLimit (milliwatts),
-nvmlDeviceGetMigMode. 0 is NVML_SUCCESS.
+nvmlDeviceGetMigMode, nvmlDeviceGetPciInfo_v3. 0 is NVML_SUCCESS.
 """
 
 import collections
@@ -109,6 +109,27 @@ def compute_mode(word: str) -> str:
     mode, device = ctypes.c_uint(0), device_of(word)
     failed = device.library.nvmlDeviceGetComputeMode(device.handle, ctypes.byref(mode))
     return "" if failed else _COMPUTE_MODES[mode.value]
+
+
+class _Pci(ctypes.Structure):
+    """``nvmlPciInfo_t``."""
+
+    _fields_ = (
+        ("legacy", ctypes.c_char * 16),
+        *((name, ctypes.c_uint) for name in ("domain", "bus", "device", "id", "subsystem")),
+        ("text", ctypes.c_char * 32),
+    )
+
+
+def on_bus(word: str) -> str:
+    """Where the PCI bus has a GPU, ``0000:c1:00``; empty where NVML doesn't say it (parts of a GPU).
+
+    Raises:
+        NvmlError: there is no such GPU.
+    """
+    found, device = _Pci(), device_of(word)
+    failed = device.library.nvmlDeviceGetPciInfo_v3(device.handle, ctypes.byref(found))
+    return "" if failed else f"{found.domain:04x}:{found.bus:02x}:{found.device:02x}"
 
 
 class _Memory(ctypes.Structure):
