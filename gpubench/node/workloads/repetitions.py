@@ -107,6 +107,8 @@ def measure(
             measurement.teardown()
         raise
     measurement.teardown()
+    if measurement.talks_past_log:
+        result.pairs.update(itertools.combinations(measurement.context.workers, 2))
     result.figures = measurement.figures
     left = dask_compat.drain(measurement.context.client, clean=clean)
     result.answered, result.keys_left = list(left), sum(left.values())
@@ -175,8 +177,6 @@ def _repeat(measurement: Measurement, result: Result, is_warmup: bool, slow: flo
         result.links = summed(result.links + traffic + measurement.links_own)
         own = measurement.links_own if measurement.by_workers else []
         result.pairs.update((link["receiver"], link["sender"]) for link in [*traffic, *own])
-        if measurement.talks_past_log:
-            result.pairs.update(itertools.combinations(measurement.context.workers, 2))
         result.seen_bytes += sum(link["bytes"] for link in traffic) + measurement.moved_bytes_own
         result.least_moved_bytes += result.floor
     return {
