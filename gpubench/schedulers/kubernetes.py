@@ -100,9 +100,9 @@ def _require_no_loss(job_dir: Path) -> None:
     """Raise SchedulerError where rank 0's pod of an earlier start holds a log that nobody could read."""
     pods = [pod for pod in _pods(_objects(job_dir)) if not pod.rank]
     if unread := pod_log_collector.unread(job_dir, {pod.uid for pod in pods}):
-        words = ["kubectl", *_client(job_dir), "delete", "pod", *(pod.name for pod in pods), "--force"]
+        deletion = ["kubectl", *_client(job_dir), "delete", "pod", *(pod.name for pod in pods), "--force"]
         raise SchedulerError(
-            f"{unread[0]}; the results in it would be lost", then=f"if they may be: {shlex.join(words)}"
+            f"{unread[0]}; the results in it would be lost", then=f"if they may be: {shlex.join(deletion)}"
         )
 
 

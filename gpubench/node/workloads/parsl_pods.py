@@ -204,17 +204,17 @@ def _connected() -> Any:
     return client.CoreV1Api()
 
 
-def _said(call: Callable[..., Any], *words: Any) -> Any:
+def _said(call: Callable[..., Any], *arguments: Any) -> Any:
     """What the cluster answers; its refusal as an UnavailableError, in its own words."""
     from kubernetes.client.exceptions import ApiException
 
     try:
-        return call(*words)
+        return call(*arguments)
     except ApiException as error:
-        words = error.reason
+        message = error.reason
         with contextlib.suppress(ValueError, TypeError, KeyError):
-            words = json.loads(error.body)["message"]
-        raise UnavailableError(f"the cluster refuses a pod for a block of parsl: {words}") from None
+            message = json.loads(error.body)["message"]
+        raise UnavailableError(f"the cluster refuses a pod for a block of parsl: {message}") from None
 
 
 def _pods(api: Any, namespace: str, selector: str) -> List[Any]:
