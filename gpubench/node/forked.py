@@ -93,7 +93,9 @@ class ForkingProcess:
         self.children = [ForkedChild(process.name, cwd, self) for process in planned]
         self._pipe, report = os.pipe()
         self._text = b""
-        members = {process.name: {"arguments": process.arguments, "handles": list(process.handles)} for process in planned}
+        members = {
+            process.name: {"arguments": process.arguments, "handles": list(process.handles)} for process in planned
+        }
         path = cwd / f"{ROLE}.json"
         path.write_text(json.dumps({"report": report, "members": members}), encoding="utf-8")
         handles = [report, *(handle for process in planned for handle in process.handles)]

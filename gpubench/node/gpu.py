@@ -99,18 +99,18 @@ def in_use(shown: str) -> List[str]:
     for word in nvml.named(shown):
         with contextlib.suppress(nvml.NvmlError):
             devices[word] = nvml.device_of(word)
-    found: Dict[str, str] = {}
+    users: Dict[str, str] = {}
 
     def none_left() -> bool:
-        found.clear()
+        users.clear()
         for word, device in devices.items():
             size, busy = nvml.used(device)
             if size > USED_BYTES or (busy or 0) > BUSY_PERCENT:
-                found[word] = "GPU {}: {:.1f} GB{}".format(word, size / 1e9, "" if busy is None else f", {busy} % busy")
-        return not found
+                users[word] = "GPU {}: {:.1f} GB{}".format(word, size / 1e9, "" if busy is None else f", {busy} % busy")
+        return not users
 
     poll_until(none_left, time.monotonic() + FREE_S, FREE_POLL_S)
-    return [words for _, words in sorted(found.items())]
+    return [user for _, user in sorted(users.items())]
 
 
 MPS_VARIABLE = "CUDA_MPS_PIPE_DIRECTORY"
@@ -208,10 +208,10 @@ def place() -> Dict[str, Any]:
 
 def on_bus() -> str:
     """Where NVML says that the GPU of such a worker is; empty where it doesn't."""
-    found = ""
+    place = ""
     with contextlib.suppress(nvml.NvmlError):
-        found = nvml.on_bus(os.environ.get(VISIBLE, "0").split(",")[0])
-    return found
+        place = nvml.on_bus(os.environ.get(VISIBLE, "0").split(",")[0])
+    return place
 
 
 def given_environment() -> Dict[str, str]:

@@ -40,10 +40,10 @@ def look(address: str, record_file: Path, *, connect_s: float, answer_s: float) 
 def _versions(answer: Any) -> Dict[str, str]:
     """By package; Python's as major.minor. A worker that didn't answer has none."""
     packages = answer.get("packages", {}) if isinstance(answer, dict) else {}
-    found = {str(name): str(version) for name, version in dict(packages).items()}
-    if "python" in found:
-        found["python"] = ".".join(found["python"].split(".")[:2])
-    return {name: found[name] for name in (*MUST_AGREE, *SHOULD_AGREE) if name in found}
+    versions = {str(name): str(version) for name, version in dict(packages).items()}
+    if "python" in versions:
+        versions["python"] = ".".join(versions["python"].split(".")[:2])
+    return {name: versions[name] for name in (*MUST_AGREE, *SHOULD_AGREE) if name in versions}
 
 
 def _ask(client: Any, answer_s: float) -> List[Dict[str, Any]]:

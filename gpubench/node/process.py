@@ -36,7 +36,7 @@ def die_with_parent(parent: Optional[int], number: int = signal.SIGKILL) -> None
 
 @dataclasses.dataclass(frozen=True)
 class Planned:
-    """A process of the cluster that is to start: its name, its arguments after ``gpubench``, and handles that it gets."""
+    """A process of the cluster that is to start: its name, arguments after ``gpubench``, and handles that it gets."""
 
     name: str
     arguments: List[str]

@@ -25,18 +25,18 @@ def check_protocol(spec: RunSpec, addresses: Sequence[str]) -> None:
     """Scheduler and workers must listen on the planned protocol."""
     planned = spec.scheme
     for address in addresses:
-        found = address.partition("://")[0]
-        if found != planned:
-            raise CheckError(f"{address} speaks {found}, planned {planned} (protocol {spec.protocol})")
+        protocol = address.partition("://")[0]
+        if protocol != planned:
+            raise CheckError(f"{address} speaks {protocol}, planned {planned} (protocol {spec.protocol})")
 
 
-def check_same_workers(planned: Sequence[str], found: Iterable[str]) -> None:
+def check_same_workers(planned: Sequence[str], present: Iterable[str]) -> None:
     """The cluster must have the workers of the start and no others: Dask gives tasks to every worker that joins."""
-    left, joined = sorted(set(planned) - set(found)), sorted(set(found) - set(planned))
-    words = [f"{', '.join(left)} left"] if left else []
-    words += [f"{', '.join(joined)} joined"] if joined else []
-    if words:
-        raise CheckError(f"the cluster changed while it was measured: {' and '.join(words)}")
+    left, joined = sorted(set(planned) - set(present)), sorted(set(present) - set(planned))
+    changes = [f"{', '.join(left)} left"] if left else []
+    changes += [f"{', '.join(joined)} joined"] if joined else []
+    if changes:
+        raise CheckError(f"the cluster changed while it was measured: {' and '.join(changes)}")
 
 
 def check_processes(spec: RunSpec, processes: Sequence[Facts]) -> None:
@@ -74,14 +74,14 @@ def check_packages(process: Facts, listed: str) -> None:
 
 
 def _check_library(spec: RunSpec, process: Facts, who: str) -> None:
-    found = process["ucx"]
+    library = process["ucx"]
     planned = spec.expect_ucx if spec.protocol == "ucx" else ucx.NO_UCX
-    if found["loaded"] not in (planned, spec.expect_ucx if _loads_ucx_anyway(spec, process) else planned):
-        where = " from {}".format(found["path"]) if found["path"] else ""
-        raise CheckError("{} loaded UCX {}{}, planned {}".format(who, found["loaded"], where, planned))
+    if library["loaded"] not in (planned, spec.expect_ucx if _loads_ucx_anyway(spec, process) else planned):
+        where = " from {}".format(library["path"]) if library["path"] else ""
+        raise CheckError("{} loaded UCX {}{}, planned {}".format(who, library["loaded"], where, planned))
     # Another one of the same version, by a RPATH or a hook: it was built otherwise.
-    if found["path"] and found["planned_path"] and found["path"] != found["planned_path"]:
-        raise CheckError("{} loaded UCX from {}, planned {}".format(who, found["path"], found["planned_path"]))
+    if library["path"] and library["planned_path"] and library["path"] != library["planned_path"]:
+        raise CheckError("{} loaded UCX from {}, planned {}".format(who, library["path"], library["planned_path"]))
 
 
 def _loads_ucx_anyway(spec: RunSpec, process: Facts) -> bool:
@@ -96,14 +96,14 @@ def _loads_ucx_anyway(spec: RunSpec, process: Facts) -> bool:
     return version is not None and (int(version[1]), int(version[2])) < (23, 12)
 
 
-def _check_environment(spec: RunSpec, found: Facts, who: str) -> None:
+def _check_environment(spec: RunSpec, environment: Facts, who: str) -> None:
     planned = ucx_variables(spec.env)
-    if found["env_at_start"] != planned:
-        raise CheckError(f"{who} started with {_words(found['env_at_start'])}, planned {_words(planned)}")
+    if environment["env_at_start"] != planned:
+        raise CheckError(f"{who} started with {_words(environment['env_at_start'])}, planned {_words(planned)}")
     for name in sorted(set(spec.variant_env) | set(planned)):
-        if name in planned and found["env"].get(name) != planned[name]:
+        if name in planned and environment["env"].get(name) != planned[name]:
             raise CheckError(
-                "{} runs with {}={}, the variant says {}".format(who, name, found["env"].get(name), planned[name])
+                "{} runs with {}={}, the variant says {}".format(who, name, environment["env"].get(name), planned[name])
             )
 
 
@@ -126,14 +126,14 @@ def _check_agreement(spec: RunSpec, processes: Sequence[Facts]) -> None:
         _check_same_variables(first_of_role.setdefault(other["role"], other), other, ())
 
 
-def _check_same_variables(one: Facts, other: Facts, but: Sequence[str]) -> None:
-    sides = (one["ucx"]["env"], other["ucx"]["env"])
+def _check_same_variables(first: Facts, second: Facts, but: Sequence[str]) -> None:
+    sides = (first["ucx"]["env"], second["ucx"]["env"])
     here, there = ({name: value for name, value in side.items() if name not in but} for side in sides)
     if here != there:
-        where = [" on {}".format(facts["host"]) if one["role"] == other["role"] else "" for facts in (one, other)]
+        where = [" on {}".format(facts["host"]) if first["role"] == second["role"] else "" for facts in (first, second)]
         raise CheckError(
             "UCX_* differ: {}{} has {}, {}{} has {}".format(
-                one["role"], where[0], _words(here), other["role"], where[1], _words(there)
+                first["role"], where[0], _words(here), second["role"], where[1], _words(there)
             )
         )
 
@@ -225,8 +225,8 @@ def unused_variables(spec: RunSpec, unused_by_process: Sequence[Mapping[str, str
     if not in_vain or not unused_by_process:
         return []
     near = unused_by_process[0]
-    words = [name + (f" (maybe: {near[name]}?)" if near[name] not in ("", name) else "") for name in in_vain]
-    return ["UCX reads no variable {}: what was set changes nothing".format(", ".join(words))]
+    names = [name + (f" (maybe: {near[name]}?)" if near[name] not in ("", name) else "") for name in in_vain]
+    return ["UCX reads no variable {}: what was set changes nothing".format(", ".join(names))]
 
 
 def check_moved(spec: RunSpec, workload: str, moved: int, least: int, senders: Sequence[str]) -> None:

@@ -40,10 +40,10 @@ def supervisor_of(pid: int) -> int:
         while pid > 1:
             stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
             pid = int(stat.rpartition(")")[2].split()[1])
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
             if (
-                any(word.endswith(b"/" + NODE_HALF) or word == NODE_HALF for word in words[:4])
-                and b"--parent" not in words
+                any(word.endswith(b"/" + NODE_HALF) or word == NODE_HALF for word in arguments[:4])
+                and b"--parent" not in arguments
             ):
                 return pid
     return 0
@@ -61,14 +61,14 @@ def maps_anywhere(files: Sequence[str]) -> Set[str]:
 
 def unused_segments() -> List[Path]:
     """Shared-memory segments of this user that UCX left behind: no living process maps them."""
-    found = []
+    segments = []
     for pattern in SHM_PATTERNS:
         for path in SHM.glob(pattern):
             with contextlib.suppress(OSError):
                 if path.stat().st_uid == os.getuid():
-                    found.append(path)
-    used = maps_anywhere([str(path) for path in found])
-    return [path for path in found if str(path) not in used]
+                    segments.append(path)
+    used = maps_anywhere([str(path) for path in segments])
+    return [path for path in segments if str(path) not in used]
 
 
 class NotCleanError(Exception):
@@ -117,11 +117,11 @@ class RunNode:
 
     def ucx_error(self) -> str:
         """What UCX last called an error here, in its logs; empty where it called nothing one."""
-        found = ""
+        error = ""
         for path in sorted(self.scratch.glob("ucx-*.log")):
             for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-                found = line.partition(" UCX  ERROR ")[2] or found
-        return found.strip()[:MOST_WORDS]
+                error = line.partition(" UCX  ERROR ")[2] or error
+        return error.strip()[:MOST_WORDS]
 
     def lacking_gpus(self) -> str:
         """Why this node's workers can't have a GPU each; empty if they can, or need none."""
@@ -162,8 +162,10 @@ class RunNode:
             forks = role_words(forked.ROLE, self.spec_path, "--device", self.spec.device)
             self.children += forked.ForkingProcess(forks, planned, self.env, self.scratch).children
             return
-        for one in planned:
-            self.children.append(Child(one.name, command(*one.arguments), self.env, self.scratch, one.handles))
+        for process in planned:
+            self.children.append(
+                Child(process.name, command(*process.arguments), self.env, self.scratch, process.handles)
+            )
 
     def planned(self, role: str, name: str, *options: str, handles: Sequence[int] = ()) -> Planned:
         """One process of the cluster."""

@@ -40,12 +40,12 @@ def lanes(log: str) -> Dict[str, List[str]]:
             whole = [name for name in (names if end else names[:-1]) if "/" in name]
             if whole and mark:
                 by_peer.setdefault(mark[1] or UNKNOWN, set()).update(whole)
-    return {peer: sorted(found) for peer, found in sorted(by_peer.items())}
+    return {peer: sorted(lanes_of_peer) for peer, lanes_of_peer in sorted(by_peer.items())}
 
 
 def every(lanes_by_peer: Lanes) -> List[str]:
     """All lanes, each once."""
-    return sorted({lane for found in lanes_by_peer.values() for lane in found})
+    return sorted({lane for lanes_of_peer in lanes_by_peer.values() for lane in lanes_of_peer})
 
 
 def transports(all_lanes: Iterable[str]) -> List[str]:
@@ -88,12 +88,12 @@ def unused(log: str) -> Dict[str, str]:
     UCX_TSL (maybe: UCX_TLS?)``. UCX writes it when its first worker is made, about variables of all modules: one of a
     module that isn't used on this machine is unused, too.
     """
-    found = {}
+    variables = {}
     for names in _UNUSED.findall(log):
-        for words in names.split(";"):
-            name, _, near = words.strip().partition(" (maybe: ")
-            found[name] = near.rstrip("?)")
-    return found
+        for entry in names.split(";"):
+            name, _, near = entry.strip().partition(" (maybe: ")
+            variables[name] = near.rstrip("?)")
+    return variables
 
 
 def read(log: str, device: str) -> Dict[str, Any]:

@@ -88,12 +88,12 @@ def _moved(from_gpu: int, to_disk: int) -> str:
 
 def describe(facts: Mapping[str, Any]) -> str:
     """``worker-0-1 ran out of memory: paused, 240 MiB of 300 MiB in use, 12 MiB spilled to disk``."""
-    words = ["paused"] if facts["paused"] else []
+    parts = ["paused"] if facts["paused"] else []
     of = " of {:.0f} MiB".format(facts["limit"] / MIB) if facts["limit"] else ""
-    words.append("{:.0f} MiB{} in use".format(facts["used"] / MIB, of))
+    parts.append("{:.0f} MiB{} in use".format(facts["used"] / MIB, of))
     if facts["from_gpu"] or facts["spilled"]:
-        words.append(_moved(facts["from_gpu"], facts["spilled"]))
-    return "{} ran out of memory: {}".format(facts["name"], ", ".join(words))
+        parts.append(_moved(facts["from_gpu"], facts["spilled"]))
+    return "{} ran out of memory: {}".format(facts["name"], ", ".join(parts))
 
 
 MOST_WORDS = 300

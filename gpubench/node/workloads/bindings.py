@@ -133,9 +133,9 @@ def keep_notifier() -> None:
     connect = backend.UCXXConnector.connect
 
     @functools.wraps(connect)
-    async def connect_behind(*words: Any, **options: Any) -> Any:
+    async def connect_behind(*arguments: Any, **options: Any) -> Any:
         backend.init_once()
         register()
-        return await connect(*words, **options)
+        return await connect(*arguments, **options)
 
     backend.UCXXConnector.connect = connect_behind

@@ -93,7 +93,7 @@ def short_of_memory(dask_scheduler: Any) -> Dict[str, Dict[str, Any]]:
     By address: ``name``, ``paused``, and in bytes ``used``, ``spilled`` (to disk), ``from_gpu`` (to main memory) and
     ``limit`` (0: none).
     """
-    found = {}
+    workers = {}
     for address, worker in dask_scheduler.workers.items():
         metrics = worker.metrics or {}
         spilled = metrics.get("spilled_bytes", metrics.get("spilled_nbytes", 0))  # the second in 2022
@@ -103,7 +103,7 @@ def short_of_memory(dask_scheduler: Any) -> Dict[str, Dict[str, Any]]:
         spilled += counted.get("to_disk", 0)
         paused = getattr(worker.status, "name", worker.status) == "paused"
         if paused or spilled or counted.get("from_gpu"):
-            found[address] = {
+            workers[address] = {
                 "name": str(worker.name),
                 "paused": paused,
                 "used": int(metrics.get("memory", 0)),
@@ -111,7 +111,7 @@ def short_of_memory(dask_scheduler: Any) -> Dict[str, Dict[str, Any]]:
                 "from_gpu": int(counted.get("from_gpu", 0)),
                 "limit": int(worker.memory_limit or 0),
             }
-    return found
+    return workers
 
 
 def registrations(scheduler: Any) -> List[float]:

@@ -60,14 +60,14 @@ def synchronize() -> None:
 
 def on_bus() -> str:
     """Where the PCI bus has the GPU on which this process computes, ``0000:c1:00``; empty where CUDA can't say it."""
-    found = ""
+    place = ""
     with contextlib.suppress(Exception):
         import cupy
 
         runtime = cupy.cuda.runtime
         domain, bus, device = runtime.deviceGetPCIBusId(runtime.getDevice()).partition(".")[0].split(":")
-        found = f"{int(domain, 16):04x}:{int(bus, 16):02x}:{int(device, 16):02x}"
-    return found
+        place = f"{int(domain, 16):04x}:{int(bus, 16):02x}:{int(device, 16):02x}"
+    return place
 
 
 def memory_pool(device: str) -> Dict[str, Any]:

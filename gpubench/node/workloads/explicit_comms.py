@@ -66,9 +66,9 @@ def _counted() -> Iterator[List[Any]]:
     shuffle = module.shuffle
     made: List[Any] = []
 
-    def noted(*words: Any, **options: Any) -> Any:
+    def noted(*arguments: Any, **options: Any) -> Any:
         made.append(None)
-        return shuffle(*words, **options)
+        return shuffle(*arguments, **options)
 
     module.shuffle = noted
     try:

@@ -70,21 +70,21 @@ def figures(text: str) -> Dict[str, float]:
     Raises:
         ValueError: there is no line of final figures.
     """
-    found = _FINAL.search(text)
-    if found is None:
+    match = _FINAL.search(text)
+    if match is None:
         raise ValueError(f"{PROGRAM} printed no final figures")
-    numbers = [float(word) for word in found[1].split()]
+    numbers = [float(word) for word in match[1].split()]
     return {"iterations": numbers[0], "median_s": numbers[1] / 1e6, "overall_s": numbers[3] / 1e6}
 
 
 def figures_of_binding(text: str) -> Dict[str, float]:
     """As ``figures``, of what a client of ``send_recv`` printed. Raises ValueError: a figure is missing."""
     # The count stands in the first of two lines of that name.
-    found = {name: float(number) for name, number in reversed(_FIGURE.findall(text))}
-    if len(found) < 3:
+    summary = {name: float(number) for name, number in reversed(_FIGURE.findall(text))}
+    if len(summary) < 3:
         raise ValueError(f"{MODULE} printed no summary")
-    average, median = found["Latency (average)"] / 1e9, found["Latency (median)"] / 1e9
-    return {"iterations": found["Iterations"], "median_s": median, "overall_s": average}
+    average, median = summary["Latency (average)"] / 1e9, summary["Latency (median)"] / 1e9
+    return {"iterations": summary["Iterations"], "median_s": median, "overall_s": average}
 
 
 def progress_mode() -> str:
@@ -92,21 +92,21 @@ def progress_mode() -> str:
     return str(getattr(getattr(sys.modules.get("ucxx.core"), "_ctx", None), "progress_mode", "") or "")
 
 
-async def serve(token: str, test: str, words: Sequence[str]) -> Dict[str, Any]:
+async def serve(token: str, test: str, arguments: Sequence[str]) -> Dict[str, Any]:
     """Start a server, wait until it listens; its ``port``, or the ``error`` that ended it."""
-    process, port = await _listening(test, words)
+    process, port = await _listening(test, arguments)
     if process.returncode is not None:
         return {"error": await _last_words(test, process)}
     _SERVERS[token] = process
     return {"port": port}
 
 
-async def play(host: str, port: int, test: str, words: Sequence[str]) -> Dict[str, Any]:
+async def play(host: str, port: int, test: str, arguments: Sequence[str]) -> Dict[str, Any]:
     """Run a client with these words; its ``figures``, or the ``error`` that ended it.
 
     ``again``: that may be for a reason that says nothing of UCX; see ``TRIES``.
     """
-    process = await _start(test, _client_words(test, host, port, words), is_client=True)
+    process = await _start(test, _client_words(test, host, port, arguments), is_client=True)
     if test == SEND_RECV:
         # Behind its last line it may hang for ever: ucxx 0.45.1 doesn't always end its notifier thread.
         output = await _figures_or_fault(process)
@@ -114,8 +114,8 @@ async def play(host: str, port: int, test: str, words: Sequence[str]) -> Dict[st
         try:
             return figures_of_binding(output)
         except ValueError as error:
-            said = (output.strip().splitlines() or [str(error)])[-1]
-            return {"error": f"{MODULE}: {said}", "again": _RESET in said}
+            message = (output.strip().splitlines() or [str(error)])[-1]
+            return {"error": f"{MODULE}: {message}", "again": _RESET in message}
     output = (await process.communicate())[0].decode("utf-8", "replace")
     if process.returncode == 0:
         with contextlib.suppress(ValueError):
@@ -136,9 +136,9 @@ async def _figures_or_fault(process: Any) -> str:
         has_failed = has_failed or lines[-1].startswith("Traceback")
 
 
-def _client_words(test: str, host: str, port: int, words: Sequence[str]) -> List[str]:
+def _client_words(test: str, host: str, port: int, arguments: Sequence[str]) -> List[str]:
     own = ["--client-only", "-s", host] if test == SEND_RECV else [host, "-t", test]
-    return [*own, "-p", str(port), *words]
+    return [*own, "-p", str(port), *arguments]
 
 
 async def finish(token: str, test: str) -> Dict[str, Any]:
@@ -165,7 +165,7 @@ async def close(token: str) -> None:
         await _end(process)
 
 
-async def self_test(test: str, words: Sequence[str]) -> Dict[str, Any]:
+async def self_test(test: str, arguments: Sequence[str]) -> Dict[str, Any]:
     """A server and a client here, one with the other: ``library`` that both mapped, or the ``error`` that ended them.
 
     Wheels of libucx 1.17.0.post1 to 1.18.1 hold a ``ucx_perftest`` that ends by SIGSEGV.
@@ -177,11 +177,11 @@ async def self_test(test: str, words: Sequence[str]) -> Dict[str, Any]:
     elif not own["program"]:
         return {"error": f"{own['library'] or 'no UCX is loaded, so there'} has no {PROGRAM} beside it"}
     for _ in range(TRIES):
-        server, port = await _listening(test, words)
+        server, port = await _listening(test, arguments)
         if server.returncode is not None:
             return {"error": await _last_words(test, server)}
         mapped = {library for pid in _family(server.pid) for library in libraries(str(pid))}
-        played = await play("127.0.0.1", port, test, words)
+        played = await play("127.0.0.1", port, test, arguments)
         await _end(server)
         if not played.get("again"):
             break
@@ -210,12 +210,12 @@ def shown_gpus(visible: str, *, is_client: bool) -> str:
     return ",".join([*gpus[-1:], *gpus[:-1]] if is_client else gpus)
 
 
-async def _start(test: str, words: Sequence[str], *, is_client: bool = False) -> Any:
+async def _start(test: str, arguments: Sequence[str], *, is_client: bool = False) -> Any:
     own, environment = program(), dict(os.environ)
     command = [own["program"]]
     if test == SEND_RECV:
         command = [sys.executable, "-m", MODULE, "--progress-mode", progress_mode()]
-        if "cupy" in words:
+        if "cupy" in arguments:
             # It sets CUDA_VISIBLE_DEVICES anew, to GPU 0 unless it is told this worker's first one.
             gpu = environment.get(VISIBLE, "0").partition(",")[0]
             if not gpu.isdigit():  # argparse's type=int (ucxx/benchmarks/send_recv.py:226@v0.45.01)
@@ -224,7 +224,7 @@ async def _start(test: str, words: Sequence[str], *, is_client: bool = False) ->
     elif VISIBLE in environment:
         environment[VISIBLE] = shown_gpus(environment[VISIBLE], is_client=is_client)
     return await asyncio.create_subprocess_exec(
-        *(*command, *words),
+        *(*command, *arguments),
         env=_environment(own["library"], environment),
         cwd="/",  # python -m looks for modules there first
         stdin=asyncio.subprocess.DEVNULL,
@@ -242,13 +242,13 @@ def _environment(library: str, inherited: Mapping[str, str]) -> Dict[str, str]:
     return {**inherited, "LD_LIBRARY_PATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
 
 
-async def _listening(test: str, words: Sequence[str]) -> Any:
+async def _listening(test: str, arguments: Sequence[str]) -> Any:
     """A server, and its port, once it listens there or has ended. Raises RuntimeError: it does neither."""
     with socket.socket() as probe:
         probe.bind(("", 0))
         port = probe.getsockname()[1]
     # The server of ucx_perftest learns from its client what is measured.
-    own = ["--server-only", "-s", "127.0.0.1", "-p", str(port), *words] if test == SEND_RECV else ["-p", str(port)]
+    own = ["--server-only", "-s", "127.0.0.1", "-p", str(port), *arguments] if test == SEND_RECV else ["-p", str(port)]
     process = await _start(test, own)
     loop = asyncio.get_running_loop()
     end = loop.time() + LISTEN_S
@@ -265,8 +265,8 @@ def is_listening(port: int) -> bool:
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
             for line in Path("/proc/self/net", name).read_text(encoding="ascii").splitlines()[1:]:
-                words = line.split()
-                if words[3] == "0A" and words[1].endswith(f":{port:04X}"):
+                fields = line.split()
+                if fields[3] == "0A" and fields[1].endswith(f":{port:04X}"):
                     return True
     return False
 
@@ -276,7 +276,7 @@ def _family(pid: int) -> List[int]:
     children = ""
     with contextlib.suppress(OSError):
         children = Path("/proc", str(pid), "task", str(pid), "children").read_text(encoding="ascii")
-    return [pid, *(one for child in children.split() for one in _family(int(child)))]
+    return [pid, *(pid_of_family for child in children.split() for pid_of_family in _family(int(child)))]
 
 
 async def _end(process: Any) -> None:
@@ -374,12 +374,12 @@ class LinkTest(Measurement):
         """
         if not self.pairs:
             raise ValueError("link needs at least two workers")
-        for address, found in self.context.client.run(self_test, self._test, self._words(iterations=10)).items():
-            if "error" in found:
-                raise UnavailableError(f"link runs the image's own {_name(self._test)}; on {address}: {found['error']}")
-            self._about = {"libucp": found["library"]}
-            if found["progress_mode"]:
-                self._about["progress_mode"] = found["progress_mode"]
+        for address, facts in self.context.client.run(self_test, self._test, self._words(iterations=10)).items():
+            if "error" in facts:
+                raise UnavailableError(f"link runs the image's own {_name(self._test)}; on {address}: {facts['error']}")
+            self._about = {"libucp": facts["library"]}
+            if facts["progress_mode"]:
+                self._about["progress_mode"] = facts["progress_mode"]
 
     def prepare(self) -> None:
         """Nothing: every repetition starts new processes."""
@@ -394,13 +394,13 @@ class LinkTest(Measurement):
         return sum(self._ways * each["overall_s"] * each["iterations"] for each in self._played), self._played
 
     def _play(self, client: str, server: str) -> Dict[str, Any]:
-        run, words = self.context.client.run, self._words(int(self.params["iterations"]))
+        run, arguments = self.context.client.run, self._words(int(self.params["iterations"]))
         for _ in range(TRIES):
-            serving = run(serve, self._token, self._test, words, workers=[server])[server]
+            serving = run(serve, self._token, self._test, arguments, workers=[server])[server]
             if "error" in serving:
                 break
             played: Dict[str, Any] = run(
-                play, self._hosts[server], serving["port"], self._test, words, workers=[client]
+                play, self._hosts[server], serving["port"], self._test, arguments, workers=[client]
             )[client]
             if "error" not in played:
                 serving = run(finish, self._token, self._test, workers=[server])[server]

@@ -130,8 +130,8 @@ def key_range(joined: Any) -> List[int]:
 
 def are_apart(ranges: List[List[int]]) -> bool:
     """Sorted partitions, none of which reaches into another."""
-    kept = sorted(one for one in ranges if one)
-    return all(one[2] for one in kept) and all(one[1] < after[0] for one, after in zip(kept, kept[1:]))
+    kept = sorted(limits for limits in ranges if limits)
+    return all(limits[2] for limits in kept) and all(limits[1] < after[0] for limits, after in zip(kept, kept[1:]))
 
 
 def _figures(xp: Any, keys: Any, base_payloads: Any, other_payloads: Any) -> Figures:
@@ -271,10 +271,10 @@ class Merge(LazyMeasurement):
     def check(self, answer: Joined) -> Answer:
         """Rows by formula, sums by looking up; an index makes partitions that are sorted and don't overlap."""
         parts, ranges = answer
-        found = added_up(parts)
+        figures = added_up(parts)
         rows = joined_rows(self.rows, self.base_chunks, self.other_chunks, self.frac_match)
-        is_ok = found == self._expected and found[0] == rows
-        details = {"rows": found[0], "expected_rows": rows, "sums": found[1:], "expected_sums": self._expected[1:]}
+        is_ok = figures == self._expected and figures[0] == rows
+        details = {"rows": figures[0], "expected_rows": rows, "sums": figures[1:], "expected_sums": self._expected[1:]}
         if self.params["set_index"]:
             apart = are_apart(ranges)
             details["partitions_apart"] = apart

@@ -32,8 +32,8 @@ class Device(NamedTuple):
 
 def named(text: str) -> List[str]:
     """The GPUs that a value of ``CUDA_VISIBLE_DEVICES`` names: CUDA reads up to the first word that names none."""
-    words = (word.strip() for word in text.split(","))
-    return list(itertools.takewhile(lambda word: word.isdigit() or word.startswith(("GPU-", "MIG-")), words))
+    names = (word.strip() for word in text.split(","))
+    return list(itertools.takewhile(lambda word: word.isdigit() or word.startswith(("GPU-", "MIG-")), names))
 
 
 def devices() -> Dict[str, Device]:
@@ -53,12 +53,12 @@ def own() -> Dict[str, Device]:
     return _open(named(os.environ[VISIBLE])) if VISIBLE in os.environ else devices()
 
 
-def _open(words: Iterable[str]) -> Dict[str, Device]:
-    found = {}
-    for word in words:
+def _open(names: Iterable[str]) -> Dict[str, Device]:
+    gpus = {}
+    for word in names:
         with contextlib.suppress(NvmlError):
-            found[f"gpu-{word}"] = device_of(word)
-    return found
+            gpus[f"gpu-{word}"] = device_of(word)
+    return gpus
 
 
 class NvmlError(Exception):
@@ -127,9 +127,9 @@ def on_bus(word: str) -> str:
     Raises:
         NvmlError: there is no such GPU.
     """
-    found, device = _Pci(), device_of(word)
-    failed = device.library.nvmlDeviceGetPciInfo_v3(device.handle, ctypes.byref(found))
-    return "" if failed else f"{found.domain:04x}:{found.bus:02x}:{found.device:02x}"
+    pci, device = _Pci(), device_of(word)
+    failed = device.library.nvmlDeviceGetPciInfo_v3(device.handle, ctypes.byref(pci))
+    return "" if failed else f"{pci.domain:04x}:{pci.bus:02x}:{pci.device:02x}"
 
 
 class _Memory(ctypes.Structure):
@@ -154,8 +154,8 @@ def used(device: Device) -> Tuple[int, Optional[int]]:
 
 def limits() -> str:
     """What bounds the speed of this node's GPUs: ``4 x 400 W``, ``2 x 400 W in parts (MIG)``; empty without a GPU."""
-    found = collections.Counter(_limits(device) for device in devices().values())
-    return ", ".join(f"{number} x {text}" for text, number in sorted(found.items()))
+    counts = collections.Counter(_limits(device) for device in devices().values())
+    return ", ".join(f"{number} x {text}" for text, number in sorted(counts.items()))
 
 
 def _limits(device: Device) -> str:
@@ -186,14 +186,16 @@ def throttle_reasons(device: Device) -> Optional[int]:
 
 def models() -> str:
     """The GPUs of this node by model, ``4 x NVIDIA A100-SXM4-40GB``; empty without a GPU."""
-    found = collections.Counter(_text(one.library.nvmlDeviceGetName, one.handle) for one in devices().values())
-    return ", ".join(f"{number} x {name}" for name, number in sorted(found.items()))
+    counts = collections.Counter(
+        _text(device.library.nvmlDeviceGetName, device.handle) for device in devices().values()
+    )
+    return ", ".join(f"{number} x {name}" for name, number in sorted(counts.items()))
 
 
 def driver() -> str:
     """Version of the driver, ``550.54.15``; empty without a GPU."""
-    found: List[Device] = list(devices().values())
-    return _text(found[0].library.nvmlSystemGetDriverVersion) if found else ""
+    gpus: List[Device] = list(devices().values())
+    return _text(gpus[0].library.nvmlSystemGetDriverVersion) if gpus else ""
 
 
 def cpus_near(device: str) -> Tuple[List[int], str]:
@@ -201,8 +203,8 @@ def cpus_near(device: str) -> Tuple[List[int], str]:
 
     ``device`` is a word of ``CUDA_VISIBLE_DEVICES``: an index, or the UUID of a GPU or of an instance of MIG.
     """
-    words = (os.sysconf("SC_NPROCESSORS_CONF") + 63) // 64
-    bits = (ctypes.c_ulong * words)()
+    longs = (os.sysconf("SC_NPROCESSORS_CONF") + 63) // 64
+    bits = (ctypes.c_ulong * longs)()
     try:
         library, handle = device_of(device)
     except NvmlError as error:
@@ -210,10 +212,10 @@ def cpus_near(device: str) -> Tuple[List[int], str]:
     failed = 0
     if device.startswith("MIG-"):  # an older driver has no such function, and no MIG
         failed = library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle, ctypes.byref(handle))
-    failed = failed or library.nvmlDeviceGetCpuAffinity(handle, ctypes.c_uint(words), bits)
+    failed = failed or library.nvmlDeviceGetCpuAffinity(handle, ctypes.c_uint(longs), bits)
     if failed:
         return [], f"error {failed}"
-    return [cpu for cpu in range(64 * words) if bits[cpu // 64] >> cpu % 64 & 1], ""
+    return [cpu for cpu in range(64 * longs) if bits[cpu // 64] >> cpu % 64 & 1], ""
 
 
 def _text(ask: Any, *about: Any) -> str:
