@@ -4,7 +4,6 @@ In dask-cuda up to 26.4 (deprecated there); gone in 26.6, as the wheels show.
 """
 
 import contextlib
-import importlib
 import importlib.util
 from typing import Any, Callable, Iterator, List
 
@@ -33,7 +32,8 @@ def connected(client: Any) -> Any:
 
     if importlib.util.find_spec("dask_cuda.explicit_comms") is None:
         raise UnavailableError(f"{wanted}, and this image has {dask_cuda.__version__}")
-    comms: Any = importlib.import_module("dask_cuda.explicit_comms.comms")
+    from dask_cuda.explicit_comms import comms
+
     return comms.default_comms(client)
 
 
@@ -62,7 +62,8 @@ def _counted() -> Iterator[List[Any]]:
     Source: ``shuffle`` is called by its name in the module, from 22.12 to 26.4 (shuffle.py:400@v22.12.00,
     691@v26.04.00).
     """
-    module: Any = importlib.import_module("dask_cuda.explicit_comms.dataframe.shuffle")
+    from dask_cuda.explicit_comms.dataframe import shuffle as module
+
     shuffle = module.shuffle
     made: List[Any] = []
 
