@@ -87,7 +87,7 @@ def _columns_page() -> Iterator[str]:
     yield "| column | type | fact of | meaning | unit | `compare` |\n|---|---|---|---|---|---|\n"
     for column in COLUMNS:
         meaning = column.meaning if column.required else f"{column.meaning}; absent where it can't be read"
-        words = f": {', '.join(f'`{word}`' for word in column.words)}" if column.words else ""
+        words = f": {', '.join(f'`{word}`' for word in column.choices)}" if column.choices else ""
         cells = (column.of, f"{meaning}{words}", column.unit, column.compare)
         yield f"| `{column.name}` | {column.type} | {' | '.join(cells)} |\n"
 
