@@ -26,7 +26,7 @@ STANDARD = sys.stdlib_module_names - NEWER_THAN_39
 LIBRARIES: dict[str, set[str]] = {
     "gpubench/node/admission.py": {"distributed"},
     "gpubench/node/client.py": {"dask", "distributed"},
-    "gpubench/node/gpu.py": {"dask_cuda"},
+    "gpubench/node/gpu_worker.py": {"dask_cuda"},
     "gpubench/node/inspect_cluster.py": {"distributed"},
     "gpubench/node/inspect_process.py": {"numpy"},
     "gpubench/node/retire.py": {"distributed"},
@@ -102,7 +102,7 @@ def test_a_library_that_an_image_may_lack_is_imported_in_one_file_of_a_package_o
 def test_optional_libraries_of_shared_files_are_imported_inside_functions() -> None:
     for name in (
         "gpubench/node/client.py",
-        "gpubench/node/gpu.py",
+        "gpubench/node/gpu_worker.py",
         "gpubench/node/dask_processes.py",
         "gpubench/node/workloads/device.py",
     ):

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Callable, List
 
-from gpubench.node import gpu
+from gpubench.node import gpu_worker
 from gpubench.node.spec import RunSpec
 from gpubench.node.spec.memory import usable_memory
 from gpubench.node.workloads.clock import poll_until
@@ -62,7 +62,7 @@ def worker_arguments(spec: RunSpec, address: str, name: str, directory: str) -> 
         *("--local-directory", directory),
         *("--death-timeout", str(int(spec.deadlines.start_s))),
         *NO_DASHBOARD,
-        *gpu.worker_options(spec.device, spec.rmm_pool),
+        *gpu_worker.worker_options(spec.device, spec.rmm_pool),
     ]
 
 
@@ -102,5 +102,5 @@ def import_for_all(spec: RunSpec) -> None:
             import numba.cuda  # noqa: F401
 
 
-WORKERS = {"cpu": cpu_worker, "gpu": gpu.cuda_worker}
+WORKERS = {"cpu": cpu_worker, "gpu": gpu_worker.cuda_worker}
 """By device: imports what it needs, and returns what becomes the worker when it is called with its words."""

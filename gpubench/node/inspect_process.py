@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any, Dict, List
 
-from gpubench.node import gpu, packages, ucx
+from gpubench.node import gpu, gpu_worker, packages, ucx
 
 CPUS = Path("/sys/devices/system/cpu")
 NUMA = Path("/sys/devices/system/node")
@@ -70,7 +70,7 @@ def placed() -> Dict[str, Any]:
         "cpus": online,
         "cores": {str(cpu): _core(cpu) for cpu in online},
         "numa": {path.name[4:]: numbers(_text(path / "cpulist")) for path in sorted(NUMA.glob("node[0-9]*"))},
-        **({"gpu": gpu.place()} if os.environ.get(gpu.VISIBLE) else {}),
+        **({"gpu": gpu_worker.place()} if os.environ.get(gpu.VISIBLE) else {}),
     }
 
 

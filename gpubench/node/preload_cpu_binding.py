@@ -7,8 +7,8 @@ threads of UCX and of the driver would stay on all CPUs of the step.
 import multiprocessing
 import os
 
-from gpubench.node import gpu
+from gpubench.node import gpu_worker
 from gpubench.node.spec import near_gpu
 
 if multiprocessing.parent_process():  # the command that starts the workers imports preloads, too
-    os.sched_setaffinity(0, near_gpu.expected(gpu.place()) or os.sched_getaffinity(0))
+    os.sched_setaffinity(0, near_gpu.expected(gpu_worker.place()) or os.sched_getaffinity(0))

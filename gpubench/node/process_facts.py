@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List
 
-from gpubench.node import build, forked, gpu, packages, ucx, ucx_log
+from gpubench.node import build, forked, gpu_worker, packages, ucx, ucx_log
 from gpubench.node.machine import host
 from gpubench.node.process import hash_of_archive
 from gpubench.node.spec import near_gpu
@@ -105,17 +105,17 @@ async def cluster_when_complete(
 def worker_at_start(dask_worker: Any, build_manifest: str, kind: str) -> Dict[str, Any]:
     """``describe_worker`` with ``memory_pool``, for ``Client.run``; ``kind`` is the device.
 
-    A GPU worker says its ``gpu`` (see ``gpu.place``), ``cpus_near_gpu`` (see ``near_gpu.share``), where NVML has that
-    GPU ``on_bus`` and where CUDA has the one on which it computes, UCX's module for GPU memory, and the variables with
-    which its parent was started. From now on it counts what it spills.
+    A GPU worker says its ``gpu`` (see ``gpu_worker.place``), ``cpus_near_gpu`` (see ``near_gpu.share``), where NVML has
+    that GPU ``on_bus`` and where CUDA has the one on which it computes, UCX's module for GPU memory, and the variables
+    with which its parent was started. From now on it counts what it spills.
     """
     facts = dict(describe_worker(dask_worker, build_manifest), memory_pool=device.memory_pool(kind))
     if kind == "gpu":
-        place = gpu.place()
+        place = gpu_worker.place()
         facts.update(gpu=place, cpus_near_gpu=near_gpu.share(place))
-        facts["on_bus"] = {"planned": gpu.on_bus(), "used": device.on_bus()}
+        facts["on_bus"] = {"planned": gpu_worker.on_bus(), "used": device.on_bus()}
         facts["ucx"].update(
-            env_at_start=ucx_variables(gpu.given_environment()), cuda_module=ucx.mapped(ucx.CUDA_MODULE)
+            env_at_start=ucx_variables(gpu_worker.given_environment()), cuda_module=ucx.mapped(ucx.CUDA_MODULE)
         )
         facts["spilling_is_seen"] = dask_compat.count_spilling(dask_worker)
     return facts

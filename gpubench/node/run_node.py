@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence, Set
 
-from gpubench.node import forked, gpu, scratch
+from gpubench.node import forked, gpu, gpu_worker, scratch
 from gpubench.node.admission import VARIABLE
 from gpubench.node.dask_processes import LATE
 from gpubench.node.kernel_caches import kernel_caches
@@ -195,7 +195,7 @@ class RunNode:
         """This node's workers. They import what they need, and wait until ``tell_address`` is called."""
         if not self.spec.has_workers(self.rank):
             return []
-        count = gpu.worker_processes(self.spec.device, self.spec.workers_per_node)
+        count = gpu_worker.worker_processes(self.spec.device, self.spec.workers_per_node)
         names = [f"worker-{self.rank}-{index}" for index in range(count)]
         return [self.planned("worker", name, "--name", name, "--address", self.address) for name in names]
 

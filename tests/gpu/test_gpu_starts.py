@@ -147,8 +147,8 @@ MADE = """
 import json, os
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 from dask_cuda import cuda_worker
-from gpubench.node import gpu
-gpu.cuda_worker()
+from gpubench.node import gpu_worker
+gpu_worker.cuda_worker()
 made = []
 cuda_worker.Nanny = lambda *words, **options: made.append(options)
 cuda_worker.CUDAWorker("tcp://127.0.0.1:1", device_memory_limit=0.5, memory_limit=1000)

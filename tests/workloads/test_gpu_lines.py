@@ -26,7 +26,7 @@ from tests.node.specs_by_hand import node_half, quiet_environment
 
 STAND_INS = Path(__file__).parents[1] / "stand_ins" / "gpu"
 PACKAGE = Path(gpubench.__file__).parent
-FILES = ("gpubench/node/workloads/device.py", "gpubench/node/workloads/nvml.py", "gpubench/node/gpu.py")
+FILES = tuple(f"gpubench/node/{name}.py" for name in ("workloads/device", "workloads/nvml", "gpu", "gpu_worker"))
 SMALLER = 2e-2
 POOL = 1 << 30
 
@@ -113,17 +113,17 @@ device.array_module("cpu"), device.frame_module("cpu"), device.host("cpu", [1.0]
 device.read_parquet(["{folder}/t.parquet"], "cpu")
 """
 WITHOUT = """
-from gpubench.node import gpu
+from gpubench.node import gpu_worker
 try:
-    gpu.cuda_worker()
+    gpu_worker.cuda_worker()
 except SystemExit as error:
     assert str(error).startswith("no GPU answers to NVML here")
 else:
     raise AssertionError
 """
 OLD_OPTIONS = """
-from gpubench.node import gpu
-gpu.cuda_worker()(["--death-timeout", "60", "--help"])
+from gpubench.node import gpu_worker
+gpu_worker.cuda_worker()(["--death-timeout", "60", "--help"])
 """
 NEAR = """
 import os
@@ -330,7 +330,7 @@ def test_every_workload_runs_on_gpu_workers_and_every_line_about_gpus_is_execute
     for more in ({}, {"STAND_IN_NVML_INIT": "9"}, {"LD_LIBRARY_PATH": ""}):
         ask(environment(**more), COUNT)
     ask(environment(STAND_IN_GPUS="3", CUDA_VISIBLE_DEVICES="2"), CHOSEN.format(workers=1))
-    ask(variables, "from gpubench.node import gpu; gpu.worker_options('cpu', 'default')")
+    ask(variables, "from gpubench.node import gpu_worker; gpu_worker.worker_options('cpu', 'default')")
     ask(environment(STAND_IN_GPUS="0"), WITHOUT, stack.python)
     ask(variables, OLD_OPTIONS, obtain("ucx-py-0.29", python39).python)
     near(environment)

@@ -1,8 +1,8 @@
 """Whether a GPU worker runs on the CPUs near its own GPU, as far as its step of the job has them. Pure.
 
-A worker says of itself (``place`` in ``node/gpu.py``): ``device``, the first word of its ``CUDA_VISIBLE_DEVICES``;
-``near``, the CPUs that NVML calls near that GPU; ``unknown``, why NVML doesn't say them, else empty; ``step``, the CPUs
-that its parent may use. Its own CPUs are its ``affinity``.
+A worker says of itself (``place`` in ``node/gpu_worker.py``): ``device``, the first word of its
+``CUDA_VISIBLE_DEVICES``; ``near``, the CPUs that NVML calls near that GPU; ``unknown``, why NVML doesn't say them, else
+empty; ``step``, the CPUs that its parent may use. Its own CPUs are its ``affinity``.
 """
 
 from typing import Any, Dict, Iterable, List, Mapping, Sequence, Set, Tuple
