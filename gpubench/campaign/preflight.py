@@ -166,8 +166,9 @@ def unbuilt(site: Site, missing: Iterable[str]) -> tuple[str, str]:
     built = not_imported(site, specs)
     to_build = [spec for spec in specs if spec not in built]
     imported = bool(specs) and RUNTIMES[site.runtime].KIND == "squashfs"
+    pushed = ["--push", "--set", "image.registry=HOST/NAME"] if imported and not site.image.registry else []
     build, import_ = (
-        command_line(["gpubench", "images", command, "--site", to_type(site.name), "--ucx", " ".join(some)])
-        for command, some in (("build", to_build), ("import", specs))
+        command_line(["gpubench", "images", command, "--site", to_type(site.name), "--ucx", " ".join(some), *options])
+        for command, some, options in (("build", to_build, pushed), ("import", specs, pushed[1:]))
     )
     return build if to_build else "", import_ if imported else ""

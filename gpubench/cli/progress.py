@@ -61,11 +61,13 @@ class Progress(Observer):
         records = [(attempt, _record(attempt.path)) for attempt in old if attempt.run in planned]
         self._done = {attempt.run for attempt, record in records if record and record.status in ("ok", "failed")}
         self._holder = ""
+        self._waits_since: float | None = None
         self._limit = math.inf
         self._out_of_time = False
 
     def waiting(self, holder: str) -> None:
-        """Show that another job uses the machine."""
+        """Show that another job uses the machine. What is waited isn't counted as elapsed."""
+        self._waits_since = self._waits_since or time.monotonic()
         if holder != self._holder:
             self._holder = holder
             self.log(f"waiting for this machine; it is held by {holder or 'another campaign'}")
@@ -77,6 +79,9 @@ class Progress(Observer):
 
     def look(self) -> None:
         """Check the run directories once."""
+        if self._waits_since is not None:
+            self.began += time.monotonic() - self._waits_since
+            self._waits_since = None
         current = ""
         # In order of attempts: the newest one of a run stays. One look at the directory, however many runs are planned.
         new = {

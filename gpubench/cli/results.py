@@ -71,7 +71,7 @@ def fsck(directories: Directories, as_json: AsJson = False) -> None:
     from gpubench.results.fsck import check
     from gpubench.results.targets import kept_in
 
-    checked = {kept: check(kept) for directory in directories for kept in kept_in(directory)}
+    checked = {kept: check(kept) for directory in directories for kept in kept_in(directory, searches=True)}
     if as_json:
         plain = [
             {"path": str(path), "findings": [dataclasses.asdict(finding) for finding in findings]}
@@ -99,7 +99,7 @@ def export(
     """Export a campaign or an import for other tools.
 
     csv and parquet: every sample in one FILE. mlflow: a campaign as nested runs, with its report; a second export adds
-    new runs only; it needs gpubench[mlflow].
+    new runs only; it needs MLflow.
     """
     from gpubench.model.base import nearest
     from gpubench.results.exporters.export import export_mlflow, export_table

@@ -77,8 +77,10 @@ class CompareOptions(QuestionOptions):
 
 @dataclasses.dataclass(frozen=True)
 class ReportOptions(QuestionOptions):
-    """Of ``report``."""
+    """Of ``report``, whose page of one campaign answers the planned question."""
 
+    baseline: Annotated[str | None, typer.Option(help="With B: the variant of A.")] = None
+    candidate: Annotated[str | None, typer.Option(help="With B: the variant of B.")] = None
     as_json: Annotated[bool, typer.Option("--json", help="Print what --only names as one JSON object.")] = False
     as_markdown: Annotated[
         bool, typer.Option("--markdown", help="Print Markdown, for a pull request; write no page.")

@@ -80,6 +80,8 @@ def _shape(site: Site) -> Iterator[CheckResult]:
         )
     elif site.device == "cpu" and node.gpus:
         yield CheckResult(False, f'node.gpus = {node.gpus} is asked for, but device = "cpu" uses none')
+    elif site.device == "auto" and site.image.cuda:
+        yield CheckResult(None, "image.cuda is set and node.gpus isn't: a job asks for no GPU, and may run on CPUs")
     memory = site.layout.memory
     if memory is not None and node.memory is not None:
         fits = memory <= node.memory

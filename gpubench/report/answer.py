@@ -84,7 +84,8 @@ def _sentence(rows: Sequence[Verdict], names: Mapping[int, str], margin: str) ->
         rest = f"; {unknown} inconclusive" if unknown else ""
         return f"{candidate} {' and '.join(parts)} {of}: {'; '.join(named)}{rest}."
     if not unknown:
-        return f"{candidate} is as fast as {baseline} in all {total}, to within {margin}."
+        where = f" in all {total}" if total > 1 else ""
+        return f"{candidate} is as fast as {baseline}{where}, to within {margin}."
     likely = labels.listed(_named(verdict, names) for verdict in rows if verdict.leaning)
     equivalent = f"; {total - unknown} equivalent to within {margin}" if unknown < total else ""
     leaning = f"; likely, but not proven: {likely}" if likely else ""

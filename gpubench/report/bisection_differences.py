@@ -200,7 +200,7 @@ class DifferenceResult(Outcome[DifferenceSpace, SettingAnswer]):
         if not reverted:
             return f"No {self.noun} in which they differ can be reverted."
         which = f"the one {self.noun}" if reverted == 1 else f"the {reverted} {self.space.over}"
-        return f"It is none of {which} that could be reverted: with all of them {self.slow} is as slow."
+        return f"It is none of {which} that could be reverted: with all of them reverted {self.slow} is as slow."
 
     def _words(self, chosen: Sequence[int], *, fast: bool) -> str:
         end = FIRST + LAST - self.answer.slow if fast else self.answer.slow
@@ -219,7 +219,13 @@ class DifferenceResult(Outcome[DifferenceSpace, SettingAnswer]):
             return "unknown: no figure"
         if at in answer.chosen:
             return answer.word if answer.word in ("named", "not confirmed") else "restores, with others"
-        return "restores nothing" if answer.word == "none of them" else "not needed" if answer.chosen else "undecided"
+        return (
+            "restores less than the margin"
+            if answer.word == "none of them"
+            else "not needed"
+            if answer.chosen
+            else "undecided"
+        )
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
         for at, item in enumerate(self.space.searched):

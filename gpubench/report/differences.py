@@ -45,7 +45,7 @@ def variants_section(inputs: JudgedCampaign) -> Section:
     """What differs between the variants of a campaign."""
     differ = differing(inputs)
     same = "The rest of manifests and settings is the same" if differ else "Manifests and settings are the same"
-    in_blocks = f"within every block, {_COMPARED} are the same, too"
+    in_blocks = f"within every block, {'all others of ' if differ else ''}{_COMPARED} are the same, too"
     if not any(verdict.blocks for verdict in inputs.verdicts):
         in_blocks = "no block has runs of two variants that are ok, so nothing is known of their processes and nodes"
     parts = [SectionPart(text=[TextSpan(f"{same}; {in_blocks}.", "quiet")])]
@@ -145,10 +145,10 @@ def unplanned(plan: Plan, changes: Changes) -> list[str]:
 
 def _bound(plan: Plan, changes: Changes, field: str) -> str:
     """``UCX_PROTO_ENABLE=n for 1.17.0``, of a variable that the binding sets for some variants."""
+    name = field.partition(".")[2]
     pairs = zip(plan.variants, changes.values[field], strict=True)
-    return " and ".join(
-        f"{field.partition('.')[2]}={value} for {variant.label}" for variant, value in pairs if value != UNSET
-    )
+    bound = [(variant.label, value) for variant, value in pairs if value != UNSET and name not in variant.env]
+    return " and ".join(f"{name}={value} for {label}" for label, value in bound)
 
 
 _MANY = 6

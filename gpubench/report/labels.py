@@ -58,7 +58,7 @@ def more(verdict: Verdict) -> str:
     if not verdict.more_blocks:
         return ""
     blocks = counted(verdict.more_blocks, "more block")
-    unknown = verdict.reason.partition(":")[0] in ("no data", "few blocks", "one sample")
+    unknown = verdict.reason.partition(":")[0] in ("no data", "few blocks", "one sample", "failed")
     return f"{blocks} may decide" if unknown else f"about {blocks} would decide"
 
 

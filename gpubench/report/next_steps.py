@@ -23,7 +23,7 @@ from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import RunResult, missing_runs, over_budget
 from gpubench.store.campaign import SEARCH_FILE
 
-_OPEN = "More blocks would not decide what is inconclusive: the reason stands beside each verdict."
+_OPEN = "More blocks would not decide what is inconclusive: its reason stands with the verdicts."
 _MOST_BLOCKS = MOST_FURTHER
 """Most blocks that a command proposes; if more are needed, a quieter machine is better."""
 
@@ -44,7 +44,9 @@ def next_steps(inputs: JudgedCampaign) -> list[NextStep]:
         return [*_of_search(str(search), len(missing)), *_causes(inputs)]
     late = [outcome for outcome in inputs.outcomes if over_budget(outcome)]
     further = [] if late else _more_blocks(inputs, missing)  # only after those that were planned
-    return [*_rest(inputs, missing, late), *further, *_causes(inputs), *_search(inputs)] or [
+    failed = sum(outcome.status == "failed" for outcome in inputs.outcomes)
+    logs = [NextStep(_typed(inputs, "logs"), f"why {counted(failed, 'run')} failed")] if failed else []
+    return [*_rest(inputs, missing, late), *logs, *further, *_causes(inputs), *_search(inputs)] or [
         NextStep("", _OPEN if _undecided(inputs.verdicts) else "Nothing has to be run: every comparison is decided.")
     ]
 

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 from gpubench.campaign.plan_lines import variant_text
+from gpubench.model.plan import PlannedVariant
 from gpubench.model.text import counted
+from gpubench.model.variant import ImageSpec
 from gpubench.results.judged_campaign import JudgedCampaign
 
 _MOST = 4
@@ -13,10 +15,23 @@ _MOST = 4
 def compared(inputs: JudgedCampaign) -> str:
     """``old: UCX 1.17.0 · new: UCX 1.19.0 · margin ±3 % · on vm: 2 cores of AMD EPYC, Linux 6.18``."""
     variants = inputs.plan.variants
-    parts = [f"{variant.label}: {variant_text(variant)}" for variant in variants[:_MOST]]
+    parts = [
+        " ".join([f"{variant.label}: {variant_text(variant)}", *_unpinned(inputs, variant)])
+        for variant in variants[:_MOST]
+    ]
     if len(variants) > _MOST:
         parts.append(f"{len(variants) - _MOST} more variants")
     return " · ".join([*parts, f"margin ±{inputs.settings.margin.percent}", *_machine(inputs)])
+
+
+def _unpinned(inputs: JudgedCampaign, variant: PlannedVariant) -> list[str]:
+    """``dask==2025.7.0``: what the variant has of the packages that another one names, where its image says it."""
+    pins = [ImageSpec.parse(other.ucx).packages for other in inputs.plan.variants]
+    names = dict.fromkeys(name for packages in pins for name in packages)
+    manifest = inputs.manifests.get(variant.image.manifest, {}) if variant.image else {}
+    has = manifest.get("stack", {}).get("packages", {})
+    own = ImageSpec.parse(variant.ucx).packages
+    return [f"{name}=={has[name]}" for name in names if name in has and name not in own]
 
 
 def _machine(inputs: JudgedCampaign) -> Iterator[str]:

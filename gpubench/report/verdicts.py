@@ -237,8 +237,11 @@ def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield f"equivalent: {margin}"
     if any(_is_wide(verdict) for verdict in verdicts):
         yield f"inconclusive: the interval is too wide to say equal ({margin}) or different"
-    if any(verdict.shown != (verdict.low, verdict.high) for verdict in verdicts):
-        yield "intervals: widened for all planned comparisons together; those of equivalent comparisons are at 90 %"
+    adjusted = {verdict.verdict == "equivalent" for verdict in verdicts if verdict.shown != (verdict.low, verdict.high)}
+    if adjusted:
+        widened = ["widened for all planned comparisons together"] if False in adjusted else []
+        narrowed = ["those of equivalent comparisons are at 90 %"] if True in adjusted else []
+        yield f"intervals: {'; '.join([*widened, *narrowed])}"
     if any(verdict.one_job for verdict in verdicts):
         yield "several blocks share one job: the verdicts hold on these nodes"
 

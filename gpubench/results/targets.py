@@ -64,10 +64,14 @@ def opened(path: Path) -> Campaign | ImportedResults:
     return open_imported(directory)
 
 
-def kept_in(path: Path) -> list[Path]:
-    """The campaign or import that a path names or is inside of, else those in the directory, by name; UsageError."""
+def kept_in(path: Path, *, searches: bool = False) -> list[Path]:
+    """The campaign or import that a path names or is inside of, else those in the directory, by name; UsageError.
+
+    ``searches``: also the steps of the searches in that directory, which are campaigns.
+    """
     root = root_of(path)
-    inside = [root] if is_kept(root) else sorted(filter(is_kept, path.glob("*")))
+    steps = (step for search in path.glob(f"*/{SEARCH_FILE}") for step in search.parent.glob("*"))
+    inside = [root] if is_kept(root) else sorted(filter(is_kept, [*path.glob("*"), *(steps if searches else ())]))
     if not inside:
         raise UsageError(f"{path} is no campaign and no import, and holds none", then="name some")
     return inside

@@ -70,6 +70,9 @@ def test_a_plan_without_images_is_planned_and_refused_by_submit(gpubench: Run, t
     words = (*DRACO, "--nodes", "2", "--seed", "7")
     refused = gpubench("plan", *words, "--images", "--out", campaign, env={"PATH": str(tools)})
     assert (refused.returncode, "no image yet for variant v1.12.x, master" in refused.stderr) == (6, True)
+    build, import_ = refused.stderr.strip().partition("plan again: ")[2].split(" && ")
+    assert build.endswith(" --push --set image.registry=HOST/NAME")  # draco's profile names no registry
+    assert import_.endswith(" --set image.registry=HOST/NAME")
     assert not campaign.exists()
     done = gpubench("plan", *words, "--out", campaign, env={"PATH": str(tools)})
     assert done.returncode == 0, done.stderr
@@ -111,8 +114,9 @@ def test_without_sbatch_submit_writes_the_scripts_and_says_what_to_run_where(
     (line,) = done.stderr.splitlines()
     assert f"there is no sbatch on this machine; the scripts are in outputs/{campaign.name}/jobs" in line
     words = "--site draco --ucx 'v1.12.x master'"
-    there = f"on a login node of draco: gpubench images import {words}, then the same"
-    assert f"on a machine with Docker: gpubench images build {words}; {there}" in line
+    registry = "--set image.registry=HOST/NAME"
+    there = f"on a login node of draco: gpubench images import {words} {registry}, then the same"
+    assert f"on a machine with Docker: gpubench images build {words} --push {registry}; {there}" in line
     script = campaign / "jobs" / "j001-n8" / "job.sh"
     subprocess.run(["bash", "-n", script], check=True)
     assert "#SBATCH --nodes=8" in script.read_text()

@@ -47,6 +47,18 @@ def test_a_run_took_as_long_as_its_record_says_whenever_it_was_seen(
     assert sorted(shown) == sorted(map(format_seconds, times))
 
 
+def test_what_is_waited_for_the_machine_is_not_elapsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr("gpubench.cli.progress.time", types.SimpleNamespace(monotonic=lambda: clock[0]))
+    progress = Progress(begin(tmp_path / "c", make_plan()), None)
+    for _ in range(3):
+        clock[0] += 100
+        progress.waiting("another")
+    clock[0] += 5
+    progress.look()
+    assert clock[0] - progress.began == 100
+
+
 @pytest.mark.parametrize(
     ("limit", "shown"),
     [

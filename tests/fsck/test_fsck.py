@@ -43,6 +43,17 @@ def test_a_finished_campaign_and_an_import_are_clean_and_nothing_is_written(
     assert after == before
 
 
+def test_the_steps_of_a_search_are_looked_at_too(campaign: Path, tmp_path: Path, gpubench: Run) -> None:
+    search = tmp_path / "outputs" / "local-bisect-quick-20260101T000000Z"
+    search.mkdir(parents=True)
+    (search / "bisect.json").write_text("{}")
+    step = shutil.move(campaign, search / "step-00")
+    path = first_run(Path(step)) / "samples.jsonl"
+    path.write_bytes(path.read_bytes() + b"\n")
+    done = gpubench("results", "fsck", tmp_path / "outputs")
+    assert (done.returncode, f"{step}: 1 finding" in done.stdout) == (3, True), done.stdout
+
+
 def swap_figure(campaign: Path) -> None:
     path = first_run(campaign) / "samples.jsonl"
     lines = path.read_text().splitlines()

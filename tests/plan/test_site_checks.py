@@ -98,6 +98,18 @@ def test_all_that_is_no_option_and_no_name_is_named() -> None:
     assert what == ["names of variables: env: 'UCX-TLS', env: '1A'"]
 
 
+def test_a_profile_for_gpus_that_asks_for_none_is_told() -> None:
+    profile = cluster('device = "gpu"', 'device = "auto"').model_copy()
+    site = profile.model_copy(
+        update={
+            "node": profile.node.model_copy(update={"gpus": 0}),
+            "image": profile.image.model_copy(update={"cuda": "12.4"}),
+        }
+    )
+    (unknown,) = (finding.what for finding in check_site(site) if finding.ok is None)
+    assert unknown == "image.cuda is set and node.gpus isn't: a job asks for no GPU, and may run on CPUs"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -97,12 +97,13 @@ def test_regressions_stand_first_and_all_else_in_the_order_of_the_plan(tmp_path:
 def test_what_to_do_next_names_commands_with_their_price(story: JudgedCampaign, troubled: JudgedCampaign) -> None:
     (cause,) = next_steps(story)
     assert cause.command == "gpubench diff 1.17.0 1.19.0 out/c"
-    repair, more, *others = next_steps(troubled)
+    repair, logs, more, *others = next_steps(troubled)
     assert repair.command == "gpubench bench --campaign 'out/a b'"
+    assert (logs.command, logs.why) == ("gpubench logs 'out/a b'", "why 1 run failed")
     assert more.command == "gpubench bench --campaign 'out/a b' --blocks +4"
     assert re.fullmatch(r"about \S+, would decide message 1 KiB \(1\.19\.0\)", more.why)
     assert others[0].command == "gpubench bench --campaign 'out/a b' --blocks +67"
-    assert others[0].why.endswith("would decide message 1 KiB (1.19.0) and transpose-sum (1.19.0-proto1)")
+    assert others[0].why.endswith("may decide message 1 KiB (1.19.0) and transpose-sum (1.19.0-proto1)")
     assert others[1].command == "gpubench diff 1.17.0 1.19.0 'out/a b'"
 
 
@@ -266,6 +267,16 @@ def test_the_second_line_says_what_each_label_is_and_which_machine_this_was(stor
     text = text_of(reports.page_html(story))
     assert line in text
     assert "Band: -2.9 to +3 %; the axis is" in text
+
+
+def test_the_second_line_says_what_each_side_has_of_a_package_that_is_compared(story: JudgedCampaign) -> None:
+    first, second, *rest = story.plan.variants
+    assert first.image
+    manifests = {**story.manifests, first.image.manifest: {"stack": {"packages": {"dask": "2025.7.0", "click": "8"}}}}
+    variants = [first, second.model_copy(update={"ucx": "1.19.0,dask==2025.5.1"}), *rest]
+    results = dataclasses.replace(story.results, plan=story.plan.model_copy(update={"variants": variants}))
+    line = compared(dataclasses.replace(story, results=results, manifests=manifests))
+    assert line.startswith("1.17.0: UCX 1.17.0 dask==2025.7.0 · 1.19.0: UCX 1.19.0 dask==2025.5.1 · ")
 
 
 def test_what_no_block_has_shown_is_not_called_the_same(tmp_path: Path, story: JudgedCampaign) -> None:

@@ -7,8 +7,10 @@ from campaign_builder import begin, make_plan, variant
 from rich.console import Console
 
 from gpubench.model.cell_names import cell_names, short_size
+from gpubench.report.answer import answer
 from gpubench.report.verdicts import verdict_lines, wide_table
 from gpubench.results.judged_campaign import JudgedCampaign
+from gpubench.stats.settings import VerdictSettings
 
 
 def test_a_line_per_verdict_that_reads_like_a_sentence(story: JudgedCampaign) -> None:
@@ -40,8 +42,16 @@ def test_what_is_likely_and_not_proven_is_said_beside_the_verdict(story: JudgedC
     )
     assert "| inconclusive; likely faster, not proven; " in lines[1]
     assert "likely" not in lines[2]
-    note = "  intervals: widened for all planned comparisons together; those of equivalent comparisons are at 90 %"
-    assert note in lines
+    assert "  intervals: widened for all planned comparisons together" in lines
+
+
+def test_one_comparison_is_not_widened_for_all_and_not_called_all(story: JudgedCampaign) -> None:
+    word = {"verdict": "equivalent", "low": -0.02, "high": 0.02, "low_equivalence": -0.01, "high_equivalence": 0.01}
+    equal = dataclasses.replace(story.verdicts[1], candidate="1.19.0", **word)
+    assert "  intervals: those of equivalent comparisons are at 90 %" in verdict_lines([equal])
+    settings = VerdictSettings()
+    assert answer([equal], settings) == ["1.19.0 is as fast as 1.17.0, to within ±3 %."]
+    assert answer([equal, equal], settings) == ["1.19.0 is as fast as 1.17.0 in all 2, to within ±3 %."]
 
 
 def test_markup_in_a_label_is_text(tmp_path: Path) -> None:

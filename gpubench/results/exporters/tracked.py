@@ -198,7 +198,7 @@ class Tracker:
             mlflow: Any = importlib.import_module("mlflow")
         except ImportError:
             raise MissingToolError(
-                "MLflow isn't installed with gpubench", then="install it with: pip install 'gpubench[mlflow]'"
+                "MLflow isn't installed with gpubench", then="install it there: pip install 'mlflow>=3.5'"
             ) from None
         self._name = without_login(uri)
         self._entities: Any = importlib.import_module("mlflow.entities")
