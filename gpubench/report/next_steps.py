@@ -45,8 +45,11 @@ def next_steps(inputs: JudgedCampaign) -> list[NextStep]:
     late = [outcome for outcome in inputs.outcomes if over_budget(outcome)]
     further = [] if late else _more_blocks(inputs, missing)  # only after those that were planned
     failed = sum(outcome.status == "failed" for outcome in inputs.outcomes)
-    logs = [NextStep(_typed(inputs, "logs"), f"why {counted(failed, 'run')} failed")] if failed else []
-    return [*_rest(inputs, missing, late), *logs, *further, *_causes(inputs), *_search(inputs)] or [
+    logs = NextStep(_typed(inputs, "logs"), f"why {counted(failed, 'run')} failed")
+    rest = list(_rest(inputs, missing, late)) or (
+        [logs] if failed else []
+    )  # one at a time: what is missing comes first
+    return [*rest, *further, *_causes(inputs), *_search(inputs)] or [
         NextStep("", _OPEN if _undecided(inputs.verdicts) else "Nothing has to be run: every comparison is decided.")
     ]
 

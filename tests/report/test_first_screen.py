@@ -97,14 +97,22 @@ def test_regressions_stand_first_and_all_else_in_the_order_of_the_plan(tmp_path:
 def test_what_to_do_next_names_commands_with_their_price(story: JudgedCampaign, troubled: JudgedCampaign) -> None:
     (cause,) = next_steps(story)
     assert cause.command == "gpubench diff 1.17.0 1.19.0 out/c"
-    repair, logs, more, *others = next_steps(troubled)
+    repair, more, *others = next_steps(troubled)
     assert repair.command == "gpubench bench --campaign 'out/a b'"
-    assert (logs.command, logs.why) == ("gpubench logs 'out/a b'", "why 1 run failed")
     assert more.command == "gpubench bench --campaign 'out/a b' --blocks +4"
     assert re.fullmatch(r"about \S+, would decide message 1 KiB \(1\.19\.0\)", more.why)
     assert others[0].command == "gpubench bench --campaign 'out/a b' --blocks +67"
     assert others[0].why.endswith("may decide message 1 KiB (1.19.0) and transpose-sum (1.19.0-proto1)")
     assert others[1].command == "gpubench diff 1.17.0 1.19.0 'out/a b'"
+
+
+def test_where_nothing_is_missing_the_logs_of_failed_runs_come_first(troubled: JudgedCampaign) -> None:
+    ended = tuple(
+        outcome if outcome.status == "failed" else dataclasses.replace(outcome, status="ok")
+        for outcome in troubled.outcomes
+    )
+    first, *_ = next_steps(dataclasses.replace(troubled, accounting=Accounting(ended)))
+    assert (first.command, first.why) == ("gpubench logs 'out/a b'", "why 1 run failed")
 
 
 def test_a_regression_between_releases_has_the_searches_as_its_last_steps(
