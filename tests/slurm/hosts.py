@@ -22,7 +22,7 @@ _ALIAS = "gpubench-slurm:"
 # /sys shows the interfaces of the network namespace that mounted it; the control groups below it stay the machine's.
 _INIT = r"""
 set -eu
-name=$1 address=$2 router=$3 root=$4; shift 4
+name=$1 address=$2 hardware=$3 router=$4 root=$5; shift 5
 hostname "$name"
 for file in hosts nsswitch.conf; do mount --bind "$root/etc/$file" "/etc/$file"; done
 mount --bind "$root/hosts/$name/tmp" /tmp
@@ -38,6 +38,7 @@ fi
 echo ready
 read -r _
 ip link set lo up
+ip link set eth0 address "$hardware"
 ip address add "$address/24" dev eth0
 ip link set eth0 up
 ip route add default via "$router"
@@ -99,7 +100,9 @@ class Host:
         tmp.chmod(0o1777)
         (self._root / "log" / f"{self.name}.log").touch()
         namespaces = ["--mount", "--uts", "--ipc", "--net", "--pid", "--fork", "--mount-proc", "--kill-child"]
-        words = ["bash", "-c", _INIT, "init", self.name, self.address, self._network.router, str(self._root)]
+        # As of a real host, it is the same after each boot: others on the network know it for half a minute.
+        hardware = ":".join(f"{int(part):02x}" for part in ("2", "0", *self.address.split(".")))
+        words = ["bash", "-c", _INIT, "init", self.name, self.address, hardware, self._network.router, str(self._root)]
         self._unshare = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "unshare", *namespaces, *words, *self._daemons],
             cwd="/",
