@@ -228,8 +228,9 @@ def run_search(
                     f"no answer yet after {format_seconds(passed)}: the next measurement may not end in --budget",
                     then=f"to go on: {search.again}",
                 )
-            if isinstance(search.space, PointList) and isinstance(move, Begin) and len(steps) == 1:
-                _log.info(_outlook(len(search.space.points), longest))
+            points = len(search.space.points) if isinstance(search.space, PointList) else 0
+            if points > 2 and isinstance(move, Begin) and len(steps) == 1:
+                _log.info(_outlook(points, longest))
             blocks = sum(len(step.blocks) for step in steps)
             if blocks == finished:
                 raise IncompleteError(

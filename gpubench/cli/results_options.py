@@ -29,7 +29,10 @@ Other = Annotated[Path | None, _of_results("B", "A second campaign or import, wh
 Directories = Annotated[list[Path], _of_results("DIR", f"{_SEVERAL}.")]
 MaybeDirectories = Annotated[list[Path] | None, _of_results("DIR", f"{_SEVERAL}; default: outputs/.")]
 MaybeKept = Annotated[
-    Path | None, _of_results("DIR", "A campaign or an import; default: the newest campaign with results in outputs/.")
+    Path | None,
+    _of_results(
+        "DIR", "A campaign or an import; default, of mlflow alone: the newest campaign with results in outputs/."
+    ),
 ]
 File = Annotated[
     Path | None, typer.Argument(metavar="FILE", help="File to write; csv and parquet need one.", show_default=False)
@@ -81,6 +84,7 @@ class ReportOptions(QuestionOptions):
 
     baseline: Annotated[str | None, typer.Option(help="With B: the variant of A.")] = None
     candidate: Annotated[str | None, typer.Option(help="With B: the variant of B.")] = None
+    margin: Annotated[str | None, typer.Option(help="With B: differences up to this do not matter, like 3%.")] = None
     as_json: Annotated[bool, typer.Option("--json", help="Print what --only names as one JSON object.")] = False
     as_markdown: Annotated[
         bool, typer.Option("--markdown", help="Print Markdown, for a pull request; write no page.")

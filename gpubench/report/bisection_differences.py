@@ -219,13 +219,9 @@ class DifferenceResult(Outcome[DifferenceSpace, SettingAnswer]):
             return "unknown: no figure"
         if at in answer.chosen:
             return answer.word if answer.word in ("named", "not confirmed") else "restores, with others"
-        return (
-            "restores less than the margin"
-            if answer.word == "none of them"
-            else "not needed"
-            if answer.chosen
-            else "undecided"
-        )
+        if answer.word == "none of them":
+            return "restores less than the margin"
+        return "not needed" if answer.chosen else "undecided"
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
         for at, item in enumerate(self.space.searched):

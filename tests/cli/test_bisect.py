@@ -74,6 +74,14 @@ def test_the_first_slow_point_is_named(runs: Any, bisect: Any, slow: str, low: s
 
 
 @pytest.mark.integration
+def test_two_points_alone_have_nothing_between_them(runs: Any, bisect: Any) -> None:
+    runs("h")
+    done = bisect(labels="gh")
+    assert "tasks became slower between g and h: +" in done.stdout, done.stderr
+    assert "between the ends" not in done.stdout
+
+
+@pytest.mark.integration
 def test_a_second_change_is_named_too(runs: Any, bisect: Any) -> None:
     written = runs(TWO_CHANGES)
     done = bisect("--json")
