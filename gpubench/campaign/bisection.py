@@ -34,6 +34,7 @@ from gpubench.model.variant import ImageSpec
 from gpubench.render.shell import command_line
 from gpubench.results.loading import load
 from gpubench.results.merge.environment_changes import planned_environment
+from gpubench.schedulers.local import waited_s
 from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step, further_steps
 from gpubench.stats.margin import Margin
 from gpubench.stats.setting_search import SettingAnswer
@@ -213,9 +214,9 @@ def run_search(
         GpubenchError: as ``lifecycle.run`` and ``lifecycle.resume``.
     """
     with directory_lock(search.directory, "begin another search"):
-        begin, longest, finished = time.monotonic(), 0.0, -1
+        begin, longest, finished = _at_work_s(), 0.0, -1
         while True:
-            passed = time.monotonic() - begin
+            passed = _at_work_s() - begin
             steps = search.steps()
             search = _prepared(search, steps)
             move = search.space.next_move(steps, search.settings)
@@ -243,11 +244,16 @@ def run_search(
             except InterruptedByUserError as stopped:
                 why = str(stopped).partition(";")[0]
                 raise InterruptedByUserError(why, then=f"to go on: {search.again}") from None
-            longest = max(longest, time.monotonic() - begin - passed)
+            longest = max(longest, _at_work_s() - begin - passed)
             if unbuilt:
                 search = dataclasses.replace(search, unbuilt={**search.unbuilt, **unbuilt})
                 _add(search.directory, "unbuilt", search.unbuilt)
                 finished = -1
+
+
+def _at_work_s() -> float:
+    """A clock that stands still while another job has the machine: a search pays only for its own measurements."""
+    return time.monotonic() - waited_s()
 
 
 def _outlook(count: int, first_s: float) -> str:

@@ -1,25 +1,21 @@
 """A plan as lines for people."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator
 
 from gpubench.images.obtain import kind_of, not_imported
-from gpubench.images.ucx_specs import named
+from gpubench.images.variant_text import variant_text
 from gpubench.model.cell_names import cell_names
-from gpubench.model.plan import Plan, PlannedVariant
+from gpubench.model.plan import Plan
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.model.text import counted
-from gpubench.model.variant import ImageSpec
 from gpubench.plan.budget import node_hours
 from gpubench.plan.detectable import POWER, assumed_power
 from gpubench.plan.image_checks import check_image
 from gpubench.plan.known_issues import issue_lines
 from gpubench.store.campaign import PLAN_FILE, Campaign
-
-_COMMIT = re.compile(r"\b[0-9a-f]{40}\b")
 
 
 def plan_lines(campaign: Campaign) -> Iterator[str]:
@@ -80,19 +76,6 @@ def cost_lines(campaign: Campaign) -> Iterator[str]:
 
 def _less_skipped(all_of_them: str, skipped: int) -> str:
     return f"{all_of_them} ({skipped} of them skipped)" if skipped else all_of_them
-
-
-def variant_text(variant: PlannedVariant, absent: str = "not built") -> str:
-    """``UCX 1.19.0 dask==2025.7.0 UCX_TLS=tcp``; ``absent`` says why it has no image."""
-    spec = ImageSpec.parse(variant.ucx)
-    version = variant.image.ucx_version if variant.image else named(spec.ucx)
-    if variant.image and (commit := _COMMIT.search(ImageSpec.parse(variant.image.ucx_spec).ucx)):
-        version += f" of commit {commit[0][:12]}"
-    stack = f" stack={spec.stack}" if spec.stack else ""
-    settings = [f"{name}=={pinned}" for name, pinned in spec.packages.items()]
-    settings += [f"{key}={value}" for key, value in variant.env.items()]
-    missing = "" if variant.image else f", {absent}"
-    return f"UCX {version}{stack}{''.join(f' {setting}' for setting in settings)}{missing}"
 
 
 def without_images(plan: Plan) -> str:

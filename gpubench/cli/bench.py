@@ -70,12 +70,13 @@ def _bench(options: CampaignOptions, fail_on: FailOn, *, over_budget: bool) -> N
     from gpubench.cli.display import conclude
     from gpubench.cli.progress import progress_for
     from gpubench.model.quantities import format_seconds
+    from gpubench.schedulers.local import waited_s
 
-    began = time.monotonic()
+    began = time.monotonic() - waited_s()
     opened = lifecycle.plan(options, fill_budget=True)
     say_lines(plan_lines(opened))
     steps = "images, first pass and plan" if opened.plan.first_pass else "images and plan"
-    say(f"{steps} took {format_seconds(time.monotonic() - began)}")
+    say(f"{steps} took {format_seconds(time.monotonic() - waited_s() - began)}")
     say("")
     budget = None if over_budget else lifecycle.budget_limit(options, opened)
     lifecycle.run(opened, budget, progress_for)

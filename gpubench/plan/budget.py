@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from gpubench.errors import PlanRefusedError
 from gpubench.model.plan import Plan
 from gpubench.model.quantities import format_seconds
+from gpubench.model.text import counted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +74,7 @@ def blocks_that_fit(
             of = f"what the first pass left of the budget, {format_seconds(budget_s)},"
         why = "--blocks asks for" if least < least_whole_sets(variants) else f"{variants} variants need"
         raise PlanRefusedError(
-            f"{of} holds {holds} blocks of about {format_seconds(all_places_block_s)}; {why} {least} "
+            f"{of} holds {counted(holds, 'block')} of about {format_seconds(all_places_block_s)}; {why} {least} "
             f"({least} x {format_seconds(all_places_block_s)} = {format_seconds(needed)})",
             then=f"give --budget {int((needed + spent_s) // 60) + 1}m, "
             "--blocks 5 without a budget, fewer variants, fewer counts in --nodes or --workers, or a smaller --suite",

@@ -155,7 +155,8 @@ def _notes(request: Request, scope: Scope) -> list[str]:
         notes.append("waiting: processes that wait for messages sleep (layout.waiting = event)")
     for workers, limit in {shape.place[1]: shape.memory_limit for shape in shapes}.items():
         share = f"{format_bytes(limit)} each" if limit else "half of its memory for all of them"
-        notes.append(f"{counted(workers, 'worker')} per node, {share}")
+        device = "a GPU each, " if request.device == "gpu" else ""
+        notes.append(f"{counted(workers, 'worker')} per node, {device}{share}")
     return notes
 
 

@@ -130,9 +130,10 @@ def _left_out(outcome: AnyOutcome) -> list[Section]:
 
 def _again(outcome: AnyOutcome) -> Section:
     """What it cost, where its files are, and how to repeat the answer."""
-    files: list[str | TextSpan] = ["Files: ", TextSpan(SEARCH_FILE, link=SEARCH_FILE), ", and a campaign per step:"]
-    for path in sorted(outcome.search.directory.glob("step-*")):
-        files += [" ", TextSpan(path.name, link=f"{path.name}/")]
+    files: list[str | TextSpan] = ["Files: ", TextSpan(SEARCH_FILE, link=SEARCH_FILE)]
+    if paths := sorted(outcome.search.directory.glob("step-*")):
+        page = TextSpan(f"gpubench report {paths[0]}", "code")
+        files += [f", and a campaign per step, {paths[0].name} to {paths[-1].name}; the page of one: ", page]
     command = outcome.command()
     again: list[RichText] = [["To measure this again: ", TextSpan(command, "code")]] if command else []
     return Section(

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
+from gpubench.images.variant_text import variant_text
 from gpubench.model.plan import Plan
 from gpubench.results.imports import flat
 from gpubench.results.merge.family import cells, day_of, family
@@ -53,10 +54,7 @@ def _in_planned_order(plan: Plan, runs: Sequence[CellRun]) -> list[Key]:
 
 
 def _about(plan: Plan, outcomes: Sequence[RunResult]) -> str:
-    versions = ", ".join(
-        f"{variant.label} (UCX {variant.image.ucx_version if variant.image else 'not built'})"
-        for variant in plan.variants
-    )
+    versions = ", ".join(f"{variant.label} ({variant_text(variant)})" for variant in plan.variants)
     ok = sum(outcome.status == "ok" for outcome in outcomes)
     in_part = sum(bool(outcome.in_part) for outcome in outcomes)
     runs = f"{ok} of {len(outcomes)} runs are ok{f', {in_part} of them in part' if in_part else ''}"

@@ -105,15 +105,13 @@ def load_table(path: Path, columns: str | None, by: Sequence[str]) -> Results:
 
 
 def _table_family(path: Path, frame: pl.DataFrame, by: Sequence[str], question: Question) -> list[ComparisonInput]:
-    """Of the variants that are named, else of the only two of the table; the first row's is the baseline."""
-    if question.baseline is not None and question.candidate is not None:
-        return comparisons_from_frame(frame, question.baseline, question.candidate, by)
+    """Of the candidate that is named, else of each variant, against the baseline: the first row's, if none is named."""
     variants = frame["variant"].drop_nulls().cast(pl.String).unique(maintain_order=True).to_list()
-    named = question.baseline or question.candidate
-    if len(variants) != 2 or named not in (None, *variants):
-        raise UsageError(f"{path} has the variants {', '.join(variants)}", then="name two: --baseline A --candidate B")
-    baseline = question.baseline or next(label for label in variants if label != question.candidate)
-    candidate = next(label for label in variants if label != baseline)
-    if named is None:
+    baseline = question.baseline or next(iter([label for label in variants if label != question.candidate]), "")
+    others = [label for label in variants if label != baseline]
+    if not others:
+        raise UsageError(f"{path} has one variant, {', '.join(variants)}", then="a comparison needs two")
+    if question.baseline is None and question.candidate is None:
         _log.warning(f"{path}: the baseline is {baseline}, the variant of the first row; --baseline names another")
-    return comparisons_from_frame(frame, baseline, candidate, by)
+    candidates = [question.candidate] if question.candidate else others
+    return [part for label in candidates for part in comparisons_from_frame(frame, baseline, label, by)]

@@ -14,6 +14,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ from gpubench.schedulers.state import JobState, Phase, declaration, declared
 STATE_FILE = "local.json"
 LOG = "job.log"
 CANCEL_S = 60.0
+_waits: list[float] = []
+"""Seconds of each time that this process waited for the machine."""
 
 
 @dataclasses.dataclass
@@ -96,14 +99,23 @@ def acquire_machine(job_dir: Path, waiting: Callable[[str], None], ended_by: str
             f"can't open the queue's lock {path}: {error.strerror}",
             then="set XDG_STATE_HOME to a folder that you may write",
         ) from None
+    began = time.monotonic()
     try:
-        poll_until(lambda: _try_lock(handle, waiting), interval_s=0.5)
+        try:
+            poll_until(lambda: _try_lock(handle, waiting), interval_s=0.5)
+        finally:
+            _waits.append(time.monotonic() - began)
         os.ftruncate(handle, 0)
         how = f"'{ended_by}' ends it" if ended_by else f"front end: process {os.getpid()}"
         os.pwrite(handle, f"{job_dir} ({how})".encode(), 0)
         yield handle
     finally:
         os.close(handle)
+
+
+def waited_s() -> float:
+    """Seconds that this process has waited for other jobs on this machine so far."""
+    return sum(_waits)
 
 
 def _try_lock(handle: int, waiting: Callable[[str], None]) -> bool:

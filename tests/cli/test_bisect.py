@@ -154,6 +154,20 @@ def test_a_budget_stops_a_search_which_goes_on_by_its_directory(
 
 
 @pytest.mark.integration
+def test_a_budget_does_not_pay_for_the_time_in_which_another_job_has_the_machine(
+    runs: Any, bisect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs("fgh")
+    clock = itertools.count(0, 10)
+    with monkeypatch.context() as patched:
+        patched.setattr("gpubench.campaign.bisection.time", SimpleNamespace(monotonic=lambda: next(clock)))
+        patched.setattr("gpubench.campaign.bisection.waited_s", itertools.count(0, 10).__next__)
+        done = bisect("--budget", "50s")
+    assert done.returncode == 0, done.stderr
+    assert "between e and f" in done.stdout
+
+
+@pytest.mark.integration
 def test_without_an_effect_nothing_is_searched_and_the_exit_code_says_so(runs: Any, bisect: Any) -> None:
     written = runs("")
     done = bisect()

@@ -222,12 +222,20 @@ def test_a_map_that_does_not_fit_is_refused(tmp_path: Path, given: str, why: str
     assert why in str(ended.exception)
 
 
-def test_three_variants_need_to_be_named(tmp_path: Path) -> None:
+def test_of_three_variants_each_is_compared_with_the_first_or_with_the_one_that_is_named(tmp_path: Path) -> None:
     path = tmp_path / "three.csv"
-    pl.concat([table(), table().filter(pl.col("variant") == "B").with_columns(variant=pl.lit("C"))]).write_csv(path)
-    ended = run("compare", path)
-    assert isinstance(ended.exception, UsageError)
-    assert str(ended.exception) == f"{path} has the variants A, B, C; name two: --baseline A --candidate B"
+    third = table().filter(pl.col("variant") == "B").with_columns(variant=pl.lit("C"), run="C" + pl.col("run"))
+    pl.concat([table(), third]).write_csv(path)
+
+    def compared(*words: str) -> set[str]:
+        cells = json.loads(run("compare", path, "--json", *words).stdout)["cells"]
+        return {f"{cell['candidate']} vs {cell['baseline']}" for cell in cells}
+
+    assert compared() == {"B vs A", "C vs A"}
+    assert compared("--baseline", "B") == {"A vs B", "C vs B"}
+    assert compared("--candidate", "C") == {"C vs A"}
+    assert compared("--candidate", "A") == {"A vs B"}
+    assert "no variant 'Z' in the table" in str(run("compare", path, "--candidate", "Z").exception)
 
 
 @pytest.mark.parametrize("values", [("small", "large"), ("1", "2"), ('"a"', "[1]"), ("{", "{}")])

@@ -89,7 +89,9 @@ def test_the_job_holds_the_machine_until_it_has_ended(tmp_path: Path) -> None:
         assert running.process.stdin
         running.process.stdin.close()
 
+    waited_s, began = local.waited_s(), time.monotonic()
     with local.acquire_machine(second, waiting) as hold:
+        assert 0.5 <= local.waited_s() - waited_s <= time.monotonic() - began, "it looks twice a second"
         assert running.close() == 1  # `read` came to the end of its input
         assert local.submit(second, os.environ, hold).close() == 0
     assert holders
