@@ -30,8 +30,9 @@ def over_time_section(observed: Sequence[Figure], series: Sequence[Series]) -> S
 
 
 _INTRODUCTION = (
-    "Higher is faster. Thin bars are 95 % intervals of each date’s figure. A triangle is a change point, the first "
-    "date of a new level: it points up if the speed rose, and down if it fell. A ring marks an unusual day."
+    "Higher is faster. Thin bars are 95 % intervals of each date’s figure; one that reaches the edge goes on there. "
+    "A triangle is a change point, the first date of a new level: it points up if the speed rose, and down if it fell. "
+    "A ring marks an unusual day."
 )
 
 
