@@ -8,7 +8,7 @@ from gpubench.campaign.option_values import chosen_settings
 from gpubench.campaign.options import CampaignOptions
 from gpubench.errors import GpubenchError, UsageError
 from gpubench.images.manifests import differences
-from gpubench.resources.profiles import load_site, suite_names, to_type
+from gpubench.resources.profiles import load_site, suite_names, typed_site
 from gpubench.results.judged_campaign import JudgedCampaign
 
 _log = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ def largest_regression(judged: JudgedCampaign, workload: str | None = None) -> R
         for variant in plan.variants
     }
     ends = typed[worst.baseline], typed[worst.candidate]
-    return RegressionQuestion(to_type(plan.site.name), plan.suite, name, ends, effect)
+    return RegressionQuestion(typed_site(plan.site.name)[0], plan.suite, name, ends, effect)
 
 
 def options_for(judged: JudgedCampaign, question: RegressionQuestion, options: CampaignOptions) -> CampaignOptions:

@@ -15,14 +15,14 @@ from gpubench.store.campaign import PLAN_FILE, Campaign
 from gpubench.store.rundirs import record_seconds
 
 LOOK_BACK = 5
-"""How many of the newest campaigns are examined: the machine may have changed since older ones."""
+"""How many of the newest campaigns are examined: the machine may have changed since older ones. The longest counts."""
 ALIKE = 1.5
 """Repetitions of an earlier campaign's runs over those that are planned, at most, where the one foretells the other."""
 
 
 def with_history(request: Request, outputs: Path) -> Request:
-    """The request with the newest campaign of its shape below ``outputs``; the seconds are the first pass's, if any."""
-    history = _newest(outputs, request.site.name, _shape(request))
+    """The request with a campaign of its shape below ``outputs``; the seconds are the first pass's, if there is one."""
+    history = _longest(outputs, request.site.name, _shape(request))
     if first := request.tried:
         reps = {item.params_id: item.reps for item in request.workloads}
         earlier = [item for item in (history.pilot if history else ()) if _as_often(item, reps)]
@@ -37,23 +37,26 @@ def _as_often(comparison: ComparisonInput, reps: Mapping[str, int]) -> bool:
     return bool(planned and counts) and 1 / ALIKE <= planned / statistics.median(counts) <= ALIKE
 
 
-def _newest(outputs: Path, site: str, shape: dict[str, Any]) -> History | None:
-    """The newest campaign of this shape with ``ok`` runs; None where there is none."""
+def _longest(outputs: Path, site: str, shape: dict[str, Any]) -> History | None:
+    """Of the newest campaigns of this shape that with most ``ok`` runs: the newest may have begun a minute ago."""
     plans = sorted(outputs.glob(f"*/{PLAN_FILE}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    durations: dict[Path, list[float]] = {}
     for path in plans[:LOOK_BACK]:
         try:
             campaign = Campaign.open(path.parent)
         except GpubenchError:  # a damaged campaign is no history; whoever opens it by name is told
             continue
         if campaign.plan.site.name == site and _shape(campaign.plan) == shape:
-            durations = [
-                record_seconds(result.record)
-                for result in account(campaign).outcomes
-                if result.status == "ok" and result.record
+            outcomes = account(campaign).outcomes
+            durations[path.parent] = [
+                record_seconds(result.record) for result in outcomes if result.status == "ok" and result.record
             ]
-            if durations:
-                return History(campaign.plan.campaign, statistics.median(durations), len(durations), _pilot(campaign))
-    return None
+    longest = max(durations, key=lambda directory: len(durations[directory]), default=None)
+    if longest is None or not durations[longest]:
+        return None
+    campaign = Campaign.open(longest)
+    seconds = durations[longest]
+    return History(campaign.plan.campaign, statistics.median(seconds), len(seconds), _pilot(campaign))
 
 
 def _shape(of: Request | Plan) -> dict[str, Any]:

@@ -99,9 +99,10 @@ def _finds(plan: Plan) -> Iterator[str]:
     these = counted(blocks, "block")
     # One figure for all where the earlier campaign doesn't tell them apart: see sigma_from_history.
     pooled = len(plan.foreseen) > len({foreseen.sigma for foreseen in plan.foreseen}) == 1
-    noise = f"the noise of an earlier campaign like this{', the same for all workloads' if pooled else ''}"
+    noise = "the noise of an earlier campaign like this"
     yield f"  what {these} can find, with {100 * POWER:g} % power and {noise}:"
-    for foreseen, name in zip(plan.foreseen, _foreseen_names(plan), strict=True):
+    names = ["each workload, whose noise can't be told apart"] if pooled else _foreseen_names(plan)
+    for foreseen, name in zip(plan.foreseen, names, strict=False):
         upper = f"(up to {_percent(foreseen.detectable_upper)} %, since that noise is uncertain)"
         least = f"{_percent(foreseen.detectable)} % or more {upper}"
         ways = [
@@ -151,6 +152,6 @@ def _undecidable(plan: Plan) -> str:
         return ""
     least = min(foreseen.detectable for foreseen in plan.foreseen)
     return (
-        f"caution: with this noise, the plan can decide no workload at the margin of {100 * plan.margin:g} %; "
-        f"it detects only differences of {_percent(least)} % or more"
+        f"caution: with this noise, no workload is likely to be decided at the margin of {100 * plan.margin:g} %; "
+        f"{100 * POWER:g} % power is for differences of {_percent(least)} % or more"
     )

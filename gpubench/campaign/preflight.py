@@ -168,7 +168,7 @@ def unbuilt(site: Site, missing: Iterable[str]) -> tuple[str, str]:
     imported = bool(specs) and RUNTIMES[site.runtime].KIND == "squashfs"
     pushed = ["--push", "--set", "image.registry=HOST/NAME"] if imported and not site.image.registry else []
     build, import_ = (
-        command_line(["gpubench", "images", command, "--site", to_type(site.name), "--ucx", " ".join(some), *options])
+        command_line(["gpubench", "images", command, *to_type(site.name), "--ucx", " ".join(some), *options])
         for command, some, options in (("build", to_build, pushed), ("import", specs, pushed[1:]))
     )
     return build if to_build else "", import_ if imported else ""

@@ -48,7 +48,7 @@ def show_answer(answer: VerdictAnswer, form: Form = "lines") -> None:
 
     if answer.compared:
         say(answer.compared)
-    if len(answer.verdicts) > 1:
+    if len(answer.verdicts) != 1:
         say_lines(sentences(answer.verdicts, answer.settings))
     if not (sys.stdout.isatty() and _show_table(answer.verdicts)):
         say_lines(verdict_lines(answer.verdicts))
@@ -92,12 +92,14 @@ def show_report(campaign: Campaign, judged: JudgedCampaign) -> Page:
 def show_import(kept: ImportedResults) -> Page:
     """Write the page of an import, and print its verdicts and where it is."""
     from gpubench.report.writing import page_of_import, write_page
+    from gpubench.results.importers.directory import PAGES
 
     page, answer = page_of_import(kept, search_bar)
     if answer:
         show_answer(answer)
-    write_page(page, kept.directory / "report.html", kept.directory / "report.md")
-    say(f"report: {kept.directory / 'report.html'}")
+    path, summary = (kept.directory / name for name in PAGES)
+    write_page(page, path, summary)
+    say(f"report: {path}")
     return page
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import typer
 
 from gpubench.errors import GpubenchError
-from gpubench.model.text import LONGEST_ERROR, cut_inside, visible
+from gpubench.model.text import LONGEST_ADVICE, LONGEST_ERROR, cut_inside, visible
 
 
 def say(line: str) -> None:
@@ -37,8 +37,9 @@ def warn(line: str) -> None:
 def print_error(error: GpubenchError | str) -> None:
     """The line of each failure, on standard error: what is wrong, then what to do next, long ones cut inside."""
     for failure in error.every if isinstance(error, GpubenchError) else [GpubenchError(error)]:
-        parts = (f"gpubench: {failure.what}", f"; {failure.then}" if failure.then else "")
-        typer.echo("".join(cut_inside(visible(part), LONGEST_ERROR) for part in parts), err=True)
+        what = cut_inside(visible(f"gpubench: {failure.what}"), LONGEST_ERROR)
+        then = cut_inside(visible(failure.then), LONGEST_ADVICE)
+        typer.echo(f"{what}; {then}" if then else what, err=True)
 
 
 class _Shown(logging.Handler):

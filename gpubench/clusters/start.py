@@ -206,7 +206,7 @@ def _image(options: ClusterOptions, site: Site, variant: Variant, directory: Pat
         raise PlanRefusedError(
             f"no image yet for {variant.ucx}",
             then="build it: "
-            + command_line(["gpubench", "images", "build", "--site", to_type(site.name), "--ucx", variant.ucx]),
+            + command_line(["gpubench", "images", "build", *to_type(site.name), "--ucx", variant.ucx]),
         )
     image, manifest = image_and_manifest
     if site.scheduler in LOCAL:

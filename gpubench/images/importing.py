@@ -44,7 +44,7 @@ def import_images(site: Site, specs: Sequence[str], date: str, out: Path | None)
     rows = locked_rows(site, specs, date)
     if not rows:
         registry = [] if site.image.registry else ["--set", "image.registry=HOST/NAME"]
-        build = command_line(["gpubench", "images", "build", "--push", "--site", to_type(site.name), *registry])
+        build = command_line(["gpubench", "images", "build", "--push", *to_type(site.name), *registry])
         raise UsageError(f"images.lock.toml has no image for site {site.name}", then=build)
     for row in rows:
         _require_pushed(row)
@@ -76,5 +76,5 @@ def _require_pushed(row: LockRow) -> None:
     if not row.registry:
         raise UsageError(
             f"image {row.spec} of {row.date} is in the local engine only",
-            then=f"push it: {command_line(['gpubench', 'images', 'push', row.spec, '--site', to_type(row.site)])}",
+            then=f"push it: {command_line(['gpubench', 'images', 'push', row.spec, *to_type(row.site)])}",
         )

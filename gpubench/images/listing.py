@@ -45,7 +45,7 @@ def image_lines(site: Site, spec: str, date: str) -> Iterator[str]:
         if entry is None:
             raise UsageError(
                 f"there is no image {spec} for site {site.name}",
-                then=command_line(["gpubench", "images", "build", "--site", to_type(site.name), "--ucx", spec]),
+                then=command_line(["gpubench", "images", "build", *to_type(site.name), "--ucx", spec]),
             )
         document, head = dict(entry[1]), entry[0].model_dump(exclude={"env"}) | {"env": entry[0].env}
     for name, value in head.items():

@@ -44,7 +44,7 @@ def locked_rows(site: Site, specs: Sequence[str], date: str) -> list[LockRow]:
     for spec, row in rows.items():
         if row is None:
             on = f" of {date}" if date else ""
-            build = command_line(["gpubench", "images", "build", "--site", to_type(site.name), "--ucx", spec])
+            build = command_line(["gpubench", "images", "build", *to_type(site.name), "--ucx", spec])
             raise UsageError(
                 f"images.lock.toml has no image {spec}{on} for site {site.name}", then=f"build it: {build}"
             )

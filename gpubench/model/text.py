@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 LONGEST_ERROR = 300
-"""Letters of an error's line up to what to do next, which has as many again: it names paths that people copy."""
+"""Letters of an error's line up to what to do next."""
+LONGEST_ADVICE = 1200
+"""Letters of what to do next: commands that people copy, with every setting that they typed."""
 
 # C0 but the tab, DEL, C1, marks and overrides of the reading direction, separators of lines, halves of characters.
 _ACTS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -47,11 +47,17 @@ def plan_scope(request: Request, clusters: PlannedClusters) -> Scope:
 def _time_model(request: Request) -> TimeModel:
     if request.history:
         run_s = request.history.run_s
-        source = request.history.source or f"median of {request.history.runs} runs of this shape on this machine"
+        source = (
+            request.history.source
+            or f"median of {request.history.runs} runs of {request.history.campaign}, which had the same shape"
+        )
     else:
         estimates = request.site.estimates
         run_s = estimates.run + sum(max(estimates.workload, _least_s(item)) for item in request.workloads)
-        source = f"the profile of site {request.site.name}; no run with these sizes and repetitions is known here yet"
+        guess = "" if "estimates" in request.site.model_fields_set else ", which has no [estimates]: a guess"
+        source = (
+            f"the profile of site {request.site.name}{guess}; no run with these sizes and repetitions is known here yet"
+        )
     run_s = max(round(run_s, 2), LEAST_RUN_S)
     return TimeModel(run_s=run_s, block_s=round(run_s * len(request.variants), 2), total_s=0.0, source=source)
 

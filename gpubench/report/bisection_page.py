@@ -132,8 +132,8 @@ def _again(outcome: AnyOutcome) -> Section:
     """What it cost, where its files are, and how to repeat the answer."""
     files: list[str | TextSpan] = ["Files: ", TextSpan(SEARCH_FILE, link=SEARCH_FILE)]
     if paths := sorted(outcome.search.directory.glob("step-*")):
-        page = TextSpan(f"gpubench report {paths[0]}", "code")
-        files += [f", and a campaign per step, {paths[0].name} to {paths[-1].name}; the page of one: ", page]
+        page = TextSpan("gpubench report STEP", "code")
+        files += [f", and a campaign per step, {paths[0].name} to {paths[-1].name}; ", page, " writes the page of one"]
     command = outcome.command()
     again: list[RichText] = [["To measure this again: ", TextSpan(command, "code")]] if command else []
     return Section(

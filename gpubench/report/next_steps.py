@@ -24,6 +24,8 @@ from gpubench.store.accounting import RunResult, missing_runs, over_budget
 from gpubench.store.campaign import SEARCH_FILE
 
 _OPEN = "More blocks would not decide what is inconclusive: its reason stands with the verdicts."
+_DECIDED = "Nothing has to be run: every comparison is decided."
+_ALONE = "One variant was measured: a verdict needs a second one to compare it with."
 _MOST_BLOCKS = MOST_FURTHER
 """Most blocks that a command proposes; if more are needed, a quieter machine is better."""
 
@@ -49,8 +51,9 @@ def next_steps(inputs: JudgedCampaign) -> list[NextStep]:
     rest = list(_rest(inputs, missing, late)) or (
         [logs] if failed else []
     )  # one at a time: what is missing comes first
+    decided = _DECIDED if inputs.verdicts else _ALONE
     return [*rest, *further, *_causes(inputs), *_search(inputs)] or [
-        NextStep("", _OPEN if _undecided(inputs.verdicts) else "Nothing has to be run: every comparison is decided.")
+        NextStep("", _OPEN if _undecided(inputs.verdicts) else decided)
     ]
 
 

@@ -22,8 +22,8 @@ PARTITION = ("batch.queue", "batch.partition")
 """One key under gpubench's name and under Slurm's."""
 OF_YOUR_OWN = "a file of your own is named by its path, DIR/NAME.toml"
 _NO_UTF_8 = "its byte {} is no UTF-8"
-_typed: dict[str, str] = {}
-"""By name: what was typed in this process for each site."""
+_typed: dict[str, tuple[str, list[str]]] = {}
+"""By name: what was typed in this process for each site, and the settings laid over it."""
 _VARIABLE = re.compile(r"\$(\w+|\{\w+\})")
 
 
@@ -69,16 +69,22 @@ class Profile:
 def load_site(name: str, settings: list[str] | None = None) -> Site:
     """A profile by name or path, with ``KEY=VALUE`` settings laid over it; raises UsageError."""
     site = read_profile(name, settings).site()
-    _typed[site.name] = name
+    _typed[site.name] = name, settings or []
     return site
 
 
-def to_type(site: str) -> str:
-    """The argument of ``--site`` in a command that a message names: as the user typed it, else the site's name.
+def typed_site(site: str) -> tuple[str, list[str]]:
+    """The argument of ``--site`` in a command that a message names, and settings: as the user typed them.
 
     A plan holds only the name of its site; if no shipped profile has this name, it comes from a user's file.
     """
-    return _typed.get(site) or (site if site in site_names() else f"{site}.toml")
+    return _typed.get(site) or (site if site in site_names() else f"{site}.toml", [])
+
+
+def to_type(site: str) -> list[str]:
+    """The options of such a command: ``--site NAME --set KEY=VALUE``."""
+    name, settings = typed_site(site)
+    return ["--site", name, *(word for setting in settings for word in (SET, setting))]
 
 
 def read_profile(name: str, settings: list[str] | None = None) -> Profile:

@@ -54,7 +54,7 @@ def test_a_step_of_a_search_goes_on_with_the_search(tmp_path: Path) -> None:
 
 def test_an_image_that_is_missing_is_built_by_the_command(gpubench: Run) -> None:
     done = gpubench("images", "list", "9.9.9", "--site", "draco", "--set", "runtime=docker")
-    expected = "; gpubench images build --site draco --ucx 9.9.9"
+    expected = "; gpubench images build --site draco --set runtime=docker --ucx 9.9.9"
     assert (done.returncode, done.stderr.rstrip().endswith(expected)) == (2, True), done.stderr
 
 
@@ -65,7 +65,7 @@ def test_who_named_a_profile_by_its_path_is_told_that_path(gpubench: Run, tmp_pa
     done = gpubench("images", "list", "9.9.9", "--site", mine)
     build = f"gpubench images build --site '{mine}' --ucx 9.9.9"
     assert (done.returncode, done.stderr.rstrip().endswith(f"; {build}")) == (2, True), done.stderr
-    assert (to_type("a-site-of-a-plan"), to_type("deepops")) == ("a-site-of-a-plan.toml", "deepops")
+    assert [to_type(site)[1] for site in ("a-site-of-a-plan", "deepops")] == ["a-site-of-a-plan.toml", "deepops"]
 
 
 def test_advice_names_options(gpubench: Run) -> None:

@@ -49,3 +49,21 @@ def test_a_new_table_beside_the_note_of_the_import_before_it_is_not_believed(tmp
         DataError, match=r"results\.parquet isn't what import\.json speaks of.*; import the results again"
     ):
         open_imported(tmp_path / "a")
+
+
+def test_an_import_of_other_files_is_not_replaced_and_one_of_the_same_files_takes_its_page_along(
+    tmp_path: Path,
+) -> None:
+    """Seen: a CSV of ten rows in the place of the Draco history, whose page stayed beside them."""
+    out = tmp_path / "draco"
+    imported(out)
+    (out / "report.html").write_text("of the first import")
+    other = tmp_path / "other.csv"
+    other.write_bytes(draco_archive().read_bytes())
+    with pytest.raises(
+        UsageError, match=r"draco holds an import of draco-csv, draco-.*\.csv, which this one would rep"
+    ):
+        import_files("draco-csv", FORMATS["draco-csv"], [other], out, GIVEN)
+    assert (out / "report.html").exists()
+    import_files("draco-csv", FORMATS["draco-csv"], [draco_archive(), other], out, GIVEN)
+    assert not (out / "report.html").exists()

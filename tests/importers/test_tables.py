@@ -30,7 +30,7 @@ def imported(
     if isinstance(source, str):
         (tmp_path / name).write_text(source)
         source = tmp_path / name
-    return import_files(form, FORMATS[form], [source], tmp_path / "out", Given(columns=columns))
+    return import_files(form, FORMATS[form], [source], tmp_path / source.suffix[1:], Given(columns=columns))
 
 
 def test_the_manual_names_every_field_that_a_column_can_fill() -> None:
@@ -143,7 +143,7 @@ def test_where_most_files_are_refused_nothing_is_imported_and_copies_are_no_loss
     assert (found.note["kept"], len(found.note["refused"])) == (1, 4)
     for name in ("a.out", "b.out", "c.out"):
         shutil.copy(FIXTURES / "parsl_perf" / "estimate.out", tmp_path / "copies" / name)
-    found = import_files("parsl-perf", FORMATS["parsl-perf"], [tmp_path / "copies"], tmp_path / "out", Given())
+    found = import_files("parsl-perf", FORMATS["parsl-perf"], [tmp_path / "copies"], tmp_path / "parsl", Given())
     assert [one["reason"] for one in found.note["refused"]] == ["the same bytes as a.out"] * 2
 
 

@@ -91,7 +91,7 @@ def test_repetitions_that_take_as_long_as_a_parameter_says_are_in_the_time(mode:
 def test_a_history_beats_the_profile() -> None:
     made = plan(history=History(campaign="earlier", run_s=3.25, runs=14))
     assert (made.time.run_s, made.time.block_s, made.time.total_s) == (3.25, 6.5, 39.0)
-    assert made.time.source == "median of 14 runs of this shape on this machine"
+    assert made.time.source == "median of 14 runs of earlier, which had the same shape"
 
 
 def test_a_profile_that_expects_no_time_at_all_still_makes_a_plan() -> None:

@@ -7,7 +7,7 @@ import fnmatch
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from gpubench.store.rundirs import is_temporary
 
 IMPORT = "gpubench/import/1"
 NOTE, TABLE = "import.json", "results.parquet"
+PAGES = ("report.html", "report.md")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,11 +89,12 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
         kind: the format's name.
         form: how it is read.
         paths: files, or directories that are searched for the format's files; ``LABEL=PATH`` says which version it is.
-        out: a directory that is new, empty, or an import, which is replaced.
+        out: a directory that is new, empty, or an import of these files, which is replaced; so is its page.
         given: what the files don't say.
 
     Raises:
-        UsageError: a path that isn't there, ``out`` holds something else, a map of columns that the format can't take.
+        UsageError: a path that isn't there, ``out`` holds something else or other files' results, a map of columns that
+            the format can't take.
         DataError: no row could be used, or most rows of a file or of all files were refused. Nothing is written.
     """
     if given.columns is not None:
@@ -127,6 +129,7 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
             f"no usable row in {counted(len(sources), 'file')} of format {kind}{why}",
             then="see which files the format has",
         )
+    _refuse_other_files(out, kind, {str(source["file"]) for source in sources})
     if not form.has_others:
         _check_most_are_used(kind, settled, refused)
     note = {
@@ -147,9 +150,26 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
     table = frame(settled, given.site, str(note["name"]))
     data = parquet(table)
     note["results_sha256"] = hashlib.sha256(data).hexdigest()
+    for page in PAGES:  # of what was there before
+        (out / page).unlink(missing_ok=True)
     write_atomically(out / TABLE, data)
     write_atomically(out / NOTE, json.dumps(note, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
     return ImportedResults(out, note, table)
+
+
+def _refuse_other_files(out: Path, kind: str, names: Set[str]) -> None:
+    """Raise UsageError where ``out`` is an import of other files: their results would be lost."""
+    try:
+        there = parse_json((out / NOTE).read_bytes())
+        held = (there["format"], {str(source["file"]) for source in there["sources"]})
+    except (OSError, ValueError, TypeError, KeyError):  # none, or a damaged one, which an import mends
+        return
+    if held[0] != kind or not held[1] <= names:
+        others = f" and {len(held[1]) - 1} more" if len(held[1]) > 1 else ""
+        raise UsageError(
+            f"{out} holds an import of {held[0]}, {min(held[1])}{others}, which this one would replace",
+            then="name another directory, or give these files too",
+        )
 
 
 def _check_most_are_used(kind: str, settled: Sequence[Row], refused: Sequence[Refused]) -> None:
