@@ -51,11 +51,8 @@ def test_one_variant_has_nobody_to_take_turns_with() -> None:
         ({"runtime": "enroot"}, {}, "runtime enroot isn't known to have several runs on a node at the same time"),
         ({"scheduler": "lsf", "launcher": "jsrun"}, {}, "launcher jsrun starts one run at a time"),
         ({"scheduler": "slurm", "launcher": "srun"}, {}, "launcher srun starts one run at a time"),
-        (
-            {"node": Node(gpus=2)},
-            {"device": "gpu"},
-            "the memory pools of several clusters share a GPU",
-        ),
+        ({"scheduler": "slurm", "launcher": "ssh"}, {}, "launcher ssh starts one run at a time"),
+        ({"node": Node(gpus=2)}, {"device": "gpu"}, "the memory pools of several clusters share a GPU"),
         ({}, {"device": "auto"}, "the memory pools of several clusters share a GPU"),
         ({}, {"workloads": [LARGE], "machine_memory": 40 * GIB}, "merge doesn't fit on 1 node x 2 workers"),
     ],

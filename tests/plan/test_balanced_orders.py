@@ -12,18 +12,14 @@ seeds = st.integers(0, 2**32)
 
 
 @given(variants, blocks, seeds)
-def test_every_variant_stands_first_equally_often_give_or_take_one(variants: int, blocks: int, seed: int) -> None:
+def test_every_block_runs_every_variant_once_and_each_stands_first_equally_often_give_or_take_one(
+    variants: int, blocks: int, seed: int
+) -> None:
     orders = balanced_orders(variants, blocks, random.Random(seed))
-    assert len(orders) == blocks
+    assert [sorted(order) for order in orders] == [list(range(variants))] * blocks
     first = Counter(order[0] for order in orders)
     counts = [first[variant] for variant in range(variants)]
     assert max(counts) - min(counts) <= 1
-
-
-@given(variants, blocks, seeds)
-def test_every_block_runs_every_variant_once(variants: int, blocks: int, seed: int) -> None:
-    for order in balanced_orders(variants, blocks, random.Random(seed)):
-        assert sorted(order) == list(range(variants))
 
 
 @given(variants, st.integers(1, 4), seeds)
@@ -33,13 +29,6 @@ def test_every_whole_set_is_a_latin_square(variants: int, sets: int, seed: int) 
         square = orders[start : start + variants]
         for place in range(variants):
             assert sorted(order[place] for order in square) == list(range(variants))
-
-
-@given(variants, blocks, seeds)
-def test_the_same_seed_gives_the_same_orders(variants: int, blocks: int, seed: int) -> None:
-    assert balanced_orders(variants, blocks, random.Random(seed)) == balanced_orders(
-        variants, blocks, random.Random(seed)
-    )
 
 
 def test_other_seeds_give_other_orders_and_either_variant_starts_the_campaign() -> None:

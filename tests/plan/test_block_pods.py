@@ -9,7 +9,7 @@ import pytest
 from gpubench.errors import PlanRefusedError
 from gpubench.node.spec import WorkloadSpec
 from gpubench.node.workloads.catalogue import CATALOGUE
-from gpubench.plan.block_pods import check_images_of_block_pods, starts_pods
+from gpubench.plan.block_pods import check_images_of_block_pods
 from gpubench.resources.profiles import load_site
 from tests.plan.requests_by_hand import plan, workload
 from tests.workloads.running import complete
@@ -25,11 +25,6 @@ def test_pods_are_for_a_site_with_pods() -> None:
         plan(workloads=[workload(), parsl("kubernetes")])
     assert plan(workloads=[parsl("local")]).workloads
     assert plan(workloads=[workload(), parsl("kubernetes")], site=load_site("kubernetes")).workloads
-
-
-def test_only_parsl_on_kubernetes_starts_pods() -> None:
-    assert starts_pods([workload(), parsl("kubernetes")])
-    assert not starts_pods([workload(), parsl("slurm"), parsl("local")])
 
 
 def test_an_image_without_the_packages_is_refused_by_its_name() -> None:

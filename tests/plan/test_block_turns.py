@@ -59,12 +59,6 @@ def test_every_variant_has_all_repetitions_and_no_switch_leads_to_the_same_varia
         check(block, {item.params_id: item.reps for item in workloads})
 
 
-@pytest.mark.parametrize(("reps", "turns"), [(1, [1, 1]), (2, [1, 2, 1])])
-def test_two_variants_take_turns_after_each_repetition(reps: int, turns: list[int]) -> None:
-    made = interleaved("a=1.17.0 b=1.18.0", workloads=[workload(reps=reps)], blocks=2)
-    assert [[turn.reps for turn in block.turns] for block in blocks(made)] == [turns] * 2
-
-
 def test_each_variant_stands_first_in_half_of_the_rounds() -> None:
     made = interleaved("a=1.17.0 b=1.18.0", workloads=[workload(reps=8)], blocks=2)
     for block in blocks(made):
@@ -108,21 +102,11 @@ def test_a_block_that_replaces_or_follows_another_is_interleaved_too() -> None:
             check(block, reps)
 
 
-@pytest.mark.parametrize(
-    ("changes", "why"),
-    [
-        ({"scheduler": "lsf", "launcher": "jsrun"}, "launcher jsrun starts one run at a time on a node"),
-        ({"scheduler": "slurm", "launcher": "srun"}, "launcher srun starts one run at a time on a node"),
-        ({"scheduler": "slurm", "launcher": "ssh"}, "launcher ssh starts one run at a time on a node"),
-        ({"runtime": "enroot"}, "runtime enroot isn't known to have several runs on a node at the same time"),
-    ],
-)
-def test_where_clusters_cannot_live_side_by_side_the_plan_is_refused(changes: dict[str, str], why: str) -> None:
+def test_where_clusters_cannot_live_side_by_side_the_plan_is_refused() -> None:
+    """``test_arrangement`` has every reason."""
     layout = Layout(workers=2, one_machine=True, arrangement="interleaved")
-    with pytest.raises(PlanRefusedError) as refused:
-        plan(THREE, site=site(layout=layout, **changes))
-    assert why in str(refused.value)
-    assert "--set layout.arrangement=sequential" in str(refused.value)
+    with pytest.raises(PlanRefusedError, match=r"launcher ssh starts one run .*--set layout.arrangement=sequential"):
+        plan(THREE, site=site(layout=layout, scheduler="slurm", launcher="ssh"))
 
 
 def test_what_cannot_be_stopped_is_refused() -> None:

@@ -69,7 +69,3 @@ def test_a_budget_counts_every_node_count() -> None:
     assert [sum(len(job.blocks) for job in made.jobs) for made in (one, two)] == [12, 12]
     assert {job.nodes: len(job.blocks) for job in two.jobs} == {1: 6, 2: 6}
     assert one.time.total_s == two.time.total_s == 192.0
-
-
-def test_without_a_budget_the_blocks_asked_for_are_planned_whole_set_or_not() -> None:
-    assert sum(len(job.blocks) for job in plan(blocks=7).jobs) == 7

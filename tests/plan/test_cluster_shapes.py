@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from gpubench.errors import PlanRefusedError
-from gpubench.plan.additions import plan_repair
 from gpubench.plan.budget import node_hours
 from tests.plan.requests_by_hand import plan, site, workload
 from tests.workloads.running import complete
@@ -25,22 +24,6 @@ def test_a_sweep_of_workers_per_node_is_planned_place_by_place() -> None:
     assert [(cost.nodes, cost.workers_per_node, cost.runs) for cost in node_hours(made)] == [
         (*place, 4) for place in made.places
     ]
-
-
-def test_the_workers_of_a_node_share_its_memory_whatever_their_number() -> None:
-    limits = {job.place: job.memory_limit for job in plan(**SWEEP).jobs}
-    assert limits[1, 2] == 2 * limits[1, 4] == limits[2, 2]
-
-
-def test_a_broken_block_of_a_sweep_is_replaced_at_its_own_place() -> None:
-    made = plan(**SWEEP)
-    status = {run.run: "ok" for _, _, run in made.runs()}
-    job = made.jobs[1]
-    status[job.blocks[0].runs[1].run] = "lost"
-    addition = plan_repair(made, status, "2026-11-20T13:00:00+00:00").addition
-    assert addition is not None
-    (new,) = addition.jobs
-    assert (new.job, new.place, new.memory_limit) == ("j005-n1-w4", job.place, job.memory_limit)
 
 
 def test_a_workload_that_needs_more_workers_is_left_out_where_there_are_too_few_and_said() -> None:

@@ -31,33 +31,42 @@ def reasons(workers: Sequence[dict[str, Any]], cpus: int | None = None) -> list[
     return [one.why for one in judge_affinity(workers, cpus)]
 
 
-def test_one_core_for_each_worker_is_right() -> None:
-    found = judge_affinity([worker(number, range(4 * number, 4 * number + 4)) for number in range(6)])
-    assert [(one.why, one.allowed, one.numa) for one in found[3:5]] == [("", "12-15", "0"), ("", "16-19", "8")]
-    assert {(one.host, one.expected, one.gpu, one.note) for one in found} == {("n1", ">= 1", "-", "")}
+def on_a_core_each(count: int, threads: int = 1) -> list[dict[str, Any]]:
+    return [worker(number, range(4 * number, 4 * number + 4), threads=threads) for number in range(count)]
 
 
-def test_workers_that_may_run_anywhere_on_a_large_enough_node_are_right() -> None:
-    assert reasons([worker(number, range(32)) for number in range(6)]) == [""] * 6
+TOO_TIGHTLY = "4 CPUs for 8 threads: bound too tightly (jsrun --bind rs, OMP_PROC_BIND=FALSE)"
+ON_ONE_CPU = "2 workers with 2 threads packed on 1 of 32 CPUs"
+EVERY_CPU = [worker(number, [number]) for number in range(32)]
 
 
-def test_jsruns_default_packs_workers_on_one_core_though_each_has_cpus_enough() -> None:
-    packed = "4 workers with 4 threads packed on 1 of 8 cores"
-    assert reasons([worker(number, range(4)) for number in range(4)]) == [packed] * 4
+@pytest.mark.parametrize(
+    ("workers", "cpus", "expected"),
+    [
+        (on_a_core_each(6), None, [""] * 6),
+        ([worker(number, range(32)) for number in range(6)], None, [""] * 6),
+        # As jsrun does it where it isn't told otherwise: each has CPUs enough.
+        ([worker(at, range(4)) for at in range(4)], None, ["4 workers with 4 threads packed on 1 of 8 cores"] * 4),
+        ([worker(0, range(4), threads=2)], None, ["1 worker with 2 threads packed on 1 of 8 cores"]),
+        ([worker(0, range(4), threads=8)], None, [TOO_TIGHTLY]),
+        # Hyper-threads count where there are more threads than cores.
+        (EVERY_CPU, None, [""] * 32),
+        ([*EVERY_CPU, worker(32, [0])], None, [ON_ONE_CPU, *[""] * 31, ON_ONE_CPU]),
+        (on_a_core_each(2, threads=4), None, ["1 worker with 4 threads packed on 1 of 8 cores"] * 2),
+        (on_a_core_each(2, threads=4), 1, ["", ""]),
+    ],
+)
+def test_workers_are_right_or_bound_too_tightly_or_packed(
+    workers: list[dict[str, Any]], cpus: int | None, expected: list[str]
+) -> None:
+    assert reasons(workers, cpus) == expected
 
 
-def test_a_worker_of_many_threads_on_one_core_is_bound_too_tightly() -> None:
-    assert reasons([worker(0, range(4), threads=8)]) == [
-        "4 CPUs for 8 threads: bound too tightly (jsrun --bind rs, OMP_PROC_BIND=FALSE)"
+def test_a_right_worker_is_described_with_its_cpus_and_its_numa_node() -> None:
+    assert judge_affinity(on_a_core_each(5))[3:] == [
+        WorkerAffinity("worker-0-3", "n1", "12-15", ">= 1", "0", "-", ""),
+        WorkerAffinity("worker-0-4", "n1", "16-19", ">= 1", "8", "-", ""),
     ]
-    assert reasons([worker(0, range(4), threads=2)]) == ["1 worker with 2 threads packed on 1 of 8 cores"]
-
-
-def test_hyper_threads_count_where_there_are_more_threads_than_cores() -> None:
-    every_cpu = [worker(number, [number]) for number in range(32)]
-    assert reasons(every_cpu) == [""] * 32
-    assert set(reasons([*every_cpu, worker(32, [0])])[1:32]) == {""}
-    assert reasons([*every_cpu, worker(32, [0])])[0] == "2 workers with 2 threads packed on 1 of 32 CPUs"
 
 
 def test_more_threads_than_the_node_has_are_only_said() -> None:
@@ -65,15 +74,10 @@ def test_more_threads_than_the_node_has_are_only_said() -> None:
     assert [(one.why, one.note) for one in found] == [("", "more threads than CPUs: 40 threads on 32 CPUs")] * 2
 
 
-def test_what_is_expected_can_be_said() -> None:
-    bound = [worker(number, range(4 * number, 4 * number + 4), threads=4) for number in range(2)]
-    assert reasons(bound)[0].startswith("1 worker with 4 threads packed on 1 of 8")
-    assert reasons(bound, cpus=1) == ["", ""]
-
-
 def test_two_workers_on_one_gpu_and_a_worker_that_gave_no_answer_are_wrong() -> None:
     workers = [worker(0, [0], gpus="0,1"), worker(1, [4], gpus="1,0"), worker(2, [8], gpus="0")]
-    assert reasons(workers) == ["shares GPU 0 with worker-0-0, worker-0-2", "", workers_why(workers)]
+    first, second, third = reasons(workers)
+    assert (first, second, third) == ("shares GPU 0 with worker-0-0, worker-0-2", "", first)
     other_host = worker(3, [8], gpus="1", host="n2")
     assert reasons([workers[1], other_host]) == ["", ""]
     silent = {"name": "worker-0-4", "threads": 1, "error": "no answer within 60 s"}
@@ -90,10 +94,6 @@ def test_a_gpu_worker_is_bound_as_in_a_run_or_not_at_all() -> None:
     assert (unbound.why, unbound.note) == ("", "not bound to CPUs 16-31 near GPU 4")
     (unknown,) = judge_affinity([worker(0, range(4), gpus="4", gpu={**place, "near": [], "unknown": "error 3"})])
     assert (unknown.why, unknown.note) == ("", "")
-
-
-def workers_why(workers: Sequence[dict[str, Any]]) -> str:
-    return judge_affinity(workers)[2].why
 
 
 def test_cpus_are_spelled_as_the_kernel_does() -> None:

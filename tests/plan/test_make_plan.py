@@ -17,19 +17,6 @@ def run_ids(made: Plan) -> list[str]:
     return [run.run for _, _, run in made.runs()]
 
 
-def test_the_same_request_gives_the_same_bytes() -> None:
-    assert plan().dump() == plan().dump()
-
-
-def test_another_seed_gives_another_order_of_the_same_runs() -> None:
-    def order(made: Plan) -> list[list[str]]:
-        return [[run.variant for run in block.runs] for job in made.jobs for block in job.blocks]
-
-    orders = {str(order(plan(seed=seed))) for seed in range(20)}
-    assert len(orders) > 1
-    assert {len(order(plan(seed=seed))) for seed in range(20)} == {6}
-
-
 @given(st.integers(0, 2**31), st.integers(1, 12), st.sampled_from(["a=1 b=1", "1 2 3", "a=1 b=2,X=y c=3 d=4"]))
 def test_run_ids_are_unique(seed: int, blocks: int, words: str) -> None:
     ids = run_ids(plan(words, seed=seed, blocks=blocks, nodes=[1, 2]))
@@ -53,12 +40,6 @@ def test_a_variant_that_is_called_otherwise_changes_the_ids_of_its_own_runs_only
     before, after = plan(), plan("old=1.17.0 newer=1.19.0")
     kept = {run.run for _, _, run in before.runs() if run.variant == "old"}
     assert set(run_ids(before)) & set(run_ids(after)) == kept
-
-
-def test_the_block_number_is_in_the_run_id() -> None:
-    for variant in ("old", "new"):
-        ids = [run.run for _, _, run in plan(workloads=[workload()]).runs() if run.variant == variant]
-        assert len(set(ids)) == len(ids) == 6
 
 
 def test_images_and_clock_are_not_in_the_run_id() -> None:
@@ -103,21 +84,6 @@ def test_a_profile_that_expects_no_time_at_all_still_makes_a_plan() -> None:
         budget_firm=True,
     )
     assert made.time.block_s > 0
-
-
-def test_a_triple_that_does_not_go_together_is_refused_with_the_valid_ones() -> None:
-    with pytest.raises(PlanRefusedError) as caught:
-        plan(site=site(launcher="srun"))
-    said = str(caught.value)
-    assert said.startswith(
-        "site bench: scheduler, launcher and runtime local + srun + venv don't go together; with local: "
-    )
-    assert said.endswith("; fork + modules; fork + venv")
-
-
-def test_an_unknown_protocol_is_refused() -> None:
-    with pytest.raises(PlanRefusedError, match=r"^no protocol 'rdma'; there is: tcp, ucx$"):
-        plan(protocol="rdma")
 
 
 @pytest.mark.parametrize(
@@ -219,10 +185,6 @@ def test_more_processes_that_poll_than_cores_are_said_where_the_cores_are_known(
     assert said(machine_cores=3, site=site(env=ASLEEP), words="a=1.17.0 b=1.17.0,UCXPY_PROGRESS_MODE=blocking") != []
 
 
-def test_workers_and_their_memory_are_said() -> None:
-    assert "2 workers per node, 4.0 GiB each" in plan().notes
-
-
 def test_few_blocks_are_said() -> None:
     assert any(note.startswith("4 blocks: with fewer than 5") for note in plan(blocks=4).notes)
     assert not any("fewer than 5" in note for note in plan(blocks=5).notes)
@@ -257,13 +219,6 @@ def test_two_names_of_one_image_are_the_same_thing_too() -> None:
 def test_variants_without_image_are_planned_as_unresolved() -> None:
     made = plan(images={"1.17.0": image("1.17.0")})
     assert [variant.image is None for variant in made.variants] == [False, True]
-
-
-def test_the_users_wishes_beat_the_profile() -> None:
-    made = plan(workers=[5], margin=0.1)
-    assert (made.places, made.margin) == ([(1, 5)], 0.1)
-    assert plan(margin=0.0).margin == 0.0
-    assert (plan().places, plan().margin) == ([(1, 2)], 0.03)
 
 
 def test_a_plan_says_why_its_blocks_are_not_interleaved():

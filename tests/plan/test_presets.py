@@ -33,10 +33,6 @@ def test_a_preset_holds_its_share_of_a_workers_memory_or_slightly_less(name: str
     assert 0.8 * SHARES[size] * 8 * GIB <= held <= SHARES[size] * 8 * GIB
 
 
-def test_presets_are_a_hundredth_a_tenth_and_half_of_the_memory() -> None:
-    assert SHARES == {"small": 0.01, "medium": 0.1, "large": 0.5}
-
-
 @pytest.mark.parametrize("size", FACTORS)
 def test_what_holds_nothing_is_measured_at_multiples_of_its_defaults(size: str) -> None:
     assert sizes("tasks", size, memory=0)["count"] == 500 * FACTORS[size]

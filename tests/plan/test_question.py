@@ -10,11 +10,6 @@ from gpubench.stats.settings import VerdictSettings
 from tests.plan.requests_by_hand import plan as planned
 
 
-def test_of_nothing_planned_the_defaults_hold():
-    assert Question().settings() == VerdictSettings()
-    assert Question(0.05).settings() == VerdictSettings(0.05)
-
-
 def test_a_campaign_is_judged_as_planned_but_for_what_is_asked():
     plan = planned("a=1.17.0 b=1.19.0 c=1.20.0", margin=0.02)
     assert Question().settings(plan) == VerdictSettings(0.02)

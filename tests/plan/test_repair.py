@@ -31,22 +31,6 @@ def with_addition(of: Plan, repair: Repair) -> Plan:
     return of.model_copy(update={"jobs": [*of.jobs, *repair.addition.jobs]})
 
 
-def test_nothing_is_missing_when_every_run_has_ended() -> None:
-    assert plan_repair(PLAN, status(PLAN), NOW) == NOTHING
-
-
-def test_a_failed_run_is_a_finding_and_no_hole() -> None:
-    assert plan_repair(PLAN, status(PLAN, b2="ok failed ok", b5="failed failed failed"), NOW) == NOTHING
-
-
-@pytest.mark.parametrize("missing", ["lost", "skipped"])
-def test_untouched_blocks_run_again_as_they_are(missing: str) -> None:
-    words = " ".join([missing] * 3)
-    repair = plan_repair(PLAN, status(PLAN, b4=words, b6=words, b7=words), NOW)
-    assert repair.again == {"j001-n1": [4, 6], "j002-n2": [7]}
-    assert repair.addition is None
-
-
 def test_a_run_that_nobody_knows_is_missing() -> None:
     assert plan_repair(PLAN, {}, NOW).again == {"j001-n1": [1, 2, 3, 4, 5, 6], "j002-n2": [7, 8, 9, 10, 11, 12]}
 

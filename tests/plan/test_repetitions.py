@@ -62,16 +62,6 @@ def test_the_budget_is_not_passed_where_the_least_fits_and_is_nearly_filled(
         assert one_more_each * variants * count >= budget_s - 1e-6
 
 
-def test_what_the_least_of_one_takes_the_others_give() -> None:
-    """Of four workloads like those of suite quick, on a machine that is a fifth slower than it was."""
-    costs = {"merge": (1.2, 0.1), "transpose": (0.6, 0.1), "tasks": (0.45, 0.12), "message": (0.5, 0.06)}
-    made = first(7.0, **{name: PilotWorkload(cost, scatter, 2) for name, (cost, scatter) in costs.items()})
-    budget_s = 12 * (made.run_s(dict.fromkeys(costs, LEAST_REPS)) + 1.0)
-    _, reps = fill_budget(made, budget_s=budget_s, blocks=6, variants=2)
-    assert min(reps.values()) == LEAST_REPS
-    assert budget_s - 12 < 12 * made.run_s(reps) <= budget_s
-
-
 def test_no_workload_is_planned_to_take_more_than_a_third_of_its_time_limit() -> None:
     tried = {"a": PilotWorkload(0.5, 0.1, 2, limit_s=300), "b": PilotWorkload(0.5, 0.1, 2, limit_s=30)}
     _, reps = fill_budget(first(7.0, **tried), budget_s=4 * 3600, blocks=6, variants=2)

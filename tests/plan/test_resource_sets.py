@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import pytest
 
 from gpubench.errors import PlanRefusedError
-from gpubench.launchers.resource_sets import ResourceSetStep, check_steps, own_set, parse
+from gpubench.launchers.resource_sets import ResourceSetStep, check_steps, parse
 from gpubench.model.site import LaunchSettings, Layout, Node, Site
 from gpubench.plan.placement import check_graphs, check_placement
 from tests.plan.requests_by_hand import plan, site
@@ -117,7 +117,7 @@ WRONG = {
     "-r 7": (("-r", "7"), {}, "a node has 42 cores, and the job's resource sets want"),
     "packed:1": (("--bind=packed:1",), {}, "--bind=packed:1, jsrun's default, gives a task 1 of its set's 42 cores"),
     "tasks": (("-a", "6"), {}, "site bench: 4 resource sets of 6 tasks for 4 nodes: every node has one supervisor"),
-    "client alone": ((), {"client": "launch-node"}, "site bench: the client can be on the launch node"),
+    "client alone": ((), {"client": "launch-node"}, "the client can be on the launch node with the scheduler"),
 }  # fmt: skip
 
 
@@ -155,26 +155,6 @@ def test_a_site_that_does_not_say_how_many_cores_a_node_has_is_refused() -> None
         plan(site=summit().model_copy(update={"node": Node(gpus=6)}))
 
 
-def test_every_short_option_of_jsruns_manual_is_known_by_its_long_name():
-    short = "-n 1 -r 2 -a 3 -c 4 -g 5 -b rs -d packed -l gpu-cpu -m 6 -S off -e collected -o out -k err -X 1"
-    assert parse(short.split()) == {
-        "nrs": "1",
-        "rs_per_host": "2",
-        "tasks_per_rs": "3",
-        "cpu_per_rs": "4",
-        "gpu_per_rs": "5",
-        "bind": "rs",
-        "launch_distribution": "packed",
-        "latency_priority": "gpu-cpu",
-        "memory_per_rs": "6",
-        "smpiargs": "off",
-        "stdio_mode": "collected",
-        "stdio_stdout": "out",
-        "stdio_stderr": "err",
-        "exit_on_error": "1",
-    }
-
-
 @pytest.mark.parametrize("asked", ["-c 4 -g 4", "-c 30 -g 0"])
 def test_a_node_holds_whole_sets_only(asked: str) -> None:
     assert on_summit(f"-n 2 {asked} -b rs", nodes=2, threads=4)
@@ -184,28 +164,6 @@ def test_a_node_holds_whole_sets_only(asked: str) -> None:
 
 def test_without_options_a_step_is_one_set_of_one_task_on_one_core() -> None:
     assert jsrun("") == ResourceSetStep("workers", 1, 0, 1, 1, 0, "packed:1")
-
-
-def test_supervisors_are_no_mpi_programs_and_one_that_fails_does_not_end_the_others() -> None:
-    assert own_set() == {
-        "nrs": "1",
-        "rs_per_host": "1",
-        "tasks_per_rs": "1",
-        "cpu_per_rs": "1",
-        "gpu_per_rs": "0",
-        "bind": "rs",
-        "smpiargs": "off",
-        "exit_on_error": "0",
-    }
-
-
-def test_a_client_on_the_launch_node_without_the_scheduler_is_told_what_can_be_had() -> None:
-    with pytest.raises(PlanRefusedError) as caught:
-        plan(site=summit(client="launch-node"), nodes=[4], blocks=1)
-    assert caught.value.what == (
-        "site bench: the client can be on the launch node with the scheduler only, which is on rank0"
-    )
-    assert caught.value.then == "--set layout.scheduler=launch-node, or layout.client=rank0"
 
 
 def manifest(dask: str) -> dict[str, Any]:

@@ -91,13 +91,6 @@ def test_a_word_that_stands_for_several_transports_is_none_that_a_run_reports(gr
     assert what == f"expect_transport: {group} in UCX_TLS stands for several; name those that ucx_info -d lists"
 
 
-def test_all_that_is_no_option_and_no_name_is_named() -> None:
-    what = wrong(cluster('"--nv-meta=x"', '"nv-meta=x", "--good", "--bad "'))
-    assert what == ["batch.options: nv-meta=x, --bad  is no option"]
-    what = wrong(cluster('UCX_TLS = "rc"', '"UCX-TLS" = "rc"\n"1A" = "x"'))
-    assert what == ["names of variables: env: 'UCX-TLS', env: '1A'"]
-
-
 def test_a_profile_for_gpus_that_asks_for_none_is_told() -> None:
     profile = cluster('device = "gpu"', 'device = "auto"').model_copy()
     site = profile.model_copy(
@@ -125,8 +118,8 @@ def test_a_profile_for_gpus_that_asks_for_none_is_told() -> None:
         ('memory = "200GB"', 'memory = "500GB"', "layout.memory is more than node.memory"),
         ("[env]", '[limits]\njob = "1m"\n[env]', "batch.warning 2m00s and limits.job 1m00s"),
         ("nodes = [1, 2]", "nodes = [2, 1]", "default node counts 2, 1"),
-        ('"--nv-meta=x"', '"nv-meta=x"', "batch.options: nv-meta=x is no option"),
-        ('UCX_TLS = "rc"', '"UCX-TLS" = "rc"', "names of variables: env: 'UCX-TLS'"),
+        ('"--nv-meta=x"', '"nv-meta=x", "--good", "--bad "', "batch.options: nv-meta=x, --bad  is no option"),
+        ('UCX_TLS = "rc"', '"UCX-TLS" = "rc"\n"1A" = "x"', "names of variables: env: 'UCX-TLS', env: '1A'"),
         ('"/data:/data:ro"', '"/data"', "container.mounts: not HOST:INSIDE[:ro]: /data"),
         ('"/scratch"', '"scratch"', "paths.shared: scratch is no absolute path"),
     ],
@@ -303,12 +296,6 @@ def test_a_fast_network_without_verbs_in_the_image_is_wrong_unless_tcp_is_meant(
     found = list(check_image(site, "squashfs"))
     assert [one.ok for one in found] == ([False] if seen else [])
     assert not seen or found[0].what.startswith(f"{seen} is InfiniBand or RoCE, and image.fabric is empty")
-
-
-def test_a_group_of_transports_is_none_that_a_run_reports() -> None:
-    (what,) = wrong(cluster('interface = "ibp132s0"', 'interface = "ibp132s0"\nexpect_transport = ["rc", "rc_mlx5"]'))
-    assert what.startswith("expect_transport: rc in UCX_TLS stands for several")
-    assert wrong(cluster('interface = "ibp132s0"', 'interface = "ibp132s0"\nexpect_transport = ["rc_mlx5"]')) == []
 
 
 @pytest.mark.parametrize(
