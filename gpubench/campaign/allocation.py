@@ -12,6 +12,7 @@ from gpubench.errors import InterruptedByUserError, MissingToolError, UsageError
 from gpubench.model.plan import PlannedJob
 from gpubench.model.site import Site
 from gpubench.polling import poll_until
+from gpubench.render.shell import command_line
 from gpubench.schedulers import BATCH, Allocation, QueuedScheduler
 from gpubench.schedulers import submitted as jobs_known
 from gpubench.schedulers.batch import inherited
@@ -72,7 +73,8 @@ def _allocation(campaign: Campaign) -> tuple[QueuedScheduler, Allocation]:
 
 def _allocate(campaign: Campaign, scheduler: QueuedScheduler) -> str:
     nodes = min(job.nodes for job in campaign.jobs)
-    return f"{scheduler.ALLOCATE.format(nodes=nodes)} gpubench submit --here {campaign.directory}"
+    command = command_line(["gpubench", "submit", "--here", str(campaign.directory)])
+    return f"{scheduler.ALLOCATE.format(nodes=nodes)} {command}"
 
 
 def _run_script(

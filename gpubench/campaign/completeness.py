@@ -41,8 +41,13 @@ def _resume_hint(campaign: Campaign, missing: Sequence[RunResult], states: Mappi
     coming = {result.job.job for result in missing if result.status == PENDING}
     if coming and (running or any(submitted.read(campaign.job_dir(job)) for job in coming)):
         after = "" if all(result.status == PENDING for result in missing) else f"; when they have ended: {repair}"
-        return f"jobs still wait or run: gpubench status --watch {campaign.directory}{after}"
+        return f"jobs still wait or run: {watch_command(campaign)}{after}"
     return f"to run what is missing: {repair}"
+
+
+def watch_command(campaign: Campaign) -> str:
+    """What to type to see the progress of a campaign."""
+    return command_line(["gpubench", "status", "--watch", str(campaign.directory)])
 
 
 def continue_command(campaign: Campaign) -> str:

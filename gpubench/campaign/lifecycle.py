@@ -23,6 +23,7 @@ from gpubench.errors import InterruptedByUserError, UsageError
 from gpubench.model.plan import numbers_of_blocks
 from gpubench.model.text import counted
 from gpubench.plan.additions import plan_more, plan_repair
+from gpubench.render.shell import command_line
 from gpubench.schedulers import BATCH, SCHEDULERS
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import remove_leftovers
@@ -224,7 +225,7 @@ def _require_idle(campaign: Campaign) -> None:
         )
         raise UsageError(
             f"{campaign.directory}: job {', '.join(alive)} is still running{f' ({lost})' if lost else ''}",
-            then=f"wait until it ends, or check it: gpubench status {campaign.directory}",
+            then=f"wait until it ends, or check it: {command_line(['gpubench', 'status', str(campaign.directory)])}",
         )
     require_no_doubt(campaign, states)
 

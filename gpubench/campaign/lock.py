@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gpubench.errors import UsageError
 from gpubench.files import locked
+from gpubench.render.shell import command_line
 from gpubench.store.campaign import Campaign
 
 
@@ -13,7 +14,7 @@ from gpubench.store.campaign import Campaign
 def campaign_lock(directory: Path) -> Iterator[None]:
     """Lock the campaign for planning and running; raises UsageError if there is none, or it is locked."""
     Campaign.open(directory)
-    with directory_lock(directory, f"check it: gpubench status {directory}"):
+    with directory_lock(directory, f"check it: {command_line(['gpubench', 'status', str(directory)])}"):
         yield
 
 

@@ -131,10 +131,11 @@ def prepare(campaign: Campaign) -> None:
         build, load = unbuilt(site, [variant.ucx for variant in campaign.plan.variants if variant.image is None])
         elsewhere = f"on a machine with Docker: {build}; " if build and load else ""
         command, scripts = BATCH[site.scheduler].SUBMIT, campaign.directory / "jobs"
+        submit = command_line(["gpubench", "submit", str(campaign.directory)])
+        there = f"{load or build}, then the same command" if build or load else submit
         raise MissingToolError(
             f"there is no {command} on this machine; the scripts are in {scripts}",
-            then=f"{elsewhere}on a login node of {site.name}: "
-            + (f"{load or build}, then the same command" if build or load else f"gpubench submit {campaign.directory}"),
+            then=f"{elsewhere}on a login node of {site.name}: {there}",
         )
     if site.scheduler in BATCH:
         require_account(site)

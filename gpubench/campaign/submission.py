@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from gpubench.campaign.budget import Budget
+from gpubench.campaign.completeness import watch_command
 from gpubench.campaign.plan_lines import queue_limit
 from gpubench.campaign.preflight import require_sound_images
 from gpubench.errors import MissingToolError, SchedulerError
@@ -52,7 +53,7 @@ def submit_jobs(
         except MissingToolError as error:
             raise MissingToolError(
                 f"{error.what}; the scripts are in {campaign.directory / 'jobs'}",
-                then=f"on a login node of the site: gpubench submit {campaign.directory}",
+                then=f"on a login node of the site: {command_line(['gpubench', 'submit', str(campaign.directory)])}",
             ) from None
         except SchedulerError as error:
             later = _later(campaign) if before or job is not at_once[0] else ""
@@ -64,7 +65,7 @@ def submit_jobs(
         if scheduler.ONE_AT_A_TIME or site.layout.one_machine:  # two at once would measure each other
             before = [job_id]
     waits = ", which submits the jobs that wait, and fetches results" if scheduler.ONE_AT_A_TIME else ""
-    _log.info(f"to see the progress: gpubench status --watch {campaign.directory}{waits}")
+    _log.info(f"to see the progress: {watch_command(campaign)}{waits}")
     left = [job.job for job in jobs[len(at_once) :]]
     if left:
         _log.info(f"{counted(len(left), 'job')} not submitted: {queue_limit(site)}; {_later(campaign)}")

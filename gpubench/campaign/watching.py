@@ -5,6 +5,7 @@ import time
 from gpubench.campaign.interrupts import interrupts
 from gpubench.campaign.observer import Observe, unobserved
 from gpubench.errors import InterruptedByUserError, SchedulerError
+from gpubench.render.shell import command_line
 from gpubench.schedulers import JobState
 from gpubench.store.campaign import Campaign
 from gpubench.store.states import poll, polled_states
@@ -33,7 +34,7 @@ def watch_jobs(campaign: Campaign, observe: Observe = unobserved) -> dict[str, J
             if interrupted:
                 raise InterruptedByUserError(
                     f"stopped watching by {interrupted[0]}; the jobs continue",
-                    then=f"gpubench status {campaign.directory}",
+                    then=command_line(["gpubench", "status", str(campaign.directory)]),
                 )
             if time.monotonic() - asked_at > ASK_S:
                 try:

@@ -45,22 +45,18 @@ ALL = numbers_of_blocks(two_sizes().jobs)
 
 
 @pytest.mark.parametrize(
-    ("blocks", "expected"),
+    ("blocks", "budget", "expected"),
     [
-        (ALL, {"n1-1": "300", "n2-1": "300"}),
-        ({"n2-1": [0, 2]}, {"n2-1": "150"}),
+        (ALL, (Budget(600),), {"n1-1": "300", "n2-1": "300"}),
+        ({"n2-1": [0, 2]}, (Budget(600),), {"n2-1": "150"}),
+        (ALL, (), {"n1-1": None, "n2-1": None}),
     ],
 )
-def test_each_job_has_its_part_by_its_blocks(
-    queue: Queue, tmp_path: Path, blocks: dict[str, list[int]], expected: dict[str, str]
+def test_each_job_has_its_part_of_a_users_budget_by_its_blocks(
+    queue: Queue, tmp_path: Path, blocks: dict[str, list[int]], budget: tuple[Budget, ...], expected: dict[str, str]
 ) -> None:
-    assert submit_jobs(begin(tmp_path / "c", two_sizes()), blocks, Budget(600)) == []
+    assert submit_jobs(begin(tmp_path / "c", two_sizes()), blocks, *budget) == []
     assert queue.budgets == expected
-
-
-def test_without_a_budget_of_the_user_s_a_job_has_its_time_limit_alone(queue: Queue, tmp_path: Path) -> None:
-    assert submit_jobs(begin(tmp_path / "c", two_sizes()), ALL) == []
-    assert queue.budgets == {"n1-1": None, "n2-1": None}
 
 
 def limited(most: int) -> Plan:
@@ -73,14 +69,15 @@ def limited(most: int) -> Plan:
 def test_no_more_jobs_are_submitted_than_the_queue_takes_and_the_resume_command_is_printed(
     queue: Queue, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    campaign = begin(tmp_path / "c", limited(1))
+    campaign = begin(tmp_path / "a campaign", limited(1))
     assert submit_jobs(campaign, ALL) == ["n2-1"]
     assert list(queue.budgets) == ["n1-1"]
-    said = capsys.readouterr().out.splitlines()[-1]
-    assert said.startswith(
-        "1 job not submitted: queue debug-scaling takes 1 job of a user at a time; to submit what is "
+    progress, rest = capsys.readouterr().out.splitlines()[-2:]
+    assert progress == f"to see the progress: gpubench status --watch '{tmp_path}/a campaign'"
+    assert rest == (
+        "1 job not submitted: queue debug-scaling takes 1 job of a user at a time; to submit what is missing, when "
+        f"the submitted jobs have ended: gpubench submit --campaign '{tmp_path}/a campaign'"
     )
-    assert said.endswith(f"gpubench submit --campaign {tmp_path}/c")
     assert submit_jobs(campaign, {"n2-1": [0]}) == []
     assert list(queue.budgets) == ["n1-1", "n2-1"]
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from gpubench.campaign.completeness import require_complete
+from gpubench.campaign.lock import campaign_lock
 from gpubench.campaign.status_lines import job_lines
-from gpubench.errors import IncompleteError
+from gpubench.errors import IncompleteError, UsageError
 from gpubench.resources.profiles import to_type
 from gpubench.schedulers import JobState, submitted
 from gpubench.store.accounting import account
@@ -18,6 +19,8 @@ from gpubench.store.campaign import SEARCH_FILE, Campaign
 from tests.cli.test_makefile import TARGETS
 from tests.conftest import ROOT, Run
 from tests.store.campaign_builder import Writer, begin, finish, make_plan
+
+LATE = "no time left in the budget: 0 s"
 
 
 def resume_hint(campaign: Campaign, running: bool = False, **known: object) -> str:
@@ -28,10 +31,10 @@ def resume_hint(campaign: Campaign, running: bool = False, **known: object) -> s
 
 
 def test_runs_of_submitted_jobs_are_waited_for_and_others_are_run(tmp_path: Path) -> None:
-    campaign = begin(tmp_path / "c", make_plan(blocks=1))
+    campaign = begin(tmp_path / "a campaign", make_plan(blocks=1))
     (job,) = (job.job for job in campaign.jobs)
-    repair = f"gpubench bench --campaign {campaign.directory}"
-    watch = f"jobs still wait or run: gpubench status --watch {campaign.directory}"
+    repair = f"gpubench bench --campaign '{campaign.directory}'"
+    watch = f"jobs still wait or run: gpubench status --watch '{campaign.directory}'"
     assert resume_hint(campaign, alive={job}) == f"to run what is missing: {repair}"
     campaign.job_dir(job).mkdir(parents=True)
     submitted.write(campaign.job_dir(job), "slurm", "c-j001", "12")
@@ -41,9 +44,29 @@ def test_runs_of_submitted_jobs_are_waited_for_and_others_are_run(tmp_path: Path
     assert resume_hint(campaign, alive={job}) == f"{watch}; when they have ended: {repair}"
 
 
-def test_a_campaign_whose_path_has_a_blank_is_quoted(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        ({"status": "failed", "reason": "a worker ended"}, "every run failed; the first: a worker ended; see logs"),
+        ({"status": "skipped", "reason": LATE}, f"no run was begun; the first: {LATE}"),
+    ],
+)
+def test_the_first_run_that_failed_is_named_or_that_none_was_begun(
+    tmp_path: Path, others: dict[str, str], message: str
+) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=2))
+    for row in campaign.rows():
+        late = row[1].block == 0 and row[2].order == 0
+        Writer(campaign).write(*row, **({"status": "skipped", "reason": LATE} if late else others))
+    with pytest.raises(IncompleteError, match=message):
+        require_complete(campaign, account(campaign))
+
+
+def test_who_finds_a_campaign_locked_is_told_how_to_look_at_it(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "a campaign", make_plan(blocks=1))
-    assert resume_hint(campaign) == f"to run what is missing: gpubench bench --campaign '{campaign.directory}'"
+    with campaign_lock(campaign.directory), pytest.raises(UsageError) as refused, campaign_lock(campaign.directory):
+        pass
+    assert refused.value.then == f"wait until it ends, or check it: gpubench status '{campaign.directory}'"
 
 
 def test_a_step_of_a_search_goes_on_with_the_search(tmp_path: Path) -> None:
@@ -66,11 +89,6 @@ def test_who_named_a_profile_by_its_path_is_told_that_path(gpubench: Run, tmp_pa
     build = f"gpubench images build --site '{mine}' --ucx 9.9.9"
     assert (done.returncode, done.stderr.rstrip().endswith(f"; {build}")) == (2, True), done.stderr
     assert [to_type(site)[1] for site in ("a-site-of-a-plan", "deepops")] == ["a-site-of-a-plan.toml", "deepops"]
-
-
-def test_advice_names_options(gpubench: Run) -> None:
-    advice = r"; give --budget \d+m, --blocks 5 without a budget, fewer variants, "
-    assert re.search(advice, gpubench("plan", "--budget", "1s").stderr)
 
 
 def test_no_message_but_those_of_make_itself_tells_anybody_to_type_make() -> None:
@@ -128,21 +146,3 @@ def test_a_job_that_failed_is_told_so_also_when_every_record_of_its_runs_is_well
     assert list(job_lines(campaign, failed, account(campaign))) == [f"{said}, although all of its runs have ended"]
     well = {job: JobState("ended", "COMPLETED", "", 0, "12", "n1")}
     assert list(job_lines(campaign, well, account(campaign))) == []
-
-
-def test_the_first_run_that_failed_is_named_and_none_that_was_never_begun(tmp_path: Path) -> None:
-    campaign = begin(tmp_path / "c", make_plan(blocks=2))
-    skipped, *others = campaign.rows()
-    Writer(campaign).write(*skipped, status="skipped", reason="no time left in the budget: 0 s")
-    for row in others:
-        Writer(campaign).write(*row, status="failed", reason="a worker ended")
-    with pytest.raises(IncompleteError, match="every run failed; the first: a worker ended; see logs"):
-        require_complete(campaign, account(campaign))
-
-
-def test_where_no_run_was_begun_none_is_said_to_have_failed(tmp_path: Path) -> None:
-    campaign = begin(tmp_path / "c", make_plan(blocks=1))
-    for row in campaign.rows():
-        Writer(campaign).write(*row, status="skipped", reason="no time left in the budget: 0 s")
-    with pytest.raises(IncompleteError, match="no run was begun; the first: no time left in the budget"):
-        require_complete(campaign, account(campaign))
