@@ -135,12 +135,6 @@ def test_the_family_is_every_candidate_against_the_baseline_in_every_cell() -> N
     assert len(made.comparisons) == 8
 
 
-def test_node_counts_are_jobs_of_their_own_with_blocks_numbered_through() -> None:
-    made = plan(nodes=[1, 2], blocks=6)
-    assert [(job.job, job.nodes) for job in made.jobs] == [("j001-n1", 1), ("j002-n2", 2)]
-    assert [block.block for job in made.jobs for block in job.blocks] == list(range(1, 13))
-
-
 def test_a_job_holds_no_more_blocks_than_its_limit_surely_holds() -> None:
     made = plan(site=site('[limits]\njob = "100s"\n'), blocks=10)  # 16 s a block, and half as much again
     assert [len(job.blocks) for job in made.jobs] == [4, 4, 2]
@@ -214,11 +208,6 @@ def test_two_names_of_one_image_are_the_same_thing_too() -> None:
     both = {"1.22.0": image("1.22.0"), "v1.22.0": image("1.22.0")}
     made = plan("a=1.22.0 b=v1.22.0", images=both)
     assert any("A against A: a and b" in note for note in made.notes)
-
-
-def test_variants_without_image_are_planned_as_unresolved() -> None:
-    made = plan(images={"1.17.0": image("1.17.0")})
-    assert [variant.image is None for variant in made.variants] == [False, True]
 
 
 def test_a_plan_says_why_its_blocks_are_not_interleaved():

@@ -117,7 +117,7 @@ WRONG = {
     "-r 7": (("-r", "7"), {}, "a node has 42 cores, and the job's resource sets want"),
     "packed:1": (("--bind=packed:1",), {}, "--bind=packed:1, jsrun's default, gives a task 1 of its set's 42 cores"),
     "tasks": (("-a", "6"), {}, "site bench: 4 resource sets of 6 tasks for 4 nodes: every node has one supervisor"),
-    "client alone": ((), {"client": "launch-node"}, "the client can be on the launch node with the scheduler"),
+    "client alone": ((), {"client": "launch-node"}, "site bench: the client can be on the launch node with the"),
 }  # fmt: skip
 
 

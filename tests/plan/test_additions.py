@@ -1,11 +1,16 @@
+"""Blocks that are added to a campaign: in place of broken ones, and as a user asks for more."""
+
 from __future__ import annotations
+
+from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.model.plan import Plan, PlannedBlock
-from gpubench.plan.additions import Repair, plan_repair
+from gpubench.model.plan import Plan, PlanAddition, PlannedBlock
+from gpubench.plan.additions import Repair, plan_more, plan_repair
+from gpubench.plan.block_design import campaign_orders
 from tests.plan.requests_by_hand import plan, site
 
 PLAN = plan("a=1 b=2 c=3", blocks=6, nodes=[1, 2])
@@ -26,9 +31,9 @@ def status(of: Plan, default: str = "ok", **by_block: str) -> dict[str, str]:
     return found
 
 
-def with_addition(of: Plan, repair: Repair) -> Plan:
-    assert repair.addition is not None
-    return of.model_copy(update={"jobs": [*of.jobs, *repair.addition.jobs]})
+def grown(before: Plan, addition: PlanAddition | None) -> Plan:
+    assert addition is not None
+    return before.model_copy(update={"jobs": [*before.jobs, *addition.jobs]})
 
 
 def test_a_run_that_nobody_knows_is_missing() -> None:
@@ -79,13 +84,12 @@ def test_where_a_job_holds_one_block_each_broken_block_gets_a_job_of_its_own() -
 
 
 def test_a_replaced_block_is_not_replaced_twice() -> None:
-    first = plan_repair(PLAN, status(PLAN, b2="ok lost ok"), NOW)
-    whole = with_addition(PLAN, first)
+    whole = grown(PLAN, plan_repair(PLAN, status(PLAN, b2="ok lost ok"), NOW).addition)
     assert plan_repair(whole, status(whole, b2="ok lost ok"), NOW) == NOTHING
 
 
 def test_a_replacement_that_breaks_is_replaced_itself() -> None:
-    whole = with_addition(PLAN, plan_repair(PLAN, status(PLAN, b2="ok lost ok"), NOW))
+    whole = grown(PLAN, plan_repair(PLAN, status(PLAN, b2="ok lost ok"), NOW).addition)
     again = plan_repair(whole, status(whole, b2="ok lost ok", b13="lost ok ok"), NOW)
     assert again.addition is not None
     (job,) = again.addition.jobs
@@ -94,7 +98,7 @@ def test_a_replacement_that_breaks_is_replaced_itself() -> None:
 
 
 def test_a_replacement_that_never_ran_runs_as_it_is() -> None:
-    whole = with_addition(PLAN, plan_repair(PLAN, status(PLAN, b2="ok lost ok"), NOW))
+    whole = grown(PLAN, plan_repair(PLAN, status(PLAN, b2="ok lost ok"), NOW).addition)
     assert plan_repair(whole, status(whole, b2="ok lost ok", b13="lost lost lost"), NOW).again == {"j003-n1": [13]}
 
 
@@ -121,3 +125,40 @@ def test_a_repair_leaves_the_plan_alone_is_repeatable_and_covers_every_block(fou
         for run in block.runs
     ]
     assert len(set(new) | set(given_status)) == len(new) + len(given_status)
+
+
+def orders(made: Plan) -> list[list[str]]:
+    return [[run.variant for run in block.runs] for job in made.jobs for block in job.blocks]
+
+
+def test_blocks_that_are_added_twice_are_those_that_a_longer_campaign_would_have_had() -> None:
+    start = plan("base=1 b=2 c=3", blocks=6)
+    first = plan_more(start, 2, NOW)
+    made = grown(start, first)
+    made = grown(made, plan_more(made, 1, NOW))
+    labels = ["base", "b", "c"]
+    assert orders(made) == [[labels[place] for place in order] for order in campaign_orders(7, (1, 2), 3, 9)]
+    assert Counter(order[0] for order in orders(made)) == {"base": 3, "b": 3, "c": 3}
+    assert [block.block for job in made.jobs for block in job.blocks] == list(range(1, 10))
+    ids = [run.run for _, _, run in made.runs()]
+    assert len(ids) == len(set(ids)) == 27
+    assert first.reason == "2 more blocks after 6"
+    assert plan_more(start, 1, NOW).reason == "1 more block after 6"
+    assert plan_more(start, 2, NOW) == first, "the same plan gives the same blocks"
+
+
+def test_a_block_that_replaces_a_broken_one_counts_once() -> None:
+    start = plan("base=1 b=2", blocks=6)
+    repaired = plan_repair(start, status(start, b1="lost ok"), NOW).addition
+    added = plan_more(grown(start, repaired), 2, NOW)
+    assert [len(job.blocks) for job in added.jobs] == [2]
+    assert added.reason == "2 more blocks after 6"
+
+
+def test_every_place_gets_its_blocks_in_as_many_jobs_as_its_time_limit_asks_for() -> None:
+    start = plan("base=1 b=2", nodes=[1, 2], blocks=6)
+    short = start.site.limits.model_copy(update={"job": start.time.block_s * 3.5})
+    start = start.model_copy(update={"site": start.site.model_copy(update={"limits": short})})
+    added = plan_more(start, 4, NOW)
+    assert [(job.nodes, len(job.blocks)) for job in added.jobs] == [(1, 2), (1, 2), (2, 2), (2, 2)]
+    assert len({job.job for job in (*start.jobs, *added.jobs)}) == len(start.jobs) + 4
