@@ -43,18 +43,6 @@ def test_every_campaign_is_a_line_that_says_how_many_of_its_runs_are_ok(gpubench
     ]
 
 
-def test_a_change_is_annotated_with_the_provenance_that_changed_there(gpubench: Run, weekly: Path) -> None:
-    done = gpubench("trend", weekly, "--json")
-    assert done.returncode == 0, done.stderr
-    series = json.loads(done.stdout)["series"]
-    assert len(series) == 2
-    for one in series:
-        (change,) = one["changes"]
-        assert change["at"] == str((START + dt.timedelta(weeks=STEP)).date())
-        assert any("6.9.9" in field for field in change["fields"])
-        assert change["others"] == 1
-
-
 def test_the_page_over_time_draws_campaigns_and_their_changes(gpubench: Run, weekly: Path) -> None:
     done = gpubench("trend", weekly, "--html", "over-time.html", "--svg", "charts")
     assert done.returncode == 0, done.stderr
@@ -77,34 +65,18 @@ def test_the_page_over_time_draws_campaigns_and_their_changes(gpubench: Run, wee
     assert not any("var(--" in svg.read_text() for svg in files)
 
 
-def test_a_page_and_json_at_once_are_refused(gpubench: Run, weekly: Path) -> None:
-    done = gpubench("trend", weekly, "--json", "--html", "x.html")
-    assert (done.returncode, "--json" in done.stderr) == (2, True)
+A = {"cpu_model": "A"}
+V100, H100 = ({**A, "gpu_model": f"4 x {model}"} for model in ("V100", "H100"))
 
 
 @pytest.mark.parametrize(
-    ("sites", "said", "device", "machines"),
+    ("sites", "facts", "device", "machines"),
     [
-        (("local", "local"), ({"cpu_model": "A"}, {"cpu_model": "A"}), "cpu", {("local", "2 x A")}),
-        (("here", "there"), ({"cpu_model": "A"}, {"cpu_model": "A"}), "cpu", {("here", "2 x A"), ("there", "2 x A")}),
-        (
-            ("local", "local"),
-            ({"cpu_model": "A"}, {"cpu_model": "B"}),
-            "cpu",
-            {("local", "2 x A"), ("local", "2 x B")},
-        ),
-        (
-            ("local", "local"),
-            ({"cpu_model": "A", "gpu_model": "4 x V100"}, {"cpu_model": "A", "gpu_model": "4 x H100"}),
-            "gpu",
-            {("local", "2 x A, 4 x V100"), ("local", "2 x A, 4 x H100")},
-        ),
-        (
-            ("local", "local"),
-            ({"cpu_model": "A", "gpu_model": "4 x V100"}, {"cpu_model": "A", "gpu_model": "4 x H100"}),
-            "cpu",
-            {("local", "2 x A")},
-        ),
+        (("local", "local"), (A, A), "cpu", {("local", "2 x A")}),
+        (("here", "there"), (A, A), "cpu", {("here", "2 x A"), ("there", "2 x A")}),
+        (("local", "local"), (A, {"cpu_model": "B"}), "cpu", {("local", "2 x A"), ("local", "2 x B")}),
+        (("local", "local"), (V100, H100), "gpu", {("local", "2 x A, 4 x V100"), ("local", "2 x A, 4 x H100")}),
+        (("local", "local"), (V100, H100), "cpu", {("local", "2 x A")}),
     ],
     ids=["one-machine", "two-sites", "other-processors", "other-gpus", "other-gpus-not-used"],
 )
@@ -113,11 +85,11 @@ def test_results_of_unlike_machines_are_never_pooled(
     tmp_path: Path,
     *,
     sites: tuple[str, str],
-    said: tuple[dict[str, str], dict[str, str]],
+    facts: tuple[dict[str, str], dict[str, str]],
     device: str,
     machines: set[tuple[str, str]],
 ) -> None:
-    for number, (site, facts) in enumerate(zip(sites, said, strict=True)):
+    for number, (site, of_node) in enumerate(zip(sites, facts, strict=True)):
         plan = make_plan((variant("1.17.0"), variant("1.19.0")), blocks=1, suite=SUITE, campaign=f"c{number}")
         at = START + dt.timedelta(days=number)
         own = plan.site.model_copy(update={"name": site})
@@ -128,7 +100,7 @@ def test_results_of_unlike_machines_are_never_pooled(
         for job, block, run in campaign.rows():
             path = Writer(campaign, clock=at).write(job, block, run) / "provenance.json"
             written = json.loads(path.read_text())
-            written["nodes"][0] |= facts
+            written["nodes"][0] |= of_node
             path.write_text(json.dumps(written))
     done = gpubench("trend", tmp_path / "all", "--json")
     assert done.returncode == 0, done.stderr

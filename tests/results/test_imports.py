@@ -14,6 +14,7 @@ import pytest
 import scipy
 
 from gpubench.results.figures import figures
+from gpubench.results.history import history
 from gpubench.results.importers.base import Row
 from gpubench.results.importers.directory import frame
 from gpubench.results.imports import import_results
@@ -75,11 +76,6 @@ def test_versions_that_never_shared_a_date_are_not_compared() -> None:
     assert (one.verdict, one.reason) == ("inconclusive", "no data: no date on which both were measured, of 20")
 
 
-def test_cells_that_differ_in_what_was_measured_are_never_pooled() -> None:
-    given = [*rows("old", workers=16), *rows("newer", workers=16), *rows("old"), *rows("newer")]
-    assert [one.key["workers"] for one in results(*given).family(Question())] == [8, 16]
-
-
 def test_the_version_of_the_most_dates_is_compared_against() -> None:
     assert baseline(*rows("a", dates=4), *rows("b", dates=9)) == "b"
 
@@ -123,3 +119,9 @@ def test_the_error_of_a_figure_of_several_blocks_is_the_standard_error_of_their_
     (figure,) = figures(dataclasses.replace(made, runs=runs))
     assert figure.count == 4
     assert figure.se == pytest.approx(scipy.stats.sem([math.log(run.times[0]) for run in runs]))
+
+
+def test_runs_without_a_version_or_a_date_are_left_out_of_a_history_and_counted() -> None:
+    unknown = [*rows("", dates=3), *rows("old", dates=2, date=None)]
+    assert history(results(*rows("old"), *unknown)).about.endswith("5 runs without a version or a date left out")
+    assert "left out" not in history(results(*rows("old"))).about

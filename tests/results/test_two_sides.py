@@ -15,7 +15,7 @@ from campaign_builder import Writer, begin, make_plan, variant
 
 from gpubench.results.loading import load
 from gpubench.results.merge.table import parquet
-from gpubench.results.sides import SideLayout, two_sides
+from gpubench.results.sides import two_sides
 from gpubench.stats.question import Question
 from gpubench.stats.unpaired import block_logs
 from tests.conftest import Run
@@ -151,19 +151,6 @@ def test_compare_judges_every_variant_that_both_have_in_one_family(gpubench: Run
     assert [cell["p"] for cell in together["cells"]] == [cell["p"] for cell in both]
     least = min(range(len(both)), key=lambda at: both[at]["p"])
     assert together["cells"][least]["p_holm"] == pytest.approx(min(1.0, len(both) * both[least]["p"]))
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "unlike"),
-    [
-        (SideLayout(24, 24, 1, 180), SideLayout(24, 24, 1, 180), False),
-        (SideLayout(24, 24, 1, 180), SideLayout(1, 1, 24, 180), True),
-        (SideLayout(24, 24, 1, 180), SideLayout(24, 24, 1, 200), True),
-        (SideLayout(24, 24, 1, 180), SideLayout(24, None, None, None), False),
-    ],
-)
-def test_what_both_recorded_must_be_alike(one: SideLayout, other: SideLayout, unlike: bool) -> None:
-    assert one.unlike(other) == other.unlike(one) == unlike
 
 
 DRACO = "date,num_workers,backend,ucx_version,wallclock,data_processed,rows_per_chunk,frac_match,nreps"
