@@ -11,7 +11,6 @@ import reports
 
 from gpubench.errors import MissingToolError
 from gpubench.report.campaign_page import campaign_page
-from gpubench.report.svg import images
 from gpubench.report.writing import write_charts
 from gpubench.results.judged_campaign import JudgedCampaign
 from tests.conftest import run_gpubench
@@ -48,8 +47,3 @@ def test_a_directory_that_cannot_be_is_said_by_its_name(inputs: JudgedCampaign, 
     (tmp_path / "file").write_text("")
     with pytest.raises(MissingToolError, match=str(tmp_path / "file")):
         write_charts(campaign_page(inputs), tmp_path / "file")
-
-
-def test_a_campaign_without_a_sample_has_no_chart(tmp_path: Path) -> None:
-    inputs = reports.collect(reports.empty(tmp_path / "c"))
-    assert list(images(campaign_page(inputs).charts(), reports.TEMPLATES)) == []

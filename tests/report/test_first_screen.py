@@ -21,7 +21,6 @@ from gpubench.report.facts import shortened
 from gpubench.report.next_steps import next_steps
 from gpubench.report.variants_line import compared
 from gpubench.results.judged_campaign import JudgedCampaign
-from gpubench.stats.data import CellRun
 from gpubench.store.accounting import OVER_BUDGET, Accounting
 from gpubench.store.campaign import SEARCH_FILE
 
@@ -237,16 +236,6 @@ def test_every_chart_is_a_picture_with_a_name_and_without_an_id(story: JudgedCam
         # Of two pictures in a page, one would use what the other defines.
         assert " id=" not in drawn
         assert "url(" not in drawn
-        if chart.anchor != "forest":
-            _, points, means = (layer["data"]["values"] for layer in chart.spec["layer"])
-            assert drawn.count("<path transform=") == len(points) + len(story.plan.variants)  # and those of the legend
-            assert len(points) == sum(len(one.wall_s) for one in story.results.runs if chart.anchor == anchor_of(one))
-            assert len(means) == 24
-
-
-def anchor_of(cell: CellRun) -> str:
-    key = dict(cell.key)
-    return f"samples-{key['params_id']}-{key['nodes']}-{key['workers_per_node']}"
 
 
 def test_the_only_scripts_sort_tables_and_open_sections(story: JudgedCampaign) -> None:
@@ -303,23 +292,3 @@ def test_a_step_of_a_search_gets_its_blocks_from_the_search_alone(tmp_path: Path
     told = next_steps(reports.collect(reports.story(tmp_path / "search" / "step-01")))
     assert told[0].command == f"gpubench report {tmp_path / 'search'}"
     assert not [step for step in told if "--blocks" in step.command or "--over" in step.command]
-
-
-def test_blocks_cost_what_they_cost_at_each_place(tmp_path: Path) -> None:
-    """Seconds of a block on one, two and four nodes: as if each node took its time."""
-    made = reports.collect(reports.scaled(tmp_path / "c"))
-    outcomes = []
-    for outcome in made.outcomes:
-        start = dt.datetime.fromisoformat(made.plan.created_at) + outcome.run.order * dt.timedelta(seconds=10)
-        end = start + dt.timedelta(seconds=40 * outcome.job.nodes - 20)
-        record = dataclasses.replace(outcome.record, started_at=start.isoformat(), ended_at=end.isoformat())
-        outcomes.append(dataclasses.replace(outcome, record=record))
-    of_block = {nodes: 40 * nodes for nodes in (1, 2, 4)}  # three runs, the last of which begins after 20 s
-    undecided = [dataclasses.replace(one, verdict="inconclusive", more_blocks=3) for one in made.verdicts]
-    accounting = Accounting(tuple(outcomes))
-    further, *_ = next_steps(dataclasses.replace(made, accounting=accounting, verdicts=undecided))
-    assert further.why.startswith(f"about {format_seconds(3 * sum(of_block.values()))}, ")
-    gone = [dataclasses.replace(one, status="lost", record=None) if one.job.nodes == 4 and one.block.block == 0 else one
-            for one in outcomes]  # fmt: skip
-    rest, *_ = next_steps(dataclasses.replace(made, accounting=Accounting(tuple(gone)), verdicts=undecided))
-    assert rest.why == f"3 runs are missing: about {format_seconds(of_block[4])}"

@@ -45,33 +45,12 @@ def page_of(observed: list[Figure]) -> Page:
     return trend_page([ResultHistory("campaign", "c", "", observed)], find(observed))
 
 
-def test_the_first_sentence_says_how_many_series_changed() -> None:
-    page = html(page_of(history()), reports.TEMPLATES).decode()
-    (said,) = re.findall("<h1>(.*)</h1>", page)
-    assert re.fullmatch(r"[01] of 6 series of 8 dates or more changed; Holm over these, at 5\u00a0%\.", said)
-
-
 def test_the_chance_of_a_false_alarm_is_never_shown_without_its_condition() -> None:
     searched, short = (find([figure("1.9.0", date, 8, 1.0) for date in dates]) for dates in (DATES, DATES[:5]))
     assert "independent" in CONDITION
     assert CONDITION in "\n".join(map(str, changes_section(searched).parts[-1].lines))
     assert CONDITION not in "\n".join(map(str, changes_section(short).parts[-1].lines))
     assert CONDITION in html(page_of(history()), reports.TEMPLATES).decode()
-
-
-def test_half_a_year_of_six_versions_at_five_sizes_is_drawn_without_a_script() -> None:
-    """As the history of Draco has it, for two workloads."""
-    dates = [DATES[0] + dt.timedelta(weeks=number) for number in range(28)]
-    observed = [
-        figure(f"1.{minor}.0", date, 8 * 2**size, 1.0, name)
-        for name in ("merge", "shuffle")
-        for minor in range(9, 15)
-        for size in range(5)
-        for date in dates[(minor - 9) * 3 :]
-    ]
-    page = html(page_of(observed), reports.TEMPLATES).decode()
-    assert page.count("<svg xmlns=") == page.count('class="chart"') == 2
-    assert len(page) < 1_500_000
 
 
 def test_seconds_are_drawn_upside_down_so_that_up_is_faster_and_rates_are_not() -> None:

@@ -7,10 +7,15 @@ from pathlib import Path
 
 import pytest
 import reports
+from campaign_builder import Writer, begin, make_plan, variant
 
 from gpubench.report.campaign_page import campaign_page
-from gpubench.report.sections import Spec
+from gpubench.report.charts.curves import efficiency
+from gpubench.report.scaling import scaling_section
+from gpubench.report.sections import Spec, text_lines
+from gpubench.results.curves import curves
 from gpubench.results.judged_campaign import JudgedCampaign
+from gpubench.results.loading import results_of
 from gpubench.store.campaign import Campaign
 
 
@@ -28,11 +33,6 @@ def section(page: str, name: str) -> str:
 
 def specs(inputs: JudgedCampaign) -> dict[str, Spec]:
     return {chart.anchor: chart.spec for chart in campaign_page(inputs).charts()}
-
-
-def test_every_chart_has_its_place(made: tuple[Campaign, JudgedCampaign, str]) -> None:
-    _, inputs, page = made
-    assert [f"chart-{name}" for name in specs(inputs)] == re.findall(r'class="chart" id="([^"]+)"', page)
 
 
 def test_efficiency_of_every_variant_at_every_size_with_its_interval(
@@ -74,3 +74,24 @@ def test_one_run_at_each_size_has_no_band_and_no_zero(tmp_path: Path) -> None:
         assert {row["units"] for row in rows} == {2, 4, 8}
         band = next(layer for layer in spec["layer"] if layer["mark"]["type"] == "area")
         assert band["transform"] == [{"filter": "isValid(datum.low)"}]
+
+
+SUITE = (("merge", {"rows_per_worker": 200_000, "frac_match": 0.3}, 3, 0.41),)
+LEAST = {"1.17.0": 1, "1.18.1": 2, "1.19.0": 4}
+"""The fewest nodes on which each variant runs."""
+
+
+def test_a_curve_that_begins_at_another_size_says_so_and_one_size_is_not_drawn_as_100_percent(tmp_path: Path) -> None:
+    plan = make_plan(tuple(map(variant, LEAST)), nodes=(1, 2, 4), blocks=3, suite=SUITE)
+    writer = Writer(begin(tmp_path / "c", plan))
+    for job, block, run in writer.campaign.rows():
+        status = "ok" if job.nodes >= LEAST[run.variant] else "failed"
+        writer.write(job, block, run, status=status, reason="" if status == "ok" else "out of memory")
+    measured = curves(results_of(writer.campaign))
+    said = [line.strip() for line in text_lines(scaling_section("c", measured)) if "its own smallest" in line]
+    assert said == ["1.18.1 has no run at the smallest size: its figures are against 2 x 2, its own smallest"]
+    drawn = efficiency(measured, [*LEAST], "merge")["data"]["values"]
+    assert [(row["variant"], row["units"]) for row in drawn] == [
+        *(("1.17.0", 2 * nodes) for nodes in (1, 2, 4)),
+        *(("1.18.1", 2 * nodes) for nodes in (2, 4)),
+    ]

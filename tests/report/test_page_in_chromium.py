@@ -134,32 +134,6 @@ def test_the_first_screen_answers_and_says_what_to_do(page: browser.Page, report
 
 
 @pytest.mark.long
-def test_without_scripts_the_page_is_complete_in_the_readers_colours(page: browser.Page, report: Path) -> None:
-    shown = "[...document.querySelectorAll('main :not(button)')].map((one) => one.tagName).join(' ')"
-    page.open(report.as_uri())
-    with_scripts = page.evaluate(shown)
-    page.call("Emulation.setScriptExecutionDisabled", value=True)
-    try:
-        papers = []
-        for options in ({}, {"dark": True}, {"width": 390, "mobile": True}):
-            page.open(report.as_uri(), **options)
-            assert page.evaluate(shown) == with_scripts
-            sizes = page.evaluate(
-                "[...document.querySelectorAll('.chart')].map((one) => one.querySelector('svg').clientHeight)"
-            )
-            assert len(sizes) == 6
-            assert min(sizes) > 50
-            assert min(sizes[1:]) > 100
-            assert page.evaluate("document.documentElement.scrollWidth") == page.evaluate("innerWidth")
-            mark = "getComputedStyle(document.querySelector('#chart-forest .mark-symbol.role-mark path')).fill"
-            papers.append((page.evaluate("getComputedStyle(document.body).backgroundColor"), page.evaluate(mark)))
-        light, dark = ("rgb(255, 255, 255)", "rgb(179, 38, 30)"), ("rgb(20, 23, 27)", "rgb(255, 141, 131)")
-        assert papers == [light, dark, light]
-    finally:
-        page.call("Emulation.setScriptExecutionDisabled", value=False)
-
-
-@pytest.mark.long
 def test_what_is_folded_opens_by_its_link(page: browser.Page, tmp_path: Path) -> None:
     campaign = reports.scaled(tmp_path / "c", blocks=2)
     campaign.report.write_bytes(reports.page_html(reports.collect(campaign)))
