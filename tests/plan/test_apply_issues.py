@@ -113,13 +113,6 @@ def test_node_counts_at_which_nothing_is_left_to_compare_are_named() -> None:
     assert not [note for note in skipping().notes if "compared" in note]
 
 
-def test_runs_that_are_warned_of_or_get_a_workaround_cost_what_they_cost_without() -> None:
-    rules = rule(name="w", action="warn"), rule(name="e", action="env", env={"UCX_A": "1"})
-    without = plan(WORDS, nodes=[1, 4, 8, 16], images={})
-    assert skipping(*rules).time.total_s == without.time.total_s
-    assert skipping().time.total_s == without.time.total_s - 2 * 6 * without.time.run_s
-
-
 def test_skipped_runs_cost_nothing() -> None:
     made = skipping()
     rows = {cost.nodes: cost for cost in node_hours(made)}

@@ -34,15 +34,6 @@ def test_a_workload_that_needs_more_workers_is_left_out_where_there_are_too_few_
     assert "message needs at least 2 workers: left out on 1 node x 1 worker" in made.notes
 
 
-def test_a_place_where_nothing_can_be_measured_is_refused() -> None:
-    message = workload("message", size=1024, round_trips=2)
-    with pytest.raises(
-        PlanRefusedError,
-        match="1 worker: message needs at least 2 workers; more --workers or --nodes, or another suite",
-    ):
-        plan(workloads=[message], workers=[1])
-
-
 def test_a_workload_that_does_not_fit_is_refused_with_the_arithmetic() -> None:
     merge = workload("merge", **complete("merge", {"rows_per_worker": 100_000_000}))
     with pytest.raises(PlanRefusedError) as refused:

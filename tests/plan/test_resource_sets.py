@@ -137,22 +137,24 @@ def test_a_client_of_gpu_workers_is_refused_on_a_launch_node() -> None:
         check_placement(both, "gpu")
 
 
-@pytest.mark.parametrize("layout", [{"scheduler": "launch-node"}, {"scheduler": "own-set"}])
-def test_a_launcher_without_launch_node_or_resource_sets_is_refused(layout: dict[str, Any]) -> None:
-    with pytest.raises(PlanRefusedError, match=r"layout.scheduler = .*: fork has no launch node and no resource sets"):
-        plan(site=site(layout=Layout(workers=1, **layout)))
-
-
-def test_options_for_a_launcher_that_takes_none_are_refused() -> None:
-    with pytest.raises(PlanRefusedError, match=r"launch.options = \['-X'\]: launcher fork takes none"):
-        plan(site=site(launch=LaunchSettings(options=["-X"])))
-
-
-def test_a_site_that_does_not_say_how_many_cores_a_node_has_is_refused() -> None:
-    with pytest.raises(
-        PlanRefusedError, match=r"jsrun makes resource sets of a node's cores, and node.cores isn't set"
-    ):
-        plan(site=summit().model_copy(update={"node": Node(gpus=6)}))
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (
+            site(layout=Layout(workers=1, scheduler="launch-node")),
+            "launch-node: fork has no launch node and no resource",
+        ),
+        (site(layout=Layout(workers=1, scheduler="own-set")), "own-set: fork has no launch node and no resource sets"),
+        (site(launch=LaunchSettings(options=["-X"])), r"launch.options = \['-X'\]: launcher fork takes none"),
+        (
+            summit().model_copy(update={"node": Node(gpus=6)}),
+            "jsrun makes resource sets of a node's cores, and node.cores isn't set",
+        ),
+    ],
+)
+def test_what_a_launcher_does_not_have_or_know_is_refused(asked: Site, message: str) -> None:
+    with pytest.raises(PlanRefusedError, match=message):
+        plan(site=asked)
 
 
 @pytest.mark.parametrize("asked", ["-c 4 -g 4", "-c 30 -g 0"])

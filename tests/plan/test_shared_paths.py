@@ -22,13 +22,12 @@ def test_what_lies_below_a_shared_file_system_passes(shared: list[str]) -> None:
     require_shared("the campaign", HERE, real(*shared))
 
 
-@pytest.mark.parametrize("shared", [["/scratch2"], ["/scratch/m"], ["/scratch/me/outputs/x/y"], ["/home", "/work"]])
-def test_what_lies_elsewhere_is_refused_with_all_that_was_compared(shared: list[str]) -> None:
+def test_what_lies_elsewhere_is_refused_with_all_that_was_compared() -> None:
     with pytest.raises(PlanRefusedError) as caught:
-        require_shared("the campaign", HERE, real(*shared))
+        require_shared("the campaign", HERE, real("/scratch2", "/scratch/m", "/scratch/me/outputs/x/y"))
     assert str(caught.value).startswith(
         "the campaign is outputs/x (really /scratch/me/outputs/x), which lies below none of paths.shared: "
-        + "; ".join(shared)
+        "/scratch2; /scratch/m; /scratch/me/outputs/x/y"
     )
 
 
