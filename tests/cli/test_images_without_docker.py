@@ -6,9 +6,12 @@ import json
 import subprocess
 from pathlib import Path
 
-from gpubench.model.images_lock import ImagesLock, LockRow
+import pytest
+
+from gpubench.model.images_lock import ImagesLock
 from tests.conftest import Run
 from tests.images.test_squashfs import digest, put
+from tests.importing.nodes import row
 
 NOWHERE = {"DOCKER_HOST": "unix:///nowhere/docker.sock"}
 
@@ -50,12 +53,18 @@ def test_a_registry_that_is_down_is_one_line_and_exit_7(gpubench: Run) -> None:
     assert "127.0.0.1:9" in last_line(done)
 
 
-def test_a_damaged_lock_is_named_and_left_as_it_is(gpubench: Run, tmp_path: Path) -> None:
-    (tmp_path / "images.lock.toml").write_text("schema = 'gpubench/images-lock/1'\n[[image]]\nspec = 3\n")
-    before = (tmp_path / "images.lock.toml").read_text()
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"schema = 'gpubench/images-lock/1'\n[[image]]\nspec = 3\n", "images.lock.toml: "),
+        (b"# f\xfcr uns\n", "images.lock.toml is not TOML: its byte 3"),
+    ],
+)
+def test_a_damaged_lock_is_named_and_left_as_it_is(gpubench: Run, tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "images.lock.toml").write_bytes(content)
     done = gpubench("images", "list")
-    assert (done.returncode, "images.lock.toml: " in last_line(done)) == (2, True)
-    assert (tmp_path / "images.lock.toml").read_text() == before
+    assert (done.returncode, said in last_line(done)) == (2, True)
+    assert (tmp_path / "images.lock.toml").read_bytes() == content
 
 
 def test_images_of_a_profile_of_your_own_are_listed_where_it_has_them(gpubench: Run, tmp_path: Path) -> None:
@@ -63,21 +72,7 @@ def test_images_of_a_profile_of_your_own_are_listed_where_it_has_them(gpubench: 
     (tmp_path / "mine.toml").write_text(own)
     put(tmp_path / "sqsh", 1)
     put(tmp_path / "sqsh", 2, "1.22.0")
-    row = LockRow(
-        kind="docker",
-        spec="1.19.0",
-        site="mine",
-        date="20260101",
-        digest=digest(1),
-        build_id="b1",
-        ucx_version="1.19.0",
-        binding="ucxx",
-        stack="ucxx-0.45.1",
-        python="/opt/gpubench/stack/bin/python",
-        document={},
-        architecture="x86_64",
-    )
-    (tmp_path / "images.lock.toml").write_text(ImagesLock().with_rows([row]).dump())
+    (tmp_path / "images.lock.toml").write_text(ImagesLock().with_rows([row(site="mine", digest=digest(1))]).dump())
     env = {**NOWHERE, "XDG_CACHE_HOME": str(tmp_path / "cache")}
 
     def kinds(*words: str) -> list[tuple[str, str]]:

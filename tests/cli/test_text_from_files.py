@@ -21,10 +21,11 @@ import rich.progress
 import rich.text
 
 from gpubench.cli.terminal import Terminal
-from gpubench.model.images_lock import ImagesLock, LockRow
+from gpubench.model.images_lock import ImagesLock
 from gpubench.model.text import visible
 from gpubench.schedulers import local
 from tests.conftest import GPUBENCH, ROOT, Run, own_queue, plain_environment
+from tests.importing.nodes import row
 
 GOLDEN = ROOT / "tests" / "golden" / "schemas" / "1"
 HOSTILE = "\x1b[31m\x1b]0;t\x07\r\x08\x9b2J\x85\u202e\u2066\u200f\u2028<b>|&\nfalse: line"
@@ -194,18 +195,8 @@ def test_a_profile_is_listed_and_shown_as_text(gpubench: Run, tmp_path: Path) ->
 
 
 def test_the_list_of_images_holds_what_stands_in_the_lock_as_text(gpubench: Run, tmp_path: Path) -> None:
-    words = dict.fromkeys(("build_id", "binding", "stack", "python", "architecture"), "x")
-    row = LockRow(
-        kind="docker",
-        spec="1.19.0",
-        site="local",
-        date="20260101",
-        digest="sha256:" + "1" * 64,
-        ucx_version=f"[red]1.19.0{HOSTILE}",
-        document={},
-        **words,
-    )
-    (tmp_path / "images.lock.toml").write_text(ImagesLock().with_rows([row]).dump())
+    locked = row(site="local", digest="sha256:" + "1" * 64, ucx_version=f"[red]1.19.0{HOSTILE}")
+    (tmp_path / "images.lock.toml").write_text(ImagesLock().with_rows([locked]).dump())
     done = gpubench("images", "list", env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
     assert done.returncode == 0, done.stderr
     assert "[red]" in done.stdout

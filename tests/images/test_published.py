@@ -15,6 +15,7 @@ from gpubench.images.manifests import MANIFEST
 from gpubench.model.images_lock import ImagesLock, LockRow
 from gpubench.render.importing import SIDECAR, squashfs_name
 from tests.conftest import Run, need
+from tests.importing.nodes import row
 from tests.importing.registry import Registry
 
 pytestmark = pytest.mark.system
@@ -54,45 +55,37 @@ def lock(directory: Path, registry: Registry, site: str) -> LockRow:
     """The row of an image that holds ``INSIDE``, as git brings it."""
     text = json.dumps(INSIDE).encode()
     digest = registry.push(REPOSITORY, "ucx-py-1.22.0-20261107", {"gpubench/manifest.json": text})
-    row = LockRow(
-        kind="docker",
-        spec="1.22.0",
-        site=site,
-        registry=f"{registry.host}/{REPOSITORY}",
-        date="20261107",
-        tag="ucx-py-1.22.0-20261107",
-        digest=digest,
-        build_id="b1",
-        ucx_version="1.22.0",
-        binding="ucxx",
-        stack="ucxx-0.45.1",
-        python="/opt/gpubench/stack/bin/python",
-        architecture="x86_64",
-        document=INSIDE,
-    )
-    (directory / "images.lock.toml").write_text(ImagesLock().with_rows([row]).dump())
-    return row
+    place = {"registry": f"{registry.host}/{REPOSITORY}", "tag": "ucx-py-1.22.0-20261107", "digest": digest}
+    about = {"spec": "1.22.0", "ucx_version": "1.22.0", "date": "20261107", "build_id": "b1", "document": INSIDE}
+    locked = row(site=site, **about, **place)
+    (directory / "images.lock.toml").write_text(ImagesLock().with_rows([locked]).dump())
+    return locked
 
 
-def imported(root: Path, row: LockRow) -> None:
+def imported(root: Path, locked: LockRow) -> None:
     """What ``import.sh`` leaves below ``paths.images``."""
-    path = root / "squashfs" / squashfs_name(row.digest)
+    path = root / "squashfs" / squashfs_name(locked.digest)
     path.parent.mkdir(parents=True)
     path.write_bytes(b"hsqs")
-    facts = {"schema": SIDECAR, "ucx_spec": row.spec, "size": 4, "squashfs_sha256": hashlib.sha256(b"hsqs").hexdigest()}
-    same = {"digest": row.digest, "date": row.date, "build_id": row.build_id, "architecture": row.architecture}
+    facts = {
+        "schema": SIDECAR,
+        "ucx_spec": locked.spec,
+        "size": 4,
+        "squashfs_sha256": hashlib.sha256(b"hsqs").hexdigest(),
+    }
+    same = {key: getattr(locked, key) for key in ("digest", "date", "build_id", "architecture")}
     path.with_name("image.sqsh.json").write_text(json.dumps({**facts, **same}))
 
 
 def test_a_login_node_plans_with_an_imported_image_that_another_machine_built(
     gpubench: Run, tmp_path: Path, env: dict[str, str], registry: Registry
 ) -> None:
-    row = lock(tmp_path, registry, "draco")
+    locked = lock(tmp_path, registry, "draco")
     root = tmp_path / "images"
     words = ("plan", "--site", "draco", "--set", f"paths.images={root}", *SAME)
     asked = len(registry.requests)
     assert "a: UCX 1.22.0, built, not imported yet" in gpubench(*words, env=env).stdout
-    imported(root, row)
+    imported(root, locked)
     done = gpubench(*words, env=env)
     assert (done.returncode, "a: UCX 1.22.0 " in done.stdout) == (0, True), done.stdout + done.stderr
     assert len(registry.requests) == asked
@@ -101,33 +94,33 @@ def test_a_login_node_plans_with_an_imported_image_that_another_machine_built(
 def test_containers_are_planned_and_shown_where_no_docker_runs(
     gpubench: Run, tmp_path: Path, env: dict[str, str], registry: Registry
 ) -> None:
-    row = lock(tmp_path, registry, "local")
+    locked = lock(tmp_path, registry, "local")
     done = gpubench("plan", "--runtime", "docker", *SAME, env=env)
     assert (done.returncode, "a: UCX 1.22.0 " in done.stdout) == (0, True), done.stdout + done.stderr
     shown = gpubench("images", "list", "1.22.0", env=env)
-    assert row.digest in shown.stdout, shown.stderr
+    assert locked.digest in shown.stdout, shown.stderr
     assert "  dask 2025.7.0" in shown.stdout.splitlines()
 
 
 def test_a_plan_keeps_its_image_when_a_newer_one_is_locked_and_a_date_asks_for_the_old_one(
     gpubench: Run, tmp_path: Path, env: dict[str, str], registry: Registry
 ) -> None:
-    row = lock(tmp_path, registry, "local")
+    locked = lock(tmp_path, registry, "local")
     planned = tmp_path / "planned"
     assert gpubench("plan", "--runtime", "docker", *SAME, "--images", "--out", planned / "c", env=env).returncode == 0
     (campaign,) = planned.iterdir()
     before = {path: path.read_bytes() for path in campaign.rglob("*") if path.is_file()}
-    assert row.digest in (campaign / "plan.json").read_text()
+    assert locked.digest in (campaign / "plan.json").read_text()
 
     newer = registry.push(
         REPOSITORY, "ucx-py-1.22.0-20261108", {"gpubench/manifest.json": json.dumps(INSIDE).encode(), "x": b"y"}
     )
-    rows = [row, row.model_copy(update={"date": "20261108", "digest": newer})]
+    rows = [locked, locked.model_copy(update={"date": "20261108", "digest": newer})]
     (tmp_path / "images.lock.toml").write_text(ImagesLock().with_rows(rows).dump())
     assert gpubench("plan", "--out", campaign, env=env).returncode == 0
     assert {path: path.read_bytes() for path in campaign.rglob("*") if path.is_file()} == before
 
-    for words, digest in (((), newer), (("--date", "20261107"), row.digest)):
+    for words, digest in (((), newer), (("--date", "20261107"), locked.digest)):
         outputs = tmp_path / digest[7:]
         assert (
             gpubench(
@@ -136,7 +129,7 @@ def test_a_plan_keeps_its_image_when_a_newer_one_is_locked_and_a_date_asks_for_t
             == 0
         )
         (script,) = outputs.glob("*/jobs/*/job.sh")
-        assert f"{row.registry}@{digest}" in script.read_text()
+        assert f"{locked.registry}@{digest}" in script.read_text()
 
 
 def test_a_lock_from_the_registry_leaves_out_what_is_another_sites_or_not_ours_and_says_so(
@@ -156,8 +149,8 @@ def test_a_lock_from_the_registry_leaves_out_what_is_another_sites_or_not_ours_a
     done = gpubench(*words, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [one["identity"] for one in json.loads(done.stdout)["images"]] == [digest]
-    (row,) = ImagesLock.parse((tmp_path / "images.lock.toml").read_text(), "lock").image
-    assert (row.spec, row.date, row.digest, row.document) == ("1.22.0", "20261107", digest, INSIDE)
+    (locked,) = ImagesLock.parse((tmp_path / "images.lock.toml").read_text(), "lock").image
+    assert (locked.spec, locked.date, locked.digest, locked.document) == ("1.22.0", "20261107", digest, INSIDE)
     assert [line.split(":")[1] for line in done.stderr.splitlines()] == [
         " ucx-py-empty-20200101 left out",
         " ucx-py-old-20200101 left out",

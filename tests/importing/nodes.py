@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from gpubench import resources
 from gpubench.images.kinds import squashfs
@@ -111,24 +112,17 @@ class Importer:
         return found
 
 
+def row(**changes: Any) -> LockRow:
+    """A row of the lock: an image that a site has in a registry, with these fields."""
+    plain = {"kind": "docker", "spec": SPEC, "site": "here", "date": DATE, "build_id": BUILD, "ucx_version": SPEC}
+    plain |= {"binding": "ucxx", "stack": "ucxx-0.45.1", "python": "/opt/gpubench/stack/bin/python"}
+    return LockRow(**{**plain, "architecture": "x86_64", "document": {}, **changes})
+
+
 def item(host: str, digest: str, *, spec: str = SPEC, build_id: str = BUILD, architecture: str = "x86_64") -> LockRow:
-    """A row of the lock."""
-    return LockRow(
-        kind="docker",
-        spec=spec,
-        site="here",
-        registry=f"{host}/{REPOSITORY}",
-        tag=f"ucx-py-{spec}-{DATE}",
-        date=DATE,
-        digest=digest,
-        build_id=build_id,
-        ucx_version=spec,
-        binding="none",
-        stack="none",
-        python="python3",
-        architecture=architecture,
-        document={},
-    )
+    """The row of an image that is to be imported from ``host``."""
+    place = {"registry": f"{host}/{REPOSITORY}", "tag": f"ucx-py-{spec}-{DATE}", "digest": digest}
+    return row(spec=spec, ucx_version=spec, build_id=build_id, architecture=architecture, **place)
 
 
 def wait_for_blobs(paths: list[str]) -> None:

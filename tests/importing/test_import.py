@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
+import platform
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from gpubench.render.importing import link_name, squashfs_name
 from tests.conftest import free_port, need
-from tests.importing.nodes import BUILD, REPOSITORY, SPEC, Importer, image_files, item, wait_for_blobs
+from tests.docker.daemon import PASSWORD, USER
+from tests.importing.nodes import BUILD, DATE, REPOSITORY, SPEC, Importer, image_files, item, wait_for_blobs
 from tests.importing.registry import Registry, proxy
 
 pytestmark = pytest.mark.system
@@ -18,7 +23,12 @@ pytestmark = pytest.mark.system
 MISSING = {"enroot": "404", "apptainer": "manifest unknown"}
 DOWN = {"enroot": "curl: (7)", "apptainer": "connection refused"}
 CUT_OFF = {"enroot": "curl: (18)", "apptainer": "unexpected EOF"}
-"""What each says of an image that isn't there, of a registry that is down, and of bytes that are missing."""
+NO_TLS = {"enroot": "curl: (35)", "apptainer": "FATAL: "}
+"""What each says of an image that isn't there, of a registry that is down, of missing bytes, and of one without TLS."""
+LOG_IN = {
+    "enroot": "machine 127.0.0.1 login USER password $TOKEN",
+    "apptainer": "log in first: apptainer registry login --username USER docker://127.0.0.1:",
+}
 
 
 @pytest.fixture(params=["enroot", "apptainer"])
@@ -34,6 +44,71 @@ def digest(registry: Registry) -> str:
 
 def plain(host: str) -> str:
     return f"http://{host}"
+
+
+def read(path: Path, inside: str) -> str:
+    words = ["unsquashfs", "-no-progress", "-cat", str(path), inside]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
+def test_an_image_is_imported_under_its_digest_with_a_sidecar_and_a_link_and_asked_for_once(
+    importer: Importer, registry: Registry
+) -> None:
+    lower = {"gone": b"x", "kept": b"below", "folder/old": b"x"}
+    files = {**image_files(), ".wh.gone": b"", "folder/.wh..wh..opq": b"", "folder/new": b"y"}
+    digest = registry.push(REPOSITORY, "layers", files, lower=lower, labels={"io.gpubench.ucx-spec": SPEC})
+    code, said = importer.run(item(plain(registry.host), digest))
+    assert (code, said.splitlines()[-1]) == (0, f"import: {SPEC}: {importer.folder}/{squashfs_name(digest)}"), said
+    found = importer.check(digest)
+    assert found.path.read_bytes()[:4] == b"hsqs"
+    sidecar = json.loads(Path(f"{found.path}.json").read_text())
+    image = {"digest": digest, "registry": f"http://{registry.host}/{REPOSITORY}", "tag": f"ucx-py-{SPEC}-{DATE}"}
+    image |= {"build_id": BUILD, "ucx_spec": SPEC, "date": DATE, "architecture": "x86_64"}
+    of_file = {name: sidecar[name] for name in ("squashfs_sha256", "imported_at", importer.program)}
+    of_file |= {"size": found.path.stat().st_size, "host": platform.node()}
+    assert sidecar == {"schema": "gpubench/squashfs/1", **image, **of_file}
+    assert (importer.folder / link_name(SPEC, DATE)).resolve() == found.path
+    listed = subprocess.run(["unsquashfs", "-ls", found.path], capture_output=True, text=True, check=True).stdout
+    assert {"squashfs-root/folder/new", "squashfs-root/kept"} <= set(listed.split())
+    assert not {"squashfs-root/gone", "squashfs-root/folder/old"} & set(listed.split())
+    if importer.program == "enroot":
+        assert read(found.path, "etc/environment") == "STACK=of the image\n"
+        assert f"# io.gpubench.ucx-spec {SPEC}" in read(found.path, "etc/rc")
+    assert importer.left_over() == []
+    assert not (importer.home / ".apptainer" / "cache").exists()
+    requests = len(registry.requests)
+    assert importer.run(item(plain(registry.host), digest))[0] == 0
+    assert (importer.check(digest), len(registry.requests), len(importer.imports)) == (found, requests, 1)
+
+
+def test_a_registry_without_tls_is_named_and_asked_over_http_where_the_lock_says_so(
+    importer: Importer, registry: Registry, digest: str
+) -> None:
+    code, said = importer.run(item(registry.host, digest), ENROOT_ALLOW_HTTP="")
+    assert (code, len(importer.imports)) == (7, 1)
+    assert f"{SPEC}: {registry.host} doesn't speak https: {NO_TLS[importer.program]}" in said
+    assert f"image.registry = http://{registry.host}/REPOSITORY" in said
+    assert importer.run(item(plain(registry.host), digest), ENROOT_ALLOW_HTTP="")[0] == 0
+
+
+def test_without_a_login_the_way_to_it_is_said_and_no_password_is(importer: Importer) -> None:
+    with Registry(password=True) as locked:
+        digest = locked.push(REPOSITORY, "locked", image_files())
+        image = item(plain(locked.host), digest)
+        code, said = importer.run(image)
+        assert (code, "trying again" in said, LOG_IN[importer.program] in said) == (7, False, True), said
+        login = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+        credentials = importer.home / "config" / ".credentials"
+        credentials.write_text(f"machine 127.0.0.1 login {USER} password wrong-{PASSWORD}\n")
+        code, said = importer.run(image)
+        assert (code, PASSWORD in said) == (7, False)
+        credentials.write_text(f"machine 127.0.0.1 login {USER} password $TOKEN\n")
+        (importer.home / ".apptainer").mkdir(exist_ok=True)
+        auths = {"auths": {locked.host: {"auth": login}}}
+        (importer.home / ".apptainer" / "docker-config.json").write_text(json.dumps(auths))
+        code, said = importer.run(image, TOKEN=PASSWORD)
+    assert (code, PASSWORD in said, login in said) == (0, False, False), said
+    assert importer.check(digest)
 
 
 def test_a_failing_image_leaves_the_others(importer: Importer, registry: Registry, digest: str) -> None:

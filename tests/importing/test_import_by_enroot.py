@@ -1,20 +1,17 @@
-"""The import script with enroot, against a real registry and real mksquashfs; only the command enroot is a stand-in."""
+"""What of the import script isn't alike with Apptainer, or needs one program only; the command enroot is a stand-in."""
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from gpubench.render.importing import link_name, squashfs_name
-from tests.docker.daemon import PASSWORD, USER
-from tests.importing.nodes import BUILD, DATE, REPOSITORY, SPEC, Importer, image_files, item, wait_for_blobs
+from tests.importing.nodes import DATE, REPOSITORY, SPEC, Importer, image_files, item, wait_for_blobs
 from tests.importing.registry import Registry, proxy
 
 pytestmark = pytest.mark.system
@@ -24,59 +21,6 @@ def push(registry: Registry, tag: str = "t", **more: object) -> str:
     return registry.push(REPOSITORY, tag, image_files(), **more)  # type: ignore[arg-type]
 
 
-def read(path: Path, inside: str) -> str:
-    words = ["unsquashfs", "-no-progress", "-cat", str(path), inside]
-    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
-
-
-def test_an_image_is_imported_under_its_digest_with_a_sidecar_and_a_link(
-    importer: Importer, registry: Registry
-) -> None:
-    lower = {"gone": b"x", "kept": b"below", "folder/old": b"x"}
-    files = {**image_files(), ".wh.gone": b"", "folder/.wh..wh..opq": b"", "folder/new": b"y"}
-    digest = registry.push(REPOSITORY, "layers", files, lower=lower, labels={"io.gpubench.ucx-spec": SPEC})
-    code, said = importer.run(item(registry.host, digest))
-    assert (code, said.splitlines()[-1]) == (0, f"import: {SPEC}: {importer.folder}/{squashfs_name(digest)}")
-    found = importer.check(digest)
-    sidecar = json.loads(Path(f"{found.path}.json").read_text())
-    assert sidecar == {
-        "schema": "gpubench/squashfs/1",
-        "digest": digest,
-        "registry": f"{registry.host}/{REPOSITORY}",
-        "tag": f"ucx-py-{SPEC}-{DATE}",
-        "build_id": BUILD,
-        "ucx_spec": SPEC,
-        "date": DATE,
-        "architecture": "x86_64",
-        "squashfs_sha256": sidecar["squashfs_sha256"],
-        "size": found.path.stat().st_size,
-        "imported_at": sidecar["imported_at"],
-        "host": platform.node(),
-        "enroot": "4.1.2",
-    }
-    link = importer.folder / link_name(SPEC, DATE)
-    assert link.resolve() == found.path
-    assert importer.left_over() == []
-    assert read(found.path, "kept") == "below"
-    assert read(found.path, "etc/environment") == "STACK=of the image\n"
-    assert f"# io.gpubench.ucx-spec {SPEC}" in read(found.path, "etc/rc")
-    listed = subprocess.run(["unsquashfs", "-ls", found.path], capture_output=True, text=True, check=True).stdout
-    assert "squashfs-root/folder/new" in listed
-    assert "gone" not in listed
-    assert "folder/old" not in listed
-
-
-def test_a_second_import_asks_the_registry_nothing(importer: Importer, registry: Registry) -> None:
-    digest = push(registry)
-    assert importer.run(item(registry.host, digest))[0] == 0
-    before = importer.check(digest)
-    requests = len(registry.requests)
-    code, said = importer.run(item(registry.host, digest))
-    assert (code, len(registry.requests), importer.check(digest)) == (0, requests, before)
-    assert len(importer.imports) == 1
-    assert "importing" not in said
-
-
 @pytest.mark.parametrize(("version", "by"), [("3.4.1", ":"), ("4.1.2", "@"), ("5.0.0", "@")])
 def test_every_enroot_is_asked_for_the_digest(importer: Importer, registry: Registry, version: str, by: str) -> None:
     digest = push(registry)
@@ -84,15 +28,6 @@ def test_every_enroot_is_asked_for_the_digest(importer: Importer, registry: Regi
     assert importer.run(item(registry.host, digest))[0] == 0
     assert importer.imports == [f"{registry.host}#{REPOSITORY}{by}{digest}"]
     assert f'"enroot": "{version}"' in Path(f"{importer.check(digest).path}.json").read_text()
-
-
-def test_a_tag_that_moves_changes_nothing(importer: Importer, registry: Registry) -> None:
-    first = push(registry, "moving")
-    second = registry.push(REPOSITORY, "moving", image_files("another build"))
-    assert first != second
-    importer.says_it_is("3.4.1")
-    assert importer.run(item(registry.host, first))[0] == 0
-    assert BUILD in read(importer.check(first).path, "gpubench/manifest.json")
 
 
 def test_the_link_moves_to_the_newer_build_of_a_day_and_the_old_file_stays(
@@ -111,11 +46,6 @@ def test_an_image_of_another_architecture_is_refused(importer: Importer, registr
     assert code == 3
     assert f"{SPEC}: the image is built for another architecture than x86_64 (enroot: arm64 != amd64)" in said
     assert importer.run(item(registry.host, digest, architecture="aarch64"))[0] == 0
-
-
-def test_an_architecture_that_enroot_does_not_know_is_one_line(importer: Importer, registry: Registry) -> None:
-    code, said = importer.run(item(registry.host, push(registry), architecture="riscv64"))
-    assert (code, "Unsupported architecture: riscv64" in said) == (7, True)
 
 
 def test_a_damaged_file_is_imported_again(importer: Importer, registry: Registry) -> None:
@@ -157,37 +87,6 @@ def test_who_waited_long_enough_imports_without_the_lease(
     assert first.returncode == 0
     assert importer.check(digest) == mine
     assert importer.left_over() == []
-
-
-def test_a_registry_without_tls_is_asked_over_http_where_the_site_says_so_and_else_named(
-    importer: Importer, registry: Registry
-) -> None:
-    digest = push(registry)
-    code, said = importer.run(item(registry.host, digest), ENROOT_ALLOW_HTTP="")
-    assert (code, len(importer.imports)) == (7, 1)
-    assert f"{SPEC}: {registry.host} doesn't speak https: curl: (35)" in said
-    assert f"image.registry = http://{registry.host}/REPOSITORY" in said
-    code, said = importer.run(item(f"http://{registry.host}", digest), ENROOT_ALLOW_HTTP="")
-    assert code == 0, said
-    assert importer.check(digest)
-
-
-def test_without_credentials_the_line_to_add_is_said(importer: Importer) -> None:
-    with Registry(password=True) as locked:
-        digest = push(locked)
-        code, said = importer.run(item(locked.host, digest))
-        assert code == 7
-        assert "machine 127.0.0.1 login USER password $TOKEN" in said
-        assert str(importer.home / "config" / ".credentials") in said
-        assert "trying again" not in said
-        path = importer.home / "config" / ".credentials"
-        path.write_text(f"machine 127.0.0.1 login {USER} password wrong-{PASSWORD}\n")
-        code, said = importer.run(item(locked.host, digest))
-        assert (code, PASSWORD in said) == (7, False)
-        path.write_text(f"machine 127.0.0.1 login {USER} password $TOKEN\n")
-        code, said = importer.run(item(locked.host, digest), TOKEN=PASSWORD)
-    assert (code, PASSWORD in said) == (0, False)
-    assert importer.check(digest)
 
 
 def test_a_folder_that_may_not_be_written_is_one_line(importer: Importer) -> None:

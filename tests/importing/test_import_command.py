@@ -7,32 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.model.images_lock import ImagesLock, LockRow
+from gpubench.model.images_lock import ImagesLock
 from tests.conftest import Run, free_port
-from tests.importing.nodes import BUILD, DATE, REPOSITORY, SPEC, Importer, image_files
+from tests.importing.nodes import DATE, REPOSITORY, SPEC, Importer, image_files, row
 from tests.importing.registry import Registry
 
 pytestmark = pytest.mark.system
 
 
 def lock(directory: Path, digest: str, host: str) -> None:
-    row = LockRow(
-        kind="docker",
-        spec=SPEC,
-        site="mine",
-        registry=f"{host}/{REPOSITORY}" if host else "",
-        date=DATE,
-        tag=f"ucx-py-{SPEC}-{DATE}",
-        digest=digest,
-        build_id=BUILD,
-        ucx_version=SPEC,
-        binding="ucxx",
-        stack="ucxx-0.45.1",
-        python="/opt/gpubench/stack/bin/python",
-        document={},
-        architecture="x86_64",
-    )
-    (directory / "images.lock.toml").write_text(ImagesLock().with_rows([row]).dump())
+    registry = f"{host}/{REPOSITORY}" if host else ""
+    locked = row(site="mine", registry=registry, tag=f"ucx-py-{SPEC}-{DATE}", digest=digest)
+    (directory / "images.lock.toml").write_text(ImagesLock().with_rows([locked]).dump())
 
 
 @pytest.fixture

@@ -66,8 +66,3 @@ def test_blocks_that_are_not_asked_for_need_no_time_and_tell_none() -> None:
     environ = inherited({}, [2, 4], 50)
     assert environ == {BLOCKS: "2 4", BUDGET: "50"}
     assert begun(environ, (1, 0), (2, 20), (3, 0), (4, 20)) == ["left out", "run", "left out", "run"]
-
-
-def test_the_shell_of_the_front_end_sets_no_budget() -> None:
-    assert inherited({BUDGET: "5", "PATH": "/bin"}) == {"PATH": "/bin"}
-    assert inherited({}, None, -3.5) == {BUDGET: "0"}

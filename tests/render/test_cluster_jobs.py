@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +21,7 @@ from gpubench.render.cluster import client_lines, client_script, render_cluster_
 from gpubench.resources.profiles import load_site
 from tests.plan.requests_by_hand import image, site
 from tests.render.test_object_files import EVERYTHING, RELEASES
+from tests.rendering import check_golden
 
 TEMPLATES = resources.job_templates()
 GOLDEN = Path(__file__).parents[1] / "golden" / "clusters"
@@ -50,11 +50,7 @@ def record(**changes: Any) -> ClusterRecord:
 
 def test_a_further_job_is_the_golden_script_and_knows_its_place() -> None:
     files = render_cluster_job(record(), FURTHER, TEMPLATES, "hash")
-    script, golden = files["jobs/j002-n2/job.sh"].decode(), GOLDEN / "slurm-srun-venv.sh"
-    if os.environ.get("GPUBENCH_UPDATE_GOLDEN"):
-        GOLDEN.mkdir(exist_ok=True)
-        golden.write_text(script)
-    assert script == golden.read_text()
+    check_golden(GOLDEN / "slurm-srun-venv.sh", files["jobs/j002-n2/job.sh"].decode())
     nodes = RunSpec.parse(files["jobs/j002-n2/specs/nodes.json"].decode())
     assert (nodes.nodes, nodes.run, nodes.workloads, nodes.memory_limit) == (2, "0123456789ab", [], 2**30)
     assert nodes.env["UCX_PROTO_ENABLE"] == "n"
@@ -104,10 +100,8 @@ def on_kubernetes(*settings: str) -> ClusterRecord:
 def test_on_kubernetes_a_further_job_is_one_container_that_sees_the_claim_under_the_users_path() -> None:
     claimed = on_kubernetes("kubernetes.claim=results", "kubernetes.claim_folder=a/b", "kubernetes.run_as_user=7")
     files = render_cluster_job(claimed, FURTHER, TEMPLATES, "hash")
-    text, golden = files["jobs/j002-n2/job.yaml"].decode(), GOLDEN / "kubernetes-indexed-job-pod.yaml"
-    if os.environ.get("GPUBENCH_UPDATE_GOLDEN"):
-        golden.write_text(text)
-    assert text == golden.read_text()
+    text = files["jobs/j002-n2/job.yaml"].decode()
+    check_golden(GOLDEN / "kubernetes-indexed-job-pod.yaml", text)
     (job,) = yaml.safe_load_all(text)
     pod = job["spec"]["template"]["spec"]
     (only,) = pod["containers"]

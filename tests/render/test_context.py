@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from gpubench.model.site import ImageSettings
 from gpubench.render.conda import render_modules, render_prefix
 from gpubench.render.context import PYTHON, BuildContext, render_context
 from gpubench.resources.profiles import load_site
+from tests.rendering import check_golden
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "docker"
 TEMPLATES = resources.texts("templates")
@@ -60,13 +60,6 @@ SHOWN = ("Dockerfile", "environment.yml", "ucx.txt")
 FILES = [(name, file) for name, made in CONTEXTS.items() for file in SHOWN if file in made.files]
 
 
-def check(path: Path, text: str) -> None:
-    if os.environ.get("GPUBENCH_UPDATE_GOLDEN"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
-
-
 def tool(name: str, *words: str | Path) -> None:
     done = subprocess.run(
         [str(Path(sys.executable).with_name(name)), *map(str, words)],
@@ -94,7 +87,7 @@ def test_a_rendered_file_is_what_a_person_has_read(name: str, file: str) -> None
     # Both change with every edit of a lock or of a file of the context.
     text = made.files[file].decode().replace(build_id(made), "BUILD-ID")
     text = text.replace(made.labels["io.gpubench.lock"], "LOCK-HASH")
-    check(GOLDEN / name / file, text)
+    check_golden(GOLDEN / name / file, text)
 
 
 def test_no_golden_file_is_left_over() -> None:
@@ -157,14 +150,6 @@ def test_the_manifest_is_written_by_the_last_step() -> None:
         assert steps[-1] == f'RUN ["{PYTHON}", "-I", "-B", "/gpubench/describe.py"]'
 
 
-def test_the_labels_say_what_is_inside() -> None:
-    labels = CONTEXTS["draco/git-conda"].labels
-    assert labels["org.opencontainers.image.revision"] == labels["io.gpubench.ucx-commit"] == SHA
-    assert labels["io.gpubench.ucx-version"] == "v1.14.x"
-    dockerfile = CONTEXTS["draco/git-conda"].files["Dockerfile"].decode()
-    assert all(f'{key}="{value}"' in dockerfile for key, value in labels.items())
-
-
 @given(
     spec=st.text(max_size=30),
     gpubench=st.text(max_size=30),
@@ -197,7 +182,7 @@ def test_a_conda_prefix_is_named_by_its_content_and_its_script_is_sound(tmp_path
     facts = json.loads(prefix.files["build.json"])
     key = facts["build_id"]
     assert prefix.path == f"/shared/o'neill & co/conda/ucx-py-0.35-{key}"
-    check(GOLDEN / "conda" / "create.sh", prefix.files["create.sh"].decode().replace(key, "KEY"))
+    check_golden(GOLDEN / "conda" / "create.sh", prefix.files["create.sh"].decode().replace(key, "KEY"))
     (tmp_path / "create.sh").write_bytes(prefix.files["create.sh"])
     tool("shellcheck", tmp_path / "create.sh")
     assert facts["env"]["LD_LIBRARY_PATH"] == f"{prefix.path}/ucx/lib"
@@ -238,7 +223,7 @@ def test_modules_are_loaded_in_their_order(tmp_path: Path) -> None:
     names = ["gcc/7.4.0", "cuda/10.1.243", "ucx/{ucx}"]
     settings = ImageSettings(modules=names, prefix="/ccs/proj/o'neill/{ucx}")
     text = render_modules("summit", settings, "1.8.0", TEMPLATES)
-    check(GOLDEN / "modules" / "load.sh", text)
+    check_golden(GOLDEN / "modules" / "load.sh", text)
     turned = settings.model_copy(update={"modules": names[::-1]})
     assert render_modules("summit", turned, "1.8.0", TEMPLATES) != text
     (tmp_path / "load.sh").write_text(text)

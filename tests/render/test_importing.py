@@ -11,25 +11,17 @@ from pathlib import Path
 import pytest
 
 from gpubench import resources
-from gpubench.model.images_lock import LockRow
 from gpubench.render.importing import PROGRAMS, link_name, render_import, squashfs_name
+from tests.importing.nodes import row
 
 DIGEST = f"sha256:{'ab' * 32}"
-ROW = LockRow(
-    kind="docker",
+ROW = row(
     spec="v1.14.x",
-    site="here",
     registry="registry.example:5000/team/ucx",
     tag="ucx-py-v1.14.x-20260101",
-    date="20260101",
     digest=DIGEST,
     build_id="b1",
-    ucx_version="1.14.1",
-    binding="ucx-py",
-    stack="ucx-py-0.35",
-    python="python3",
     architecture="ppc64le",
-    document={},
 )
 TEMPLATES = resources.texts("templates", "importing/**/*.j2")
 
@@ -37,10 +29,6 @@ TEMPLATES = resources.texts("templates", "importing/**/*.j2")
 def calls(script: str) -> list[list[str]]:
     """The words of every ``image`` call."""
     return [shlex.split(line)[1:] for line in script.splitlines() if line.startswith("image ")]
-
-
-def test_a_file_is_named_by_the_whole_digest() -> None:
-    assert squashfs_name(DIGEST) == f"sha256-{'ab' * 32}/image.sqsh"
 
 
 @pytest.mark.parametrize("text", ["", "ab" * 32, f"{DIGEST}/..", DIGEST.upper(), f"sha512:{'ab' * 32}", f"{DIGEST}\n"])
@@ -98,10 +86,3 @@ def test_the_script_passes_shellcheck(program: str) -> None:
     checker = [Path(sys.executable).with_name("shellcheck"), "-s", "bash", "-"]
     checked = subprocess.run(checker, input=script, capture_output=True, text=True, check=False)
     assert checked.stdout == ""
-
-
-def test_the_head_says_which_exit_codes_there_are() -> None:
-    head = render_import([], "/images", TEMPLATES, program="enroot", gpubench="1.2.3").partition("set -uo")[0]
-    assert "Rendered by gpubench 1.2.3." in head
-    for code in ("0 every image is there", "3 an image isn't the planned one", "5 a tool", "7 the registry", "130 "):
-        assert code in head.replace("\n# ", " ")

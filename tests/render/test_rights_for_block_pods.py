@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from gpubench.model.plan import Plan
 from gpubench.node.spec import RunSpec
 from tests.plan.test_block_pods import parsl
 from tests.render.test_object_files import EVERYTHING, RELEASES, TEMPLATES, objects, planned, pod_of
-from tests.rendering import render_jobs
+from tests.rendering import check_golden, render_jobs
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "block-pods"
 RIGHTS = ["ServiceAccount", "Role", "RoleBinding"]
@@ -31,10 +30,7 @@ def test_a_job_with_rights_and_the_spec_of_a_run_are_the_golden_ones() -> None:
     found = {"job.yaml": files["jobs/j001-n1/job.yaml"]}
     (found["run-0.json"],) = [data for name, data in files.items() if "/specs/001-0-" in name]
     for name, data in found.items():
-        if os.environ.get("GPUBENCH_UPDATE_GOLDEN"):
-            GOLDEN.mkdir(exist_ok=True)
-            (GOLDEN / name).write_bytes(data)
-        assert data == (GOLDEN / name).read_bytes()
+        check_golden(GOLDEN / name, data.decode())
     assert {path.name for path in GOLDEN.iterdir()} == set(found)
 
 

@@ -1,8 +1,7 @@
-"""Scripts of the shipped profiles, known issues included. GPUBENCH_UPDATE_GOLDEN=1 rewrites those of draco."""
+"""Scripts of the shipped profiles, known issues included. GPUBENCH_UPDATE_GOLDEN=1 rewrites the golden ones."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,9 +20,9 @@ from gpubench.render.job import job_file
 from gpubench.resources.profiles import known_issues, load_site, site_names
 from gpubench.runtimes import RUNTIMES
 from tests.plan.requests_by_hand import image, plan
-from tests.rendering import render_jobs
+from tests.rendering import check_golden, render_jobs
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "draco"
+GOLDEN = Path(__file__).parents[1] / "golden"
 TEMPLATES = resources.job_templates()
 SITES = [
     name
@@ -78,12 +77,9 @@ def test_every_script_of_a_shipped_profile_is_sound_shell(name: str, tmp_path: P
         sound(script, tmp_path / f"{nodes}.sh")
 
 
-def test_summits_script_for_4_nodes_is_what_a_person_has_read() -> None:
-    path, script = GOLDEN.parent / "summit" / "n4.sh", scripts("summit")[4]
-    if os.environ.get("GPUBENCH_UPDATE_GOLDEN"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(script, encoding="utf-8")
-    assert script == path.read_text(encoding="utf-8")
+@pytest.mark.parametrize(("name", "nodes"), [("draco", 2), ("draco", 8), ("summit", 4)])
+def test_a_script_is_what_a_person_has_read(name: str, nodes: int) -> None:
+    check_golden(GOLDEN / name / f"n{nodes}.sh", scripts(name)[nodes])
 
 
 def directives(name: str, *settings: str) -> list[str]:
@@ -147,29 +143,6 @@ def test_summit_on_921_nodes_has_921_supervisors_with_6_workers_each() -> None:
     assert (spec.nodes, spec.workers_per_node, spec.workers) == (921, 6, 5526)
     assert (len(spec.ranks), spec.scheduler_rank, spec.leader_rank) == (922, 921, 0)
     assert spec.env["OMP_PROC_BIND"] == "FALSE"
-
-
-@pytest.mark.parametrize("nodes", [2, 8])
-def test_dracos_script_is_what_a_person_has_read(nodes: int) -> None:
-    path, script = GOLDEN / f"n{nodes}.sh", scripts("draco")[nodes]
-    if os.environ.get("GPUBENCH_UPDATE_GOLDEN"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(script, encoding="utf-8")
-    assert script == path.read_text(encoding="utf-8")
-
-
-def test_draco_leaves_out_ucx_1_13_on_more_than_four_nodes_and_nowhere_else() -> None:
-    found = scripts("draco")
-    left_out = {
-        nodes: [line for line in script.splitlines() if line.startswith("skip_run ")] for nodes, script in found.items()
-    }
-    assert {nodes: len(lines) for nodes, lines in left_out.items()} == {1: 0, 2: 0, 4: 0, 8: 4, 16: 4}
-    for line in [*left_out[8], *left_out[16]]:
-        assert "https://github.com/openucx/ucx/issues/8461" in line
-        assert "--container-image=/images/v1.13.x.sqsh" in line
-    assert all("skip_run" not in found[nodes] for nodes in (1, 2, 4))
-    for nodes, script in found.items():
-        assert script.count("\nrun ") == 16 - len(left_out[nodes])
 
 
 @pytest.mark.parametrize("name", QUEUED)
