@@ -1,9 +1,26 @@
+"""What a budget holds: blocks in whole sets, and the repetitions of a first pass."""
+
+from __future__ import annotations
+
+import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.errors import PlanRefusedError
-from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit, least_whole_sets
+from gpubench.plan.budget import (
+    LEAST_BLOCKS,
+    LEAST_REPS,
+    MOST_TO_FILL,
+    SPARE_S,
+    FirstPass,
+    PilotWorkload,
+    blocks_that_fit,
+    fill_budget,
+    least_whole_sets,
+)
+from gpubench.plan.request import History
+from tests.conftest import examples
 from tests.plan.requests_by_hand import plan
 
 # One block of two variants takes 2 x (4 + 2 x 2) = 16 s in tests/plan/requests_by_hand.py.
@@ -69,3 +86,85 @@ def test_a_budget_counts_every_node_count() -> None:
     assert [sum(len(job.blocks) for job in made.jobs) for made in (one, two)] == [12, 12]
     assert {job.nodes: len(job.blocks) for job in two.jobs} == {1: 6, 2: 6}
     assert one.time.total_s == two.time.total_s == 192.0
+
+
+TRIED = st.builds(PilotWorkload, cost_s=st.floats(0.02, 3.0), scatter=st.floats(0.0, 0.6), marked=st.integers(1, 3))
+
+
+def first(fixed_s: float = 7.0, **tried: PilotWorkload) -> FirstPass:
+    return FirstPass("first", 20.0, fixed_s, tried)
+
+
+def blocks_planned(pass_: FirstPass, reps: dict[str, int], budget_s: float, blocks: int, variants: int) -> int:
+    return blocks_that_fit(
+        requested=blocks,
+        variants=variants,
+        all_places_block_s=pass_.run_s(reps) * variants,
+        budget_s=budget_s,
+        firm=False,
+    )
+
+
+@hypothesis.settings(max_examples=examples(200), deadline=None)
+@hypothesis.given(
+    tried=st.dictionaries(st.sampled_from("abcdef"), TRIED, min_size=1),
+    fixed_s=st.floats(1, 30),
+    budget_s=st.floats(30, 3600),
+    blocks=st.integers(5, 20),
+    variants=st.integers(2, 4),
+)
+def test_the_budget_is_not_passed_where_the_least_fits_and_is_nearly_filled(
+    tried: dict[str, PilotWorkload], fixed_s: float, budget_s: float, blocks: int, variants: int
+) -> None:
+    made = FirstPass("first", 20.0, fixed_s, tried)
+    held, reps = fill_budget(made, budget_s=budget_s, blocks=blocks, variants=variants)
+    assert min(reps.values()) >= LEAST_REPS
+    count = blocks_planned(made, reps, budget_s, held, variants)
+    assert held == count
+    taken = made.run_s(reps) * variants * count
+    fewest = made.run_s(dict.fromkeys(tried, LEAST_REPS)) + SPARE_S
+    if fewest * variants * least_whole_sets(variants) <= budget_s:
+        assert taken <= budget_s + 1e-6
+    if min(reps.values()) > LEAST_REPS and all(each < tried[name].most for name, each in reps.items()):
+        one_more_each = made.run_s({name: each + 1 for name, each in reps.items()}) + SPARE_S
+        assert one_more_each * variants * count >= budget_s - 1e-6
+
+
+def test_no_workload_is_planned_to_take_more_than_a_third_of_its_time_limit() -> None:
+    tried = {"a": PilotWorkload(0.5, 0.1, 2, limit_s=300), "b": PilotWorkload(0.5, 0.1, 2, limit_s=30)}
+    _, reps = fill_budget(first(7.0, **tried), budget_s=4 * 3600, blocks=6, variants=2)
+    assert reps == {"a": 198, "b": 18}
+    lone = {"a": PilotWorkload(60.0, 0.1, 2, limit_s=60)}
+    assert fill_budget(first(7.0, **lone), budget_s=4 * 3600, blocks=6, variants=2) == (6, {"a": LEAST_REPS})
+
+
+def test_time_goes_where_it_narrows_most() -> None:
+    even = PilotWorkload(0.5, 0.1, 1)
+    _, reps = fill_budget(first(a=even, b=PilotWorkload(0.5, 0.2, 1)), budget_s=400, blocks=6, variants=2)
+    assert reps["b"] == pytest.approx(2 * reps["a"], abs=2)
+    _, cheap = fill_budget(first(a=even, b=PilotWorkload(0.125, 0.1, 1)), budget_s=400, blocks=6, variants=2)
+    assert cheap["b"] == pytest.approx(2 * cheap["a"], abs=2)  # half the time, a quarter of the cost
+
+
+def test_fewer_blocks_rather_than_runs_that_mostly_start_and_end() -> None:
+    made = first(a=PilotWorkload(0.5, 0.1, 1))
+    assert fill_budget(made, budget_s=2000, blocks=8, variants=2)[0] == 8
+    assert fill_budget(made, budget_s=200, blocks=8, variants=2)[0] == 6
+
+
+def test_as_many_blocks_as_leave_half_of_each_run_to_its_repetitions() -> None:
+    made = first(3.5, a=PilotWorkload(1.0, 0.1, 2), b=PilotWorkload(0.5, 0.1, 2))
+    held, reps = fill_budget(made, budget_s=286, blocks=MOST_TO_FILL, variants=2)
+    assert (held, made.run_s(dict.fromkeys(reps, 0))) == (10, 6.5)
+    assert made.run_s(reps) > 2 * 6.5 > 286 / 24
+    long = fill_budget(made, budget_s=4 * 3600, blocks=MOST_TO_FILL, variants=3)
+    assert long[0] == MOST_TO_FILL // 3 * 3
+    assert min(long[1].values()) > 50
+
+
+def test_the_plan_says_where_its_repetitions_come_from() -> None:
+    history = History("first", 21.5, 1, source="what the first pass took")
+    made = plan(history=history, tried=first(), repetitions=["repetitions by a first pass of 20s: tasks 7"])
+    assert made.first_pass == "first"
+    assert made.notes[0] == "repetitions by a first pass of 20s: tasks 7"
+    assert (made.time.run_s, made.time.source) == (21.5, "what the first pass took")

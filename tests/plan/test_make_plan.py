@@ -90,10 +90,7 @@ def test_a_profile_that_expects_no_time_at_all_still_makes_a_plan() -> None:
     ("device", "said"),
     [
         ("cpu", r"^layout\.rmm_pool is a pool of GPU memory, and workers run on the cpu; "),
-        (
-            "gpu",
-            r"^a memory pool of 15\.0 GiB doesn't fit: a worker has 16\.0 GiB on its GPU, of which CUDA itself ",
-        ),
+        ("gpu", r"^a memory pool of 15\.0 GiB doesn't fit: a worker has 16\.0 GiB on its GPU, of which CUDA itself"),
     ],
 )
 def test_a_memory_pool_that_no_worker_can_have_is_refused(device: str, said: str) -> None:
