@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
 import pytest
-import yaml
 
 from gpubench.model.plan import Plan
-from gpubench.node.spec import RunSpec
 from tests.plan.test_block_pods import parsl
 from tests.render.test_object_files import EVERYTHING, RELEASES, TEMPLATES, objects, planned, pod_of
 from tests.rendering import check_golden, render_jobs
@@ -66,21 +63,3 @@ def test_an_account_of_the_profile_is_taken_as_it_is_and_a_job_without_such_a_wo
     for found in objects(planned()):
         assert not set(RIGHTS) & {one["kind"] for one in found}
         assert pod_of(found)["automountServiceAccountToken"] is False
-
-
-def test_every_run_knows_its_container_and_the_labels_by_which_its_pods_are_found() -> None:
-    made = with_pods('kubernetes.labels={"team"="12"}', 'kubernetes.annotations={a="b"}', "kubernetes.start=90s")
-    found = list(objects(made))
-    for name, data in render_jobs(made, made.jobs, TEMPLATES, b"node half").items():
-        if not name.endswith(".json"):
-            continue
-        spec = RunSpec.parse(data.decode(), name)
-        (job,) = [one for one, job in zip(found, made.jobs, strict=True) if job.job == spec.job]
-        asked = json.loads(spec.env["GPUBENCH_BLOCK_PODS"])
-        (container,) = [one for one in pod_of(job)["initContainers"] if one["name"] == asked["container"]]
-        assert spec.run in " ".join(container["command"])
-        assert asked["labels"] == job[0]["metadata"]["labels"]
-        assert (asked["annotations"], asked["start_s"], asked["namespace"]) == ({"a": "b"}, 90.0, "default")
-        given = {one["name"] for one in yaml.safe_load(yaml.safe_dump(container["env"]))}
-        assert "GPUBENCH_POD_NAME" in given & set(spec.env_allow)
-        assert {"KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"} <= set(spec.env_allow)

@@ -13,7 +13,6 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from tests.conftest import need
@@ -85,16 +84,8 @@ class Page:
             raise RuntimeError(answer["exceptionDetails"].get("exception", {}).get("description", answer))
         return answer["result"].get("value")
 
-    def screenshot(self, path: Path, *, whole: bool = True) -> None:
-        data = self.call("Page.captureScreenshot", captureBeyondViewport=whole, **(self._whole() if whole else {}))
-        path.write_bytes(base64.b64decode(data["data"]))
-
     def pdf(self) -> bytes:
         return base64.b64decode(self.call("Page.printToPDF", printBackground=True)["data"])
-
-    def _whole(self) -> dict[str, Any]:
-        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        return {"clip": {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}}
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._buffer:

@@ -153,22 +153,6 @@ def test_missing_runs_come_first_and_a_decided_campaign_needs_none(tmp_path: Pat
     assert (step.command, "More blocks would not decide" in step.why) == ("", True)
 
 
-def test_further_blocks_are_counted_beside_those_that_are_missing(story: JudgedCampaign) -> None:
-    missing = {outcome.block.block for outcome in story.outcomes if outcome.block.block > 3}
-    outcomes = tuple(
-        dataclasses.replace(outcome, status="lost", record=None) if outcome.block.block in missing else outcome
-        for outcome in story.outcomes
-    )
-    proposed = {}
-    for more in (len(missing), len(missing) + 3):
-        undecided = [
-            dataclasses.replace(verdict, verdict="inconclusive", more_blocks=more) for verdict in story.verdicts
-        ]
-        steps = next_steps(dataclasses.replace(story, accounting=Accounting(outcomes), verdicts=undecided))
-        proposed[more] = [step.command.partition("--blocks ")[2] for step in steps if "--blocks" in step.command]
-    assert proposed == {len(missing): [], len(missing) + 3: ["+3"]}
-
-
 def test_blocks_that_a_budget_left_out_cost_what_those_that_ran_cost_and_come_before_further_ones(
     story: JudgedCampaign,
 ) -> None:

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-import polars as pl
 import pytest
 from campaign_builder import Writer, begin, make_plan, variant
 
-from gpubench.results.loading import load
-from gpubench.results.merge.table import parquet
-from gpubench.results.sides import two_sides
-from gpubench.stats.question import Question
-from gpubench.stats.unpaired import block_logs
 from tests.conftest import Run
 
 SUITE = (("merge", {"rows_per_worker": 200_000, "frac_match": 0.3}, 3, 0.41), ("tasks", {"count": 500}, 3, 0.2))
@@ -167,22 +159,6 @@ def test_imports_are_compared_by_their_dates(gpubench: Run, tmp_path: Path) -> N
     (cell,) = json.loads(done.stdout)["cells"]
     assert (done.returncode, cell["verdict"], cell["blocks"]) == (20, "regression", 8)
     assert cell["flags"] == ["unpaired", "layout-unknown"]
-
-
-def test_a_side_from_an_import_is_judged_by_the_same_number_of_a_run(gpubench: Run, tmp_path: Path) -> None:
-    (tmp_path / "x-merge.csv").write_text(f"{DRACO}\n2022-07-01,8,dask,ucx-1.12.1,0.5,1e10,4e7,0.6,30")
-    assert gpubench("results", "import", "draco-csv", "x-merge.csv", "--out", "x").returncode == 0
-    table = pl.read_parquet(tmp_path / "x" / "results.parquet")
-    one_of_ten = [0.5] * 9 + [5.0]
-    run = pl.concat([table.with_columns(pl.lit(seconds).alias("wall_s")) for seconds in one_of_ten])
-    (tmp_path / "x" / "results.parquet").write_bytes(parquet(run))
-    note = json.loads((tmp_path / "x" / "import.json").read_text())
-    note["results_sha256"] = hashlib.sha256((tmp_path / "x" / "results.parquet").read_bytes()).hexdigest()
-    (tmp_path / "x" / "import.json").write_text(json.dumps(note))
-    sides = two_sides(load(tmp_path / "x"), load(tmp_path / "x"), Question())
-    assert np.exp(block_logs(sides.runs[:1])) == pytest.approx([0.95])
-    (comparison,) = sides.family(Question())
-    assert np.exp(block_logs(comparison.runs[:1])) == pytest.approx([0.95])
 
 
 def test_the_planned_question_is_judged_and_of_two_different_ones_one_must_be_named(
