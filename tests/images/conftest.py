@@ -1,12 +1,9 @@
-"""One real set of images for all integration tests, built the hard way: a killed builder, then two at once."""
+"""Real images for all integration tests."""
 
-import contextlib
 import dataclasses
 import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,9 +16,7 @@ from gpubench.model.image import Image
 
 ENSURE = """
 import json, sys
-from collections.abc import Callable
 from pathlib import Path
-from gpubench.images.kinds.base import images_root
 from gpubench.images.kinds.venvs import ensure
 from gpubench.errors import GpubenchError
 try:
@@ -38,14 +33,9 @@ Images = dict[str, tuple[Image, dict[str, Any]]]
 
 @dataclasses.dataclass(frozen=True)
 class Built:
-    """What the session's builders left and said."""
+    """Images that nobody else uses, and where they are."""
 
     root: Path
-    left_by_killed: list[str]
-    orphans: list[str]
-    outputs: list[str]
-    progress: list[str]
-    seconds: float
     images: Images
 
 
@@ -57,23 +47,6 @@ def start_builder(root: Path, *specs: str, **env: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def processes_of(root: Path) -> list[str]:
-    """Command lines that name ``root``."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            words = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            found += [words] if str(root) in words else []
-    return found
-
-
-def wait_until(condition, seconds: float = 300) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.fixture(scope="session")
@@ -91,22 +64,4 @@ def kept() -> Images:
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     root = tmp_path_factory.mktemp("images")
-    killed = start_builder(root, *SPECS)
-    # uv is in the middle of it when the first package has arrived.
-    wait_until(lambda: any((root / "venv").glob(".building/*/files/lib/python3*/site-packages/dask/*.py")))
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.communicate()
-    left = sorted(path.name for path in (root / "venv").iterdir())
-    wait_until(lambda: not processes_of(root))
-    started = time.monotonic()
-    builders = [start_builder(root, *SPECS) for _ in range(2)]
-    said = [builder.communicate(timeout=500) for builder in builders]
-    return Built(
-        root=root,
-        left_by_killed=left,
-        orphans=processes_of(root),
-        outputs=[output for output, _ in said],
-        progress=[progress for _, progress in said],
-        seconds=time.monotonic() - started,
-        images=ensure(SPECS, root, lambda line: pytest.fail(f"built again: {line}")),
-    )
+    return Built(root, ensure(SPECS, root, lambda line: print(line, file=sys.stderr)))

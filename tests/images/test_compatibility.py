@@ -1,14 +1,17 @@
-"""Which stack carries which UCX, and what the locks hold."""
+"""Which stack carries which UCX, what the locks hold, what bindings set by themselves, and who can wait asleep."""
 
 import re
 import tomllib
 
 import pytest
 
-from gpubench.errors import PlanRefusedError
-from gpubench.images.compatibility import Range, Stack, choose, stacks
+from gpubench.errors import PlanRefusedError, UsageError
+from gpubench.images.compatibility import Range, Stack, choose, event_environment, set_by_binding, stacks, with_waiting
 from gpubench.images.wheels import releases, resolve, wheels
+from gpubench.model.site import Site
+from gpubench.node.spec.waiting import ASLEEP
 from gpubench.resources import docker_file
+from tests.plan.requests_by_hand import site
 
 ROWS = {stack.name: stack for stack in stacks()}
 OLD, NEW = ROWS["ucxx-0.45.1"], ROWS["ucxx-0.52.0"]
@@ -67,11 +70,6 @@ def test_with_gpus_a_stack_has_what_gpu_workers_load_and_else_the_same(stack: St
     assert "libucx-cu12" not in more
 
 
-def test_a_stack_without_a_lock_for_gpus_stays_as_it_is() -> None:
-    row = ROWS["dask-2023.3.2"]
-    assert row.on_gpus(True) == row
-
-
 IMPORTED_BY_SETUP = {"0.29.00": {"cython", "setuptools", "tomli", "versioneer"}, "0.35.00": {"cython", "setuptools"}}
 """By ucx-py's tag, what its setup.py imports: a build without isolation (``pip --no-build-isolation``) fetches none."""
 
@@ -128,3 +126,61 @@ def test_every_wheel_is_hashed_for_both_architectures() -> None:
     for wheel in wheels():
         assert wheel.sha256.keys() == {"aarch64", "x86_64"}
         assert all(re.fullmatch(r"[0-9a-f]{64}", digest) for digest in wheel.sha256.values())
+
+
+@pytest.mark.parametrize(
+    ("ucx", "variables"),
+    [
+        ("1.17.0.post1", {"UCX_PROTO_ENABLE": "n"}),
+        ("1.17.0", {"UCX_PROTO_ENABLE": "n"}),
+        ("1.18.0", {}),
+        ("1.19.0", {}),
+        ("none", {}),
+        ("master", {}),
+    ],
+)
+def test_ucxx_0_45_1_turns_protocols_v2_off_before_ucx_1_18(ucx: str, variables: dict[str, str]) -> None:
+    assert set_by_binding("ucxx-0.45.1", ucx) == variables
+
+
+def waits(how: str, **changes: object) -> Site:
+    layout = site().layout.model_copy(update={"waiting": how})
+    return site(layout=layout, **changes)
+
+
+def manifest(binding: str, version: str) -> dict[str, object]:
+    return {"binding": {"name": binding, "version": version}}
+
+
+def test_every_stack_that_can_wait_asleep_takes_the_same_variables_and_says_why_it_is_believed() -> None:
+    rows = [row.event for row in stacks() if row.event]
+    assert [row.env for row in rows] == [ASLEEP] * len(rows) != []
+    assert event_environment() == ASLEEP
+    assert all(row.source for row in rows)
+
+
+@pytest.mark.parametrize("how", ["auto", "event"])
+def test_the_environment_of_every_process_gets_them_only_where_asked_and_only_with_ucx(how: str) -> None:
+    before = waits(how, env={"UCX_TLS": "tcp"})
+    assert with_waiting(before, "ucx", {}) == waits("event", env={"UCX_TLS": "tcp", **ASLEEP})
+    assert with_waiting(before, "tcp", {}).env == before.env
+    assert with_waiting(site(), "ucx", {}) == site()
+
+
+def test_a_profile_that_says_both_is_refused_and_one_that_leaves_it_open_is_not() -> None:
+    env = {"UCXPY_PROGRESS_MODE": "polling"}
+    said = "layout.waiting = event sets UCXPY_PROGRESS_MODE=thread, and env says polling"
+    with pytest.raises(UsageError, match=said):
+        with_waiting(waits("event", env=env), "ucx", {})
+    assert with_waiting(waits("auto", env=env), "ucx", {}) == waits("default", env=env)
+
+
+def test_a_binding_that_cannot_is_refused_by_name_or_left_to_poll() -> None:
+    known = next(row for row in stacks() if row.event)
+    images = {"1.17.0": manifest(known.binding, known.binding_version), "1.13.1": manifest("ucx-py", "0.35.00")}
+    with pytest.raises(PlanRefusedError, match=r"processes of 1\.13\.1 would poll .* ucx-py 0\.35\.00 isn't known"):
+        with_waiting(waits("event"), "ucx", images)
+    assert with_waiting(waits("auto"), "ucx", images) == waits("default")
+    assert with_waiting(waits("auto"), "ucx", {"1.17.0": images["1.17.0"]}).layout.waiting == "event"
+    assert with_waiting(waits("event"), "tcp", images) == waits("event")
+    assert with_waiting(site(), "ucx", images) == site()

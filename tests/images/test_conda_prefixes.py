@@ -214,24 +214,6 @@ def test_what_conda_refuses_is_one_line_and_the_log_keeps_it(cluster: Cluster) -
     assert not (cluster.folder / "images.lock.toml").exists()
 
 
-def test_prefixes_are_not_pushed(cluster: Cluster) -> None:
-    done = cluster("images", "build", "none", "--push")
-    assert (done.returncode, "aren't pushed" in done.stderr) == (2, True)
-    assert list(cluster.folder.glob("outputs")) == []
-
-
-def test_another_architecture_is_refused_before_anything_is_made(cluster: Cluster) -> None:
-    # No row of the table has packages for another one on this site; so the script itself is changed.
-    assert cluster("images", "build", "none", "--out", "scripts", CONDA_EXE="/nowhere/conda", PATH="/usr/bin:/bin")
-    script = cluster.folder / "scripts" / "deepops-none" / "create.sh"
-    script.write_text(script.read_text().replace('"$(uname -m)" = x86_64', '"$(uname -m)" = sparc'))
-    done = subprocess.run(
-        ["bash", str(script)], env={**os.environ, **cluster.env}, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, "gpubench: the prefix is for x86_64" in done.stderr) == (5, True)
-    assert cluster.creations == []
-
-
 @pytest.mark.system
 def test_a_cluster_runs_in_a_prefix_of_wheels(gpubench: Run, tmp_path: Path) -> None:
     # Here all but `conda` is real: stack and UCX come from the package index by the script's own pip.

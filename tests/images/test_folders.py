@@ -5,9 +5,7 @@ import multiprocessing
 import os
 import shutil
 import signal
-import tempfile
 import time
-import warnings
 from pathlib import Path
 
 import pytest
@@ -55,15 +53,6 @@ def test_a_second_call_finds_what_the_first_built(tmp_path: Path) -> None:
     assert second == first
     assert first.facts == {"answer": 42}
     assert not (tmp_path / ".building").exists()
-
-
-def test_only_the_file_system_of_the_images_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a login node another one may be a server's that is down."""
-    monkeypatch.setattr(os, "sync", lambda: pytest.fail("every file system"))
-    assert folders.obtain(tmp_path / "home", "x", fill, print).facts == {"answer": 42}
-    with pytest.raises(FileNotFoundError):
-        folders._sync_file_system(tmp_path / "gone")
-    folders._sync_file_system(tmp_path)
 
 
 def test_builders_at_once_build_once(tmp_path: Path) -> None:
@@ -185,28 +174,3 @@ def test_a_file_in_place_of_the_folder_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match=r"images can't be built in .*; name a folder that you may write"):
         folders.obtain(tmp_path / "file" / "venv", "one", never, print)
-
-
-def test_a_user_who_may_not_write_there_gets_one_line() -> None:
-    with tempfile.TemporaryDirectory() as name:
-        locked = Path(name)
-        locked.chmod(0o555)
-        reading, writing = os.pipe()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # forking beside other tests' threads
-            child = os.fork()
-        if child == 0:
-            if os.geteuid() == 0:
-                os.setuid(65534)  # root may write everywhere; nobody may not
-            with os.fdopen(writing, "w") as said:
-                try:
-                    folders.obtain(locked / "venv", "one", never, print)
-                except UsageError as error:
-                    said.write(str(error))
-            os._exit(0)
-        os.close(writing)
-        with os.fdopen(reading) as said:
-            line = said.read()
-        os.waitpid(child, 0)
-    assert line.startswith("images can't be built in")
-    assert "Permission denied" in line

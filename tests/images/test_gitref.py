@@ -39,14 +39,6 @@ def test_a_branch_or_tag_is_its_commit(repository: Path, ref: str) -> None:
     assert recipes.commit_of(str(repository), ref) == git(repository, "rev-parse", "master~1")
 
 
-def test_a_branch_that_moved_is_another_commit(repository: Path) -> None:
-    before = recipes.commit_of(str(repository), "master")
-    git(repository, "commit", "-q", "--allow-empty", "-m", "newer")
-    after = recipes.commit_of(str(repository), "master")
-    git(repository, "reset", "-q", "--hard", before)
-    assert before != after
-
-
 def test_an_unknown_ref_names_the_nearest(repository: Path) -> None:
     with pytest.raises(UsageError, match=r"has no branch or tag 'v1\.14\.y'; nearest: v1\.14\.[1x]"):
         recipes.commit_of(str(repository), "v1.14.y")

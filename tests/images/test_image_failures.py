@@ -2,9 +2,7 @@
 
 import contextlib
 import os
-import socket
 import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,28 +14,6 @@ from gpubench.images.kinds.venvs import check_python, ready
 from tests.conftest import free_port, need
 
 pytestmark = pytest.mark.integration
-
-
-@contextlib.contextmanager
-def silent_server() -> Iterator[int]:
-    """Accepts connections and never answers."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        held = []
-
-        def accept() -> None:
-            with contextlib.suppress(OSError):
-                while True:
-                    held.append(server.accept()[0])
-
-        thread = threading.Thread(target=accept, daemon=True)
-        thread.start()
-        try:
-            yield server.getsockname()[1]
-        finally:
-            server.shutdown(socket.SHUT_RDWR)
-            thread.join(5)
-            for connection in held:
-                connection.close()
 
 
 @contextlib.contextmanager
@@ -76,22 +52,6 @@ def test_an_index_that_refuses_ends_quickly_and_leaves_the_rest(built, start, tm
     assert "secret" not in line + log.read_text("utf-8")
     for image, _ in built.images.values():
         ready(image)
-
-
-def test_an_index_that_never_answers_ends_in_bounded_time(built, start, tmp_path: Path) -> None:
-    with silent_server() as port:
-        code, line = refusal(
-            start,
-            built.root,
-            "1.16.0",
-            UV_DEFAULT_INDEX=f"http://127.0.0.1:{port}/simple",
-            UV_CACHE_DIR=str(tmp_path / "cache"),
-            UV_HTTP_TIMEOUT="1",
-            UV_HTTP_RETRIES="1",
-        )
-    assert code == 5
-    assert "the package index doesn't answer" in line
-    assert "timed out" in line
 
 
 def test_a_full_disk_is_one_line_and_leaves_nothing_half_done(built, start, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from gpubench.errors import MissingToolError
 from gpubench.images.process import environment, failure
 
 
@@ -27,21 +26,6 @@ def test_the_shell_says_where_packages_come_from_and_nothing_else() -> None:
 
 def test_silence_means_bounded_time() -> None:
     assert float(environment({})["UV_HTTP_TIMEOUT"]) * (1 + int(environment({})["UV_HTTP_RETRIES"])) <= 60
-
-
-def test_a_failure_is_one_line_with_its_cause_and_its_log() -> None:
-    output = (
-        "error: Request failed after 1 retry\n  cause: tcp connect error\n  cause: Connection refused (os error 111)\n"
-    )
-    error = failure("UCX 1.19.0", output, Path("/cache/log"))
-    assert isinstance(error, MissingToolError)
-    assert error.exit_code == 5
-    what, then = error.what, error.then
-    assert what.startswith(
-        "the package index doesn't answer or refuses: could not install UCX 1.19.0 (Connection refused"
-    )
-    assert what.endswith("; finished images are untouched")
-    assert then == "check the network, proxy and index settings of uv and run it again; log: /cache/log"
 
 
 def test_other_failures_keep_uv_s_last_reason() -> None:

@@ -131,12 +131,6 @@ def test_without_the_module_command_the_load_lines_are_written(gpubench: Run, tm
     assert not (tmp_path / "images.lock.toml").exists()
 
 
-@pytest.mark.parametrize("arguments", [["--push"], ["--stack", "ucxx-0.45.1"], ["--set", "image.modules=[]"]])
-def test_what_modules_cant_do_is_a_usage_error(gpubench: Run, arguments: list[str]) -> None:
-    done = gpubench("images", "build", "1.8.0", "--site", "summit", *arguments)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-
-
 @pytest.mark.integration
 def test_a_cluster_runs_on_modules_until_they_change(own: Site) -> None:
     assert own("build", "1.19.0").returncode == 0

@@ -1,7 +1,5 @@
 """Which stack and which UCX a spec becomes on a site."""
 
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,12 +57,9 @@ def test_a_spec_becomes_a_source_a_version_a_stack_a_binding_and_a_cuda(
 @pytest.mark.parametrize(
     ("base", "runtime", "stack"),
     [
-        ("nvidia/cuda:12.8.1-devel-ubuntu24.04", "apptainer", "ucxx-0.45.1"),
         ("debian:12", "docker", "ucxx-0.45.1"),
-        ("registry.example.org/own:1", "apptainer", "ucxx-0.45.1"),
         ("nvidia/cuda:12.8.1-devel-ubuntu22.04", "conda", "ucxx-0.45.1"),
         ("nvidia/cuda:12.8.1-devel-ubuntu22.04", "apptainer", ""),
-        ("ubuntu:20.04", "docker", ""),
         ("debian:11-slim", "docker", ""),
     ],
 )
@@ -95,6 +90,9 @@ def test_specs_that_no_stack_carries_together_each_get_their_own() -> None:
     assert [made.stack for made in recipes(["v1.12.x", "1.22.0"], site())] == ["ucx-py-0.35", "ucxx-0.45.1"]
 
 
+DEEPOPS, VERBS = site("deepops"), site("perlmutter", fabric=["rdmacm", "verbs"])
+
+
 def test_a_stack_can_be_forced() -> None:
     assert one("1.22.0", site(), stack="ucxx-0.52.0").stack == "ucxx-0.52.0"
     old = one("none", site(base="debian:11"), stack="dask-2023.3.2")
@@ -107,29 +105,19 @@ def test_a_stack_can_be_forced() -> None:
     ("where", "spec", "stack", "says"),
     [
         (
-            site("deepops"),
+            DEEPOPS,
             "1.16.0",
             "",
-            r"RAPIDS 25\.08 needs compute capability 7\.0, the GPUs have 6\.1.*: 1\.15\.0 \(stack ucx-py-0\.35\)",
+            r"25\.08 needs compute capability 7\.0, the GPUs have 6\.1.*: 1\.15\.0 \(stack ucx-py-0\.35",
         ),
-        (
-            site("deepops"),
-            "1.16.0",
-            "ucxx-0.45.1",
-            r"the GPUs have 6\.1\); nearest: stack ucx-py-0\.35 \(runs UCX 1\.12\.0 to 1\.15\.0\)",
-        ),
+        (DEEPOPS, "1.16.0", "ucxx-0.45.1", r"6\.1\); nearest: stack ucx-py-0\.35 \(runs UCX 1\.12\.0 to 1\.15\.0\)"),
         (
             site("draco"),
             "1.22.0",
             "",
-            r"it needs CUDA 12\.2, driver and GPUs run 11\.2 at most.*nearest: 1\.15\.0 \(stack ucx-py-0\.35\)",
+            r"needs CUDA 12\.2, driver and GPUs run 11\.2.*: 1\.15\.0 \(stack ucx-py-0\.35\)",
         ),
-        (
-            site("summit"),
-            "1.16.0",
-            "",
-            r"there are no packages for ppc64le.*use the site's own software: an image of kind modules or conda",
-        ),
+        (site("summit"), "1.16.0", "", r"no packages for ppc64le.*own software: an image of kind modules or conda"),
         (
             site(),
             "1.11.2",
@@ -138,12 +126,7 @@ def test_a_stack_can_be_forced() -> None:
         ),
         (site(), "1.25.0", "", r"nearest: 1\.22\.0 \(stack ucxx-0\.45\.1\)"),
         (site(), "1.16.0", "dask-2023.3.2", r"has no binding for UCX.*nearest: none, which runs protocol tcp"),
-        (
-            site("perlmutter", fabric=["rdmacm", "verbs"]),
-            "wheel:1.16.0",
-            "",
-            r"site perlmutter: wheels are built without rdmacm and verbs, which the profile expects.*write 1\.16\.0",
-        ),
+        (VERBS, "wheel:1.16.0", "", r"site perlmutter: wheels are built without rdmacm and verbs, .*write 1\.16\.0"),
         (site("perlmutter", fabric=["verbs"]), "1.16.0.post1", "", "wheels are built without verbs"),
         (site(), "wheel:1.14.1", "", r"ucx-py of stack ucx-py-0\.35 is compiled against UCX's own headers"),
     ],
@@ -172,19 +155,6 @@ def test_cuda_is_bounded_by_driver_gpu_and_stack() -> None:
     assert newest_cuda("", "7.0") == ""
     newer = site("perlmutter", cuda="13.0")
     assert one("1.22.0", newer).cuda == "12.9"
-
-
-def test_a_ref_is_resolved_to_its_commit_and_an_unknown_one_refused(tmp_path: Path) -> None:
-    words = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-    subprocess.run(["git", "init", "-q", "-b", "v1.14.x", tmp_path], check=True)
-    subprocess.run(["git", "-C", tmp_path, *words, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
-    head = subprocess.run(["git", "-C", tmp_path, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
-    where = site("draco", ucx_repository=str(tmp_path))
-    made = one("v1.14.x", where)
-    assert made.ucx_commit == head.stdout.strip()
-    assert not unresolved(made)
-    with pytest.raises(UsageError, match=r"no branch or tag 'v1\.13\.x'; nearest: v1\.14\.x"):
-        one("v1.13.x", where)
 
 
 def test_a_commit_pinned_by_hand_asks_nobody() -> None:
@@ -244,6 +214,7 @@ def test_images_hold_what_gpu_workers_load_where_there_are_gpus(name: str, setti
         ("nvidia/cuda:12.4.1-devel-ubuntu22.04", "3.10"),
         ("registry.example.org/nvidia/cuda:12.8.1-devel-ubuntu24.04", "3.12"),
         ("docker.io/library/debian:12", "3.11"),
+        ("ubuntu:20.04", "3.8"),
         ("ubuntu:24.04", "3.12"),
         # What such images have is their makers' choice.
         ("rapidsai/citestwheel:25.08-cuda12.9.1-ubuntu22.04-py3.11", ""),

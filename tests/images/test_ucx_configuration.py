@@ -12,23 +12,15 @@ def listed(version: str) -> dict[str, UcxVariable]:
     return parse_configuration((ROOT / "tests" / "data" / "ucx_info" / f"{version}.txt").read_text())
 
 
+MEMORIES = "[host|cuda|cuda-managed|rocm|rocm-managed|rdma|ze-host|ze-device|ze-managed|unknown]"
+
+
 @pytest.mark.parametrize(
     ("version", "name", "variable"),
     [
         ("1.17.0.post1", "UCX_PROTO_ENABLE", UcxVariable("y", "<y|n>", "", "")),
         ("1.19.0", "UCX_TCP_EP_BIND_SRC_ADDR", UcxVariable("try", "<yes|no|try>", "", "tcp")),
-        (
-            "1.17.0.post1",
-            "UCX_RNDV_FRAG_MEM_TYPE",
-            UcxVariable(
-                *(
-                    "host",
-                    "[host|cuda|cuda-managed|rocm|rocm-managed|rdma|ze-host|ze-device|ze-managed|unknown]",
-                    "",
-                    "",
-                )
-            ),
-        ),
+        ("1.17.0.post1", "UCX_RNDV_FRAG_MEM_TYPE", UcxVariable("host", MEMORIES, "", "")),
     ],
 )
 def test_a_variable_has_its_default_its_syntax_and_its_transport(
