@@ -32,6 +32,7 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
     return lines[0]
 
 
+TWO = "--points 'a=1.22.0 b=1.22.0'"
 WRONG: list[tuple[str, int, str]] = [
     ("bench --suite quik", 2, "no suite 'quik' (did you mean 'quick'?)"),
     ("bench --site locl", 2, "no site 'locl' (did you mean 'local'?)"),
@@ -82,6 +83,8 @@ WRONG: list[tuple[str, int, str]] = [
     ("plan --site draco --variants 'a=v1.12.x b=v1.12.x,dask==2025.5.1'", 2, "gpubench images build --stack NAME"),
     ("plan --site draco --variants 'a=v1.12.x b=v1.12.x,stack=ucx-py-0.29'", 2, "=ucx-py-0.29': on site draco, "),
     ("plan --site latin.toml", 2, "latin.toml is not TOML: its byte 30 is no UTF-8; save it as UTF-8"),
+    ("plan --site number.toml", 2, "number.toml:1: 'inherits' = 3: write the name or path of one profile"),
+    ("plan --site nameless.toml", 2, "nameless.toml: key 'name' is missing"),
     ("plan --suite latin.toml", 2, "latin.toml is not TOML: its byte 30 is no UTF-8; save it as UTF-8"),
     ("plan --set known_issues=latin.toml", 2, "latin.toml is not TOML: its byte 30 is no UTF-8"),
     (
@@ -133,6 +136,42 @@ WRONG: list[tuple[str, int, str]] = [
     ("results export mlflow import", 2, "is an import: this needs runs, which"),
     ("results import draco x.csv --out d", 2, "draco-csv"),
     ("results import draco-csv mine.py --out d", 3, "mine.py:1"),
+    ("trend import --json --html x.html", 2, "--json prints, --html and --svg write files; choose one"),
+    ("compare times.csv", 3, "name yours: --columns variant=build,wall_s=COLUMN"),
+    ("compare ms.csv", 3, "name yours: --columns variant=build,wall_ms=join_ms"),
+    ("compare times.csv --columns variant=build,wall_s=seconds", 2, "has the variants a, b, c; name two: --baseline A"),
+    ("compare times.csv --columns variant=build,wall_s=took", 2, "--columns: the table has no column 'took'"),
+    ("compare times.csv --columns variant=build,seconds", 2, "--columns: 'seconds' is no FIELD=COLUMN"),
+    ("compare times.csv --columns variant=build,variant=seconds", 2, "names a field twice"),
+    ("compare times.csv --columns variant=build,who=seconds", 2, "--columns: no field 'who'"),
+    ("compare times.csv --columns wall_s=join_ms", 2, "is in ms; write wall_ms=join_ms"),
+    ("compare times.csv --columns wall_s=join_ns", 2, "is in ns; add a column of seconds"),
+    ("compare times.csv --columns wall_s=rate", 2, "holds a rate, of which more is better; add a column of seconds"),
+    ("compare times.csv --columns wall_s=seconds,wall_ms=join_ms", 2, "several columns of times"),
+    ("bisect nowhere", 2, "nowhere"),
+    ("bisect --variants '1.17.0 1.19.0'", 2, "two variants need --over; add --over versions"),
+    ("bisect x --variants '1.17.0 1.19.0' --over settings", 2, "x has its own variants; leave out"),
+    (f"bisect x {TWO}", 2, "--points are those of a new search; leave --over and the directory out"),
+    ("bisect --ucx 1.17.0 --variants '1.18.0 1.19.0'", 2, "--ucx and --variants exclude each other"),
+    ("bisect --points a=1.22.0", 2, "a search needs two points at least; for example --points"),
+    (f"bisect {TWO} --blocks 4", 2, "--blocks: a search chooses points and blocks itself"),
+    (f"bisect {TWO} --nodes '1 2'", 2, "a search has one number of nodes and of workers"),
+    (f"bisect {TWO}", 2, "suite quick has 4 workloads; --workload merge, or another"),
+    (f"bisect {TWO} --workload mrge", 2, "suite quick has no workload 'mrge'"),
+    ("bisect --points 'a=1.22.0 b=1.99.0' --workload merge", 2, "1.99.0"),
+    (
+        "bisect --variants '1.16.0 1.17.0 1.18.0' --over settings --workload merge",
+        2,
+        "needs two ends, and --variants has 3",
+    ),
+    ("bisect --variants 'a=1.16.0 b=1.16.0' --over settings --workload merge", 2, "the same"),
+    ("bisect --variants 'last=1.16.0 1.17.0' --over settings --workload merge", 2, "label 'last' is the search's own"),
+    (
+        "bisect --variants '1.22.0 1.22.0,nothing==1.0' --over packages --workload merge",
+        2,
+        "holds no package 'nothing'",
+    ),
+    ("bisect --variants '1.22.0 1.22.0,ucxx-cu12==1.0' --over packages --workload merge", 2, "belongs to the binding"),
     ("diff outputs/tiny outputs/tiny/runs", 2, "is named twice"),
     ("diff outputs/tiny import", 2, "is an import: this needs runs"),
     ("diff a", 2, "'a' is no campaign, and nothing is named to compare it with"),
@@ -143,6 +182,10 @@ WRONG: list[tuple[str, int, str]] = [
     ("images build 1.22.0 --runtime venv --date 20260101", 2, "images of kind venv have no date"),
     ("images build 1.16.0 --push", 2, "--set image.registry=HOST/NAME"),
     ("images build 1.3.0 --out files", 6, "1.3.0"),
+    ("images build 1.8.0 --site summit --push", 2, "are on a file system and aren't pushed; leave --push out"),
+    ("images build 1.8.0 --site summit --stack ucxx-0.45.1", 2, "--stack is for packages that gpubench installs"),
+    ("images build 1.8.0 --site summit --set image.modules=[]", 2, "names neither modules nor a prefix"),
+    ("images build none --site deepops --push", 2, "are on a file system and aren't pushed; leave --push out"),
     ("images push", 2, "--set image.registry=HOST/NAME"),
     ("images list --registry", 2, "--set image.registry=HOST/NAME"),
     ("images push 1.16.0 --set image.registry=localhost:1/x", 2, "images.lock.toml has no image 1.16.0 for site local"),
@@ -154,6 +197,18 @@ WRONG: list[tuple[str, int, str]] = [
     ("sites new mine --scheduler slrum --runtime pyxis", 2, "no scheduler 'slrum' (did you mean 'slurm'?)"),
     ("sites new mine --scheduler lsf --runtime docker", 6, "lsf + docker don't go together; they go together:"),
     ("sites new latin --scheduler local --runtime venv", 2, "latin.toml exists already"),
+    ("sites list kubernetes --set 'kubernetes.tolerations=[{operator=\"Sometimes\"}]'", 2, "tolerations.0.operator'"),
+    ("sites list kubernetes --set kubernetes.port=80", 2, "'kubernetes.port' = 80"),
+    ("sites list kubernetes --set kubernetes.claims=x", 2, "unknown key 'kubernetes.claims'"),
+    ("sites list kubernetes --set 'kubernetes.runtime_class=Not One'", 2, "'kubernetes.runtime_class' = "),
+    ('sites list kubernetes --set \'kubernetes.labels={"app.kubernetes.io/name"="x"}\'', 2, "'kubernetes.labels' = "),
+    ("sites list kubernetes --set 'kubernetes.labels={team=\"{x: y}\"}'", 2, "'kubernetes.labels.team' = "),
+    ('sites list kubernetes --set \'kubernetes.annotations={"two words"="x"}\'', 2, "'kubernetes.annotations.two "),
+    ("sites list kubernetes --set 'kubernetes.resources={\"rdma/hca\"=0}'", 2, "'kubernetes.resources.rdma/hca' = 0"),
+    ("sites list kubernetes --set 'kubernetes.resources={\"memory\"=1}'", 2, "'kubernetes.resources.memory."),
+    ("sites list kubernetes --set 'kubernetes.resources={\"nvidia.com/gpu\"=1}'", 2, "how many is node.gpus"),
+    ("sites list kubernetes --set 'kubernetes.namespace=Not One'", 2, "'kubernetes.namespace' = "),
+    ("sites list kubernetes --set 'kubernetes.context=\"two\\nlines\"'", 2, "'kubernetes.context' = "),
     ("sites check local --live", 2, "site local has no queue"),
     ("sites check --live", 2, "--live needs the name of a profile"),
     ("sites check draco --nodes 2", 2, "go with --live only"),
@@ -177,10 +232,15 @@ WRONG: list[tuple[str, int, str]] = [
 
 @pytest.fixture
 def here(tmp_path: Path) -> Path:
-    """A directory with a campaign, an import, a workload and a file in another encoding."""
+    """A directory with a campaign, an import, a table, a workload and a file in another encoding."""
     shutil.copytree(CAMPAIGN, tmp_path / "outputs" / "tiny")
     shutil.copytree(CAMPAIGN.with_name("import"), tmp_path / "import")
+    rows = "".join(f"{build},1.5,1500,1.5e9,7,1\n" for build in "abc")
+    (tmp_path / "times.csv").write_text(f"build,seconds,join_ms,join_ns,rate,block\n{rows}")
+    (tmp_path / "ms.csv").write_text("build,join_ms,block\na,1.5,1\nb,1.6,1\n")
     (tmp_path / "mine.py").write_text("def total(client, params): ...\n\n\ndef divide(number): ...\n")
+    (tmp_path / "number.toml").write_text('inherits = 3\nname = "number"\n')
+    (tmp_path / "nameless.toml").write_text('inherits = "local"\n')
     (tmp_path / "latin.toml").write_bytes('name = "mine"\ndescription = "für uns"\n'.encode("latin-1"))
     return tmp_path
 
@@ -193,14 +253,6 @@ def test_a_wrong_word_is_named_in_one_line_and_nothing_is_written(
     done = gpubench(*shlex.split(words), env={"DOCKER_HOST": "unix:///nowhere/docker.sock"})
     assert (done.returncode, said in one_line(done), done.stdout) == (code, True, ""), done.stderr
     assert {path: path.lstat().st_mtime_ns for path in here.rglob("*")} == before
-
-
-def test_a_typo_in_a_suite_names_file_key_and_the_nearest_one(gpubench: Run, tmp_path: Path) -> None:
-    suite = write_suite(tmp_path)
-    suite.write_text(suite.read_text().replace("count", "cuont"))
-    done = gpubench(*words(suite))
-    assert done.returncode == 2
-    assert f"{suite}:7: tasks has no parameter 'cuont' (did you mean 'count'?)" in one_line(done)
 
 
 @pytest.mark.parametrize("name", ["../../evil", "/tmp/evil", "..", "a b", "", "x" * 201])
@@ -274,23 +326,6 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_written_file(
     assert [path for path in small_disk.rglob(".*") if path.is_file()] == []
 
 
-@pytest.mark.system
-def test_a_disk_that_fills_up_while_runs_are_written_ends_in_words(
-    gpubench: Run, tmp_path: Path, small_disk: Path
-) -> None:
-    suite = write_suite(tmp_path, reps=2, count=10)
-    planned = gpubench(
-        "plan", *words(suite, "--blocks", "1", "--images", "--out", str(small_disk / "outputs" / "c"))[1:]
-    )
-    assert planned.returncode == 0, planned.stderr
-    (campaign,) = (small_disk / "outputs").iterdir()
-    free = shutil.disk_usage(small_disk).free
-    (small_disk / "ballast").write_bytes(b"\0" * max(0, free - 20_000))
-    done = gpubench("submit", campaign)
-    assert done.returncode == 4, done.stdout + done.stderr
-    assert "to run what is missing" in one_line(done)
-
-
 def as_ordinary_user(tmp_path: Path, directory: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Root without its capabilities has an ordinary user's rights, and still reaches a checkout in its home."""
     need(os.geteuid() == 0 and shutil.which("setpriv") is not None, "root and setpriv, to give up root's rights")
@@ -357,18 +392,6 @@ def test_run_by_hand_without_dask_says_which_python_to_use(gpubench: Run, tmp_pa
     done = gpubench("run", "--role", "worker", "--interface", "lo", "--address", "tcp://127.0.0.1:9", "--device", "gpu")
     assert done.returncode == 2
     assert done.stderr.strip() == "gpubench run: this Python has no dask_cuda; use the image's Python"
-
-
-def test_run_without_role_and_spec_is_one_line(gpubench: Run) -> None:
-    done = gpubench("run")
-    assert done.returncode == 2
-    assert len(done.stderr.strip().splitlines()) == 1
-
-
-def test_a_lock_in_another_encoding_is_no_bug(gpubench: Run, tmp_path: Path) -> None:
-    (tmp_path / "images.lock.toml").write_bytes(b"# f\xfcr uns\n")
-    done = gpubench("images", "list")
-    assert (done.returncode, "images.lock.toml is not TOML: its byte 3" in one_line(done)) == (2, True)
 
 
 @pytest.mark.parametrize("option", ["--baseline", "--candidate"])

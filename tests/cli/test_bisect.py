@@ -13,14 +13,11 @@ from typing import Any
 
 import pytest
 
-from gpubench.campaign.bisection_points import PointList, versions_between
-from gpubench.campaign.bisection_question import RegressionQuestion
+from gpubench.campaign.bisection_points import versions_between
 from gpubench.errors import EXIT_INCONCLUSIVE, DataError, GpubenchError, IncompleteError, UsageError
-from gpubench.model.variant import Variant, parse_variant
 from tests.cli.campaigns import write_suite
 from tests.cli.searches import Runs
 from tests.conftest import Run, own_queue, run_gpubench
-from tests.report.browser import chromium
 
 SLOW = 1.4
 TWO_CHANGES = {"d": 1.4, "e": 1.4, "f": 2.0, "g": 2.0, "h": 2.0}
@@ -71,29 +68,6 @@ def test_the_first_slow_point_is_named(runs: Any, bisect: Any, slow: str, low: s
     assert re.search(outlook, done.stdout, re.M)
     assert (written.steps[0], written.blocks[0]) == (["a", "h"], 3)
     assert written.steps[-1] == sorted({"a", low, high, "h"})
-
-
-@pytest.mark.integration
-def test_two_points_alone_have_nothing_between_them(runs: Any, bisect: Any) -> None:
-    runs("h")
-    done = bisect(labels="gh")
-    assert "tasks became slower between g and h: +" in done.stdout, done.stderr
-    assert "between the ends" not in done.stdout
-
-
-@pytest.mark.integration
-def test_a_second_change_is_named_too(runs: Any, bisect: Any) -> None:
-    written = runs(TWO_CHANGES)
-    done = bisect("--json")
-    assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
-    assert [(change["low"], change["high"], change["shown"]) for change in answer["changes"]] == [
-        ("c", "d", True),
-        ("e", "f", True),
-    ]
-    assert answer["not_searched"] == []
-    assert "--variants 'c=1.22.0 d=1.22.0 e=1.22.0 f=1.22.0'" in answer["command"]
-    assert written.steps[-1] == ["a", "e", "f", "h"]
 
 
 @pytest.mark.integration
@@ -260,23 +234,6 @@ def test_the_end_of_a_search_and_report_write_the_same_page(
     assert gpubench("report", search, "--markdown").stdout == first[1]
 
 
-@pytest.mark.system
-def test_a_browser_shows_the_page_of_a_search_offline_and_on_a_telephone(
-    runs: Any, bisect: Any, tmp_path: Path
-) -> None:
-    runs("fgh", crash="d")
-    bisect()
-    address = (directory(tmp_path) / "report.html").as_uri()
-    with chromium() as page:
-        page.requests.clear()
-        page.open(address, width=1400, height=900)
-        assert (page.console, page.errors, page.requests) == ([], [], [address])
-        for part in ("h1", "svg"):
-            assert page.evaluate(f"document.querySelector('{part}').getBoundingClientRect().top") < 900
-        page.open(address, width=375, height=800, mobile=True)
-        assert page.evaluate("document.documentElement.scrollWidth") == 375
-
-
 @pytest.mark.integration
 def test_a_search_without_an_answer_has_no_page(runs: Any, bisect: Any, gpubench: Run, tmp_path: Path) -> None:
     runs("fgh", stop_after=4)
@@ -284,44 +241,12 @@ def test_a_search_without_an_answer_has_no_page(runs: Any, bisect: Any, gpubench
     done = gpubench("report", directory(tmp_path))
     assert (done.returncode, done.stdout) == (IncompleteError.exit_code, "")
     assert f"has no answer yet; to go on: gpubench bisect {directory(tmp_path)}" in done.stderr
+    done = gpubench("bisect", directory(tmp_path), "--suite", "quick")
+    assert done.returncode == UsageError.exit_code
+    assert f"{directory(tmp_path)} has its options already; leave them out" in done.stderr
     done = gpubench("report", directory(tmp_path), "--only", "runs")
     assert done.returncode == UsageError.exit_code
     assert "is a search, which has one answer; name a step: " in done.stderr
-
-
-TWO = ("bisect", "--points", "a=1.22.0 b=1.22.0")
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["bisect", "nowhere"], "nowhere"),
-        (["bisect"], "there is no campaign in outputs"),
-        (["bisect", "--variants", "1.17.0 1.19.0"], "two variants need --over; add --over versions"),
-        (
-            ["bisect", "x", "--variants", "1.17.0 1.19.0", "--over", "settings"],
-            "x has its own variants; leave out",
-        ),
-        (["bisect", "x", *TWO[1:]], "--points are those of a new search; leave --over and the directory out"),
-        (["bisect", "--ucx", "1.17.0", "--variants", "1.18.0 1.19.0"], "--ucx and --variants exclude each other"),
-        (["bisect", "--points", "a=1.22.0"], "a search needs two points at least; for example --points"),
-        (
-            [*TWO, "--blocks", "4"],
-            "--blocks: a search chooses points and blocks itself",
-        ),
-        (
-            [*TWO, "--nodes", "1 2"],
-            "a search has one number of nodes and of workers",
-        ),
-        ([*TWO], "suite quick has 4 workloads; --workload merge, or another"),
-        ([*TWO, "--workload", "mrge"], "suite quick has no workload 'mrge'"),
-    ],
-)
-def test_what_is_no_search_is_refused_in_a_line(gpubench: Run, words: list[str], message: str) -> None:
-    done = gpubench(*words)
-    assert (done.returncode, done.stdout) == (UsageError.exit_code, "")
-    assert message in done.stderr
-    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.integration
@@ -387,40 +312,3 @@ def test_a_setting_of_the_binding_at_one_neighbour_is_said(runs: Any, gpubench: 
     for option, value in zip(suite[::2], suite[1::2], strict=True):
         assert words[words.index(str(option)) + 1] == str(value), "it would be measured on another cluster"
     assert command.endswith("--workload tasks --variants '1.17.0 1.18.0'")
-
-
-@pytest.mark.parametrize(
-    ("ends", "steps"), [(("1.17.0", "1.19.0"), 3), (("v1.18.x", "v1.19.x"), 1), (("1.19.0", "1.19.0"), 1)]
-)
-def test_a_question_counts_the_releases_between_its_ends_where_there_are_any(ends: tuple[str, str], steps: int) -> None:
-    assert RegressionQuestion("local", "quick", "merge", ends, 0.2).steps_of_versions == steps
-
-
-def test_a_point_of_thousands_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[str] = []
-
-    def parse(text: str) -> Variant:
-        read.append(text)
-        return parse_variant(text)
-
-    monkeypatch.setattr("gpubench.campaign.bisection_points.parse_variant", parse)
-    space = PointList(tuple(f"p{number}=1.22.0" for number in range(2500)))
-    assert [space.label(at) for at in range(2500)] == [f"p{number}" for number in range(2500)]
-    assert len(read) == 2500
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--points", "a=1.22.0 b=1.99.0 c=1.22.0"], "1.99.0"),
-        (["--variants", "a=1.22.0 b=1.22.0,nothing==1.0", "--over", "packages"], "holds no package 'nothing'"),
-        (["--variants", "a=1.22.0 b=1.22.0,ucxx-cu12==1.0", "--over", "packages"], "belongs to the binding"),
-    ],
-)
-def test_a_point_that_no_image_can_be_of_is_refused_before_anything_is_measured(
-    gpubench: Run, tmp_path: Path, words: list[str], message: str
-) -> None:
-    done = gpubench("bisect", *words, "--workload", "merge")
-    assert done.returncode == UsageError.exit_code
-    assert message in done.stderr
-    assert not (tmp_path / "outputs").exists()

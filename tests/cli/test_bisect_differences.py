@@ -14,14 +14,10 @@ import pytest
 
 from gpubench.campaign.bisection import open_search
 from gpubench.campaign.bisection_differences import Difference, Differences, DifferenceSpace, difference_ends
-from gpubench.campaign.bisection_settings import OF_GPUBENCH
 from gpubench.errors import EXIT_INCONCLUSIVE, BuildError, UsageError
-from gpubench.images.compatibility import stacks
 from gpubench.images.kinds import venvs
-from gpubench.images.kinds.venvs import is_locked
 from gpubench.model.image import manifest_id
 from gpubench.model.variant import ImageSpec
-from gpubench.node.variables import LOGGING
 from gpubench.stats.setting_search import FIRST, LAST, point_of
 from tests.cli.campaigns import write_suite
 from tests.cli.searches import Env
@@ -123,12 +119,6 @@ def test_a_package_that_the_stack_holds_only_with_another_one_is_not_searched(
     assert left_out["reason"].startswith("no variant can choose it: stack ")
 
 
-def test_a_stack_holds_what_its_lock_names() -> None:
-    first = next(row.name for row in stacks() if row.packages == "wheels" and row.ucx)
-    assert is_locked("dask", first, has_gpus=False)
-    assert not is_locked("pip", first, has_gpus=False)
-
-
 def with_cause(env: Env) -> float:
     return 1.5 if CAUSE in env else 1.0
 
@@ -160,36 +150,6 @@ def test_one_setting_among_harmless_ones_is_named_also_where_no_version_reads_on
     assert command[:2] == ["gpubench", "bench"]
     assert len(command[command.index("--variants") + 1].split()) == 4
     assert command[command.index("--workloads") + 1] == "tasks"
-
-
-@pytest.mark.integration
-def test_two_settings_that_are_needed_together_are_both_named(runs: Any, bisect: Any) -> None:
-    written = runs(lambda env: 1.5 if CAUSE in env or OTHER in env else 1.0)
-    answer = json.loads(bisect("--json").stdout)
-    assert (answer["answer"], sorted(answer["named"])) == ("named", [CAUSE, OTHER])
-    assert answer["applied"]["low"] > 0.3
-    assert len(written.steps[-1]) == 3  # both reverted, and each alone not
-
-
-@pytest.mark.integration
-def test_settings_that_restore_a_part_are_named_with_their_share(runs: Any, bisect: Any) -> None:
-    runs(lambda env: (1.3 if env["version"] == "1.19.0" else 1.0) * with_cause(env))
-    answer = json.loads(bisect("--json", ends=f"fast=1.18.1 slow=1.19.0{TYPED}").stdout)
-    assert (answer["answer"], answer["named"]) == ("named", [CAUSE])
-    assert answer["share"]["low"] < 0.607 < answer["share"]["high"]  # log 1.5 / log 1.95
-    assert answer["rest"]["ratio"] == pytest.approx(0.3, abs=0.05)
-    assert answer["rest"]["low"] < 0.3 < answer["rest"]["high"]
-
-
-@pytest.mark.integration
-def test_the_first_end_can_be_the_slow_one(runs: Any, bisect: Any) -> None:
-    runs(with_cause)
-    answer = json.loads(bisect("--json", ends=f"1.19.0,{CAUSE}=20s 1.17.0").stdout)
-    assert (answer["answer"], answer["named"]) == ("named", [CAUSE])
-    assert (answer["slow"], answer["fast"]) == ("first", "1.17.0")
-    assert answer["ends"] == {"first": f"1.19.0,{CAUSE}=20s", "1.17.0": "1.17.0"}
-    assert answer["effect"]["ratio"] == pytest.approx(0.5, abs=0.1)
-    assert next(each for each in answer["settings"] if each["name"] == CAUSE)["slow"] == "20s"
 
 
 @pytest.mark.integration
@@ -228,17 +188,6 @@ def test_what_the_binding_sets_at_one_end_alone_is_searched_and_can_be_the_cause
 
 
 @pytest.mark.integration
-def test_a_setting_with_which_the_slow_end_does_not_start_is_unknown_and_the_others_are_searched(
-    runs: Any, bisect: Any
-) -> None:
-    runs(with_cause, fails=lambda env: OTHER in env and BROKEN not in env)
-    answer = json.loads(bisect("--json").stdout)
-    assert (answer["answer"], answer["named"]) == ("named", [CAUSE])
-    assert "slow:1-4" in answer["unknown"]
-    assert "slow" not in answer["unknown"]
-
-
-@pytest.mark.integration
 @pytest.mark.parametrize(
     "overrides",
     [{"transport": ["cma", "tcp"]}, {"warnings": ["UCX reads no variable UCX_X: what was set changes nothing"]}],
@@ -262,24 +211,6 @@ def test_where_nothing_starts_reverted_the_answer_is_undecided_and_keeps_the_eff
     assert done.returncode == EXIT_INCONCLUSIVE, done.stdout + done.stderr
     assert "undecided: +" in done.stdout
     assert "; no setting was reverted with a figure." in done.stdout
-
-
-@pytest.mark.integration
-def test_a_typed_variable_that_the_binding_sets_where_it_is_left_out_gets_a_value(
-    runs: Any, bisect: Any, tmp_path: Path
-) -> None:
-    runs(lambda env: 1.0 if env.get("UCX_PROTO_ENABLE") == "n" else 1.5)
-    done = bisect(ends="a=1.17.0,UCX_PROTO_ENABLE=n b=1.19.0")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "on a, UCX_PROTO_ENABLE=y takes +" in done.stdout
-    assert ": it is the setting." in done.stdout
-    space = open_search(search_of(tmp_path)).space
-    assert isinstance(space, DifferenceSpace)
-    assert space.variant(point_of(FIRST, {0})) == "a:1=1.17.0,UCX_PROTO_ENABLE=y"
-
-
-def test_the_variables_of_gpubench_are_those_of_its_processes() -> None:
-    assert set(OF_GPUBENCH) == set(LOGGING)
 
 
 @pytest.mark.integration
@@ -319,19 +250,6 @@ def test_an_interrupted_search_goes_on_and_gives_the_same_answer(
     assert (resumed["answer"], resumed["named"]) == ("named", [cause])
 
 
-@pytest.mark.parametrize(
-    ("ends", "message"),
-    [
-        (["1.16.0", "1.17.0", "1.18.0"], "needs two ends, and --variants has 3"),
-        (["a=1.16.0", "b=1.16.0"], "the same"),
-        (["last=1.16.0", "1.17.0"], "label 'last' is the search's own; choose another one"),
-    ],
-)
-def test_ends_of_a_search_among_settings(ends: list[str], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        difference_ends("settings", ends)
-
-
 def test_a_point_is_called_by_the_numbers_of_its_settings_and_typed_as_a_variant() -> None:
     settings = tuple(Difference(f"UCX_{name}", (None, str(at)), "typed") for at, name in enumerate("ABCDE"))
     typed = "".join(f",{setting.name}={setting.values[1]}" for setting in settings)
@@ -344,23 +262,6 @@ def test_a_point_is_called_by_the_numbers_of_its_settings_and_typed_as_a_variant
     assert space.variant(point_of(FIRST, {0, 4})) == "old:1+5=1.22.0,UCX_A=0,UCX_E=4"
     assert space.variant(FIRST) == "old=1.22.0"
     assert space.variant(point_of(LAST, {0, 1, 2, 4})) == "last:1-3+5=1.22.0,UCX_D=3"
-
-
-def test_a_point_of_packages_names_the_version_of_each_package_that_is_searched() -> None:
-    packages = (
-        Difference("dask", ("2025.7.0", "2026.1.0"), "package", with_it=(("distributed", ("2025.7.0", "2026.1.0")),)),
-        Difference("toolz", ("1.0.0", "1.1.0"), "package"),
-    )
-    ends = ("old=1.22.0,UCX_TLS=tcp", "new=1.22.0,dask==2026.1.0,UCX_TLS=tcp")
-    space = dataclasses.replace(difference_ends("packages", ends), differences=Differences(packages))
-    assert space.variant(LAST) == ends[1]
-    reverted = "new:1=1.22.0,dask==2025.7.0,distributed==2025.7.0,toolz==1.1.0,UCX_TLS=tcp"
-    assert space.variant(point_of(LAST, {0})) == reverted
-    applied = "old:2=1.22.0,dask==2025.7.0,distributed==2025.7.0,toolz==1.1.0,UCX_TLS=tcp"
-    assert space.variant(point_of(FIRST, {1})) == applied
-    named = dataclasses.replace(space, differences=Differences(packages, stacks=("a-1", "a-2")))
-    assert named.variant(FIRST) == "old=1.22.0,stack=a-1,UCX_TLS=tcp"
-    assert named.variant(point_of(LAST, {0})).startswith("new:1=1.22.0,stack=a-2,dask==2025.7.0,")
 
 
 @pytest.mark.integration

@@ -148,15 +148,6 @@ def test_blocks_of_two_campaigns_are_never_one_whatever_their_numbers(tmp_path: 
     assert paired["effect"] == pytest.approx(apart["effect"])
 
 
-def test_runs_of_two_campaigns_may_have_the_same_name(tmp_path: Path) -> None:
-    path = tmp_path / "mine.csv"
-    each = [table().with_columns(campaign=pl.lit(name), job=pl.lit(f"{name}-1")) for name in ("first", "second")]
-    pl.concat(each).write_csv(path)
-    done = run("compare", path, "--json")
-    (cell,) = json.loads(done.stdout)["cells"]
-    assert (cell["verdict"], cell["blocks"]) == ("regression", 12)
-
-
 def test_a_margin_that_nobody_named_is_said(tmp_path: Path) -> None:
     """The campaign that a table was exported from may have had another, and other verdicts."""
     path = tmp_path / "mine.csv"
@@ -164,23 +155,6 @@ def test_a_margin_that_nobody_named_is_said(tmp_path: Path) -> None:
     note = "note: the margin is ±3 %, the default, since a table says none: --margin sets it"
     assert note in run("compare", path).stdout.splitlines()
     assert "note:" not in run("compare", path, "--margin", "3%").stdout
-
-
-def test_a_column_of_costs_is_judged_in_place_of_seconds(tmp_path: Path) -> None:
-    path = tmp_path / "costs.csv"
-    table(0.0).with_columns(energy_j=table(0.06)["wall_s"] * 200).write_csv(path)
-    words = ("compare", path, "--baseline", "A", "--candidate", "B", "--json")
-    for columns, word in (((), "equivalent"), (("--columns", "wall_s=energy_j"), "regression")):
-        assert [one["verdict"] for one in json.loads(run(*words, *columns).stdout)["cells"]] == [word]
-
-
-def test_columns_may_change_places(tmp_path: Path) -> None:
-    path = tmp_path / "turned.csv"
-    turned = table().filter(pl.col("rep") == 0).rename({"variant": "workload", "workload": "variant"})
-    turned.write_csv(path)
-    words = ("--columns", "variant=workload,workload=variant", "--baseline", "A", "--candidate", "B", "--json")
-    (cell,) = json.loads(run("compare", path, *words).stdout)["cells"]
-    assert (cell["baseline"], cell["candidate"], cell["workload"]) == ("A", "B", turned["variant"][0])
 
 
 def own_table(directory: Path, *, block: bool = True) -> Path:
@@ -199,27 +173,6 @@ def test_a_table_of_builds_and_seconds_is_told_which_option_and_which_column_it_
         "name yours: --columns variant=build,wall_s=seconds; and add a column block, a whole number: rows of one block "
         "were measured side by side"
     )
-
-
-def test_with_a_map_and_blocks_three_columns_are_enough_and_the_first_variant_is_the_baseline(tmp_path: Path) -> None:
-    ended = run("compare", own_table(tmp_path), "--columns", "variant=build,wall_s=seconds")
-    assert ended.stdout.startswith("mine | B vs A | ")
-    assert ended.stdout.splitlines()[0].endswith("| 6 blocks | regression")
-
-
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
-        ("variant=build,wall_s=took", "--columns: the table has no column 'took'"),
-        ("variant=build,seconds", "--columns: 'seconds' is no FIELD=COLUMN"),
-        ("variant=build,variant=seconds", "names a field twice"),
-        ("variant=build,who=seconds", "--columns: no field 'who'"),
-    ],
-)
-def test_a_map_that_does_not_fit_is_refused(tmp_path: Path, given: str, why: str) -> None:
-    ended = run("compare", own_table(tmp_path), "--columns", given)
-    assert isinstance(ended.exception, UsageError)
-    assert why in str(ended.exception)
 
 
 def test_of_three_variants_each_is_compared_with_the_first_or_with_the_one_that_is_named(tmp_path: Path) -> None:
@@ -248,17 +201,6 @@ def test_a_column_called_params_may_hold_anything_and_tells_the_cells_apart(
     assert code == "20"
     named = {line.partition(" | ")[0] for line in lines if " | B vs A | " in line}
     assert len(named) == 2, lines
-
-
-def test_a_cell_of_one_campaign_is_held_against_the_blocks_of_that_campaign(tmp_path: Path) -> None:
-    both = [table(campaign=name).with_columns(run=pl.concat_str("run", "campaign")) for name in ("first", "second")]
-    path = tmp_path / "t.csv"
-    pl.concat(both).write_csv(path)
-    cells = json.loads(run("compare", path, "--by", "campaign", "--json").stdout)["cells"]
-    assert [(cell["campaign"], cell["blocks"], "incomplete" in cell["flags"]) for cell in cells] == [
-        ("first", 6, False),
-        ("second", 6, False),
-    ]
 
 
 def test_dates_that_tell_cells_apart_are_json_too(tmp_path: Path) -> None:
@@ -361,26 +303,6 @@ def test_times_in_other_units_are_known_by_name_and_by_map(tmp_path: Path, field
     scaled.rename({"wall_s": "took"}).write_csv(tmp_path / "mapped.csv")
     mapped = ("compare", tmp_path / "mapped.csv", "--margin", "3%", "--columns")
     assert run(*mapped, f"{field}=took").stdout == wanted
-
-
-@pytest.mark.parametrize(
-    ("columns", "reason"),
-    [
-        ("wall_s=join_ms", "is in ms; write wall_ms=join_ms"),
-        ("wall_s=join_ns", "is in ns; add a column of seconds"),
-        ("wall_s=throughput", "holds a rate, of which more is better; add a column of seconds"),
-        ("wall_s=took,wall_ms=join_ms", "several columns of times"),
-    ],
-)
-def test_a_map_that_would_turn_the_direction_or_the_unit_is_refused(tmp_path: Path, columns: str, reason: str) -> None:
-    more = {name: pl.lit(1.0) for name in ("took", "join_ms", "join_ns", "throughput")}
-    table().with_columns(**more).write_csv(tmp_path / "mine.csv")
-    assert reason in str(run("compare", tmp_path / "mine.csv", "--columns", columns).exception)
-
-
-def test_the_advice_for_a_column_of_milliseconds_names_its_unit(tmp_path: Path) -> None:
-    (tmp_path / "mine.csv").write_text("build,join_ms,block\na,1.5,1\nb,1.6,1\n")
-    assert "--columns variant=build,wall_ms=join_ms" in str(run("compare", tmp_path / "mine.csv").exception)
 
 
 def test_a_time_that_is_no_number_is_named_with_its_row_and_a_duration_is_refused(tmp_path: Path) -> None:

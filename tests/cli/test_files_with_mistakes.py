@@ -139,14 +139,6 @@ def test_an_unknown_name_says_how_a_file_of_ones_own_is_named(gpubench: Run, tmp
     )
 
 
-def test_a_profile_is_read_from_any_directory_by_its_path(gpubench: Run, tmp_path: Path) -> None:
-    (tmp_path / "far" / "away").mkdir(parents=True)
-    (tmp_path / "far" / "away" / "mine.toml").write_text('name = "mine"\ninherits = "local"\n')
-    for path in ("far/away/mine.toml", "./far/../far/away/mine.toml", tmp_path / "far" / "away" / "mine.toml"):
-        done = gpubench("plan", "--site", str(path), "--ucx", "1.16.0 9.9.9")
-        assert "9.9.9" in done.stderr, path  # it got as far as the versions
-
-
 @pytest.mark.parametrize(
     ("text", "path", "line"),
     [

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from gpubench.campaign import first_pass
+from gpubench.campaign import first_pass, lifecycle
+from gpubench.errors import InterruptedByUserError
 from tests.cli.campaigns import SIGINT, Front, until
+from tests.conftest import Run
 from tests.store.campaign_builder import begin
 
 SUITE = """
@@ -62,17 +64,6 @@ def test_bench_fills_its_budget_by_a_first_pass_and_says_so(tmp_path: Path) -> N
 
 
 @pytest.mark.system
-def test_a_first_pass_that_fails_leaves_the_suites_own_repetitions(tmp_path: Path) -> None:
-    front = Front(tmp_path, *words(tmp_path, "--set", "limits.workload=10ms"))
-    plan = until(lambda: planned(tmp_path), "the plan")
-    front.kill(SIGINT)
-    assert front.end() == 130, front.output
-    assert (plan["workloads"][0]["reps"], plan["first_pass"]) == (3, "")
-    (note,) = (note for note in plan["notes"] if note.startswith("repetitions are those of suite passed: "))
-    assert "no answer within 0.01 s" in note
-
-
-@pytest.mark.system
 def test_a_first_pass_that_is_interrupted_leaves_no_campaign(tmp_path: Path) -> None:
     front = Front(tmp_path, *words(tmp_path))
     until(lambda: list((tmp_path / "outputs" / "first-passes").glob("*/runs/*-*")), "the first pass's run")
@@ -80,6 +71,20 @@ def test_a_first_pass_that_is_interrupted_leaves_no_campaign(tmp_path: Path) -> 
     assert front.end() == 130
     assert "interrupted by SIGINT in the first pass; the campaign hadn't begun: start it again" in front.output
     assert not list((tmp_path / "outputs").glob("local-*"))
+
+
+@pytest.mark.integration
+def test_a_first_pass_that_is_no_measure_leaves_the_suites_own_repetitions(
+    gpubench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_arguments: Any) -> None:
+        raise InterruptedByUserError("enough")
+
+    monkeypatch.setattr(first_pass, "run_jobs", lambda *_arguments, **_options: None)
+    monkeypatch.setattr(lifecycle, "run_blocks", stop)
+    done = gpubench(*words(tmp_path))
+    assert done.returncode == 130, done.stderr
+    assert "repetitions are those of suite passed: the first pass ended" in done.stdout
 
 
 def test_a_first_pass_says_once_for_whom_it_waits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,19 +1,16 @@
-"""From `main` to the effect: whoever follows a command reads few functions, and each step is taken once."""
+"""From `main` to the effect: whoever follows a command reads few functions."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpubench import resources
-from gpubench.campaign import first_pass, lifecycle, planning
-from gpubench.errors import InterruptedByUserError
 from tests.cli.campaigns import write_suite
 from tests.conftest import Run
 
@@ -42,68 +39,12 @@ def chains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return chains
 
 
-@pytest.fixture
-def submit(gpubench: Run, tmp_path: Path) -> Callable[[], None]:
-    """Plan the smallest campaign of two variants, and submit it."""
-    suite = ("--suite", write_suite(tmp_path), "--variants", "a=1.22.0 b=1.22.0", "--nodes", "1", "--blocks", "1")
-
-    def run() -> None:
-        done = gpubench("submit", "--site", "local-slurm", *suite)
-        assert done.returncode == 0, done.stderr
-
-    return run
-
-
 @pytest.mark.integration
 def test_from_the_command_line_to_sbatch_are_eight_functions_at_most(
-    submit: Callable[[], None], chains: list[list[str]]
+    gpubench: Run, tmp_path: Path, chains: list[list[str]]
 ) -> None:
-    submit()
+    suite = ("--suite", write_suite(tmp_path), "--variants", "a=1.22.0 b=1.22.0", "--nodes", "1", "--blocks", "1")
+    done = gpubench("submit", "--site", "local-slurm", *suite)
+    assert done.returncode == 0, done.stderr
     (chain,) = chains
     assert len(chain) <= MOST, "\n".join(chain)
-
-
-def counted(monkeypatch: pytest.MonkeyPatch, *functions: str) -> dict[str, int]:
-    """How often each of these functions is called in planning."""
-    counts = dict.fromkeys(functions, 0)
-
-    def counting(function: str) -> Callable[..., Any]:
-        does = getattr(planning, function)
-
-        def call(*arguments: Any, **options: Any) -> Any:
-            counts[function] += 1
-            return does(*arguments, **options)
-
-        return call
-
-    for function in functions:
-        monkeypatch.setattr(planning, function, counting(function))
-    return counts
-
-
-@pytest.mark.integration
-@pytest.mark.usefixtures("chains")
-def test_a_new_campaign_is_planned_once_and_its_scripts_are_written_once(
-    submit: Callable[[], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    counts = counted(monkeypatch, "make_plan", "obtain_images", "rendered")
-    submit()
-    assert counts == {"make_plan": 1, "obtain_images": 1, "rendered": 1}
-
-
-@pytest.mark.integration
-def test_a_first_pass_needs_a_plan_of_its_own_and_no_images_again(
-    gpubench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop(*_arguments: Any) -> None:
-        raise InterruptedByUserError("enough")
-
-    counts = counted(monkeypatch, "make_plan", "obtain_images")
-    monkeypatch.setattr(first_pass, "run_jobs", lambda *_arguments, **_options: None)
-    monkeypatch.setattr(lifecycle, "run_blocks", stop)
-    suite = write_suite(tmp_path)
-    suite.write_text(f"first_pass = true\n{suite.read_text()}")
-    done = gpubench("bench", "--suite", suite, "--variants", "a=1.22.0 b=1.22.0", "--protocol", "tcp", "--workers", "1")
-    assert done.returncode == 130, done.stderr
-    assert "repetitions are those of suite tiny: the first pass ended" in done.stdout
-    assert counts == {"make_plan": 2, "obtain_images": 1}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,11 @@ import pytest
 
 from tests.cli.campaigns import (
     SIGINT,
-    SIGKILL,
     Front,
     campaign_in,
     cluster_processes,
     nothing_left,
     records,
-    role_processes,
     running,
     until,
     words,
@@ -90,22 +87,6 @@ def test_repetitions_take_turns_and_only_one_cluster_works(gpubench: Run, tmp_pa
 
 
 @pytest.mark.system
-def test_a_variant_that_fails_loses_its_turns_and_its_run_and_the_other_goes_on(tmp_path: Path) -> None:
-    front = Front(tmp_path, *words(write_suite(tmp_path, reps=20, count=60), *INTERLEAVED, "--blocks", "1"))
-    path = until(lambda: running(tmp_path), "a first sample")
-    campaign = path.parents[1]
-    worker, *_ = role_processes(campaign, "worker")
-    os.kill(worker, SIGKILL)
-    assert front.end() == 0, front.output
-    ended = sorted(records(campaign).values(), key=lambda record: str(record["status"]))
-    assert [record["status"] for record in ended] == ["failed", "ok"]
-    assert "SIGKILL" in ended[0]["reason"]
-    kept = [one for one in samples(campaign) if one["variant"] == ended[1]["variant"]]
-    assert len([one for one in kept if not one["warmup"]]) == 20
-    nothing_left(lambda: cluster_processes(campaign))
-
-
-@pytest.mark.system
 @pytest.mark.parametrize(
     "two_nodes", [pytest.param(False, marks=pytest.mark.long, id="one node"), pytest.param(True, id="two nodes")]
 )
@@ -124,35 +105,3 @@ def test_ctrl_c_leaves_nothing_and_resume_makes_a_whole_block_of_it(
     assert sorted(record["variant"] for record in ok) == ["a", "b"]
     assert {record["nodes"] for record in ok} == {1 + two_nodes}
     nothing_left(lambda: cluster_processes(campaign))
-
-
-@pytest.mark.system
-@pytest.mark.long
-def test_a_killed_front_end_takes_stopped_clusters_with_it(tmp_path: Path) -> None:
-    front = Front(tmp_path, *words(write_suite(tmp_path, reps=40, count=60), *INTERLEAVED, "--blocks", "1"))
-    campaign = until(lambda: running(tmp_path), "a first sample").parents[1]
-    front.kill(SIGKILL)
-    front.end()
-    nothing_left(lambda: cluster_processes(campaign))
-
-
-WAITS = """
-import time
-
-def wait(client, params):
-    time.sleep(1.6)
-"""
-
-
-@pytest.mark.system
-@pytest.mark.long
-def test_a_turn_may_be_longer_than_a_supervisor_may_be_silent(gpubench: Run, tmp_path: Path) -> None:
-    (tmp_path / "waits.py").write_text(WAITS)
-    suite = tmp_path / "waits.toml"
-    suite.write_text('name = "waits"\nreps = 2\n[[workload]]\nfile = "waits.py:wait"\n')
-    done = gpubench(*words(suite, *INTERLEAVED, "--blocks", "1", "--set", "limits.silence=3s"))
-    assert done.returncode == 0, done.stdout + done.stderr
-    ran = records(campaign_in(tmp_path)).values()
-    assert {one["status"] for one in ran} == {"ok"}, [one["reason"] for one in ran]
-    by_turn = itertools.groupby(samples(campaign_in(tmp_path)), key=lambda one: str(one["variant"]))
-    assert max(sum(one["wall_s"] for one in turn) for _, turn in by_turn) > 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,6 @@ import pytest
 from gpubench.campaign.measure_result import result_lines
 from tests.cli.test_bad_input import one_line
 from tests.conftest import Run, need
-
-CPUS = len(os.sched_getaffinity(0))
 
 
 def test_gpus_on_a_machine_without_a_driver_are_refused(gpubench: Run) -> None:

@@ -192,19 +192,3 @@ def test_a_plan_knows_what_the_file_says(gpubench: Run, tmp_path: Path, words: l
     done = gpubench("measure", "ring.py:Ring", "--set", "layout.memory=2GB", *words)
     assert (done.returncode, said in one_line(done)) == (code, True), done.stderr
     assert not (tmp_path / "outputs").exists()
-
-
-@pytest.mark.system
-def test_a_class_of_the_public_base_is_measured_with_its_own_clock_links_and_sizes(
-    gpubench: Run, tmp_path: Path
-) -> None:
-    write_ring(tmp_path)
-    words = ("--protocol", "tcp", "--reps", "2", "--workers", "2", "--ucx", "1.22.0", "--set", "layout.memory=2GB")
-    done = gpubench("measure", "ring.py:Ring", *words, "--size", "small", "--json")
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
-    assert (result["params"]["size"], result["wall_s"], result["answer"]) == (5_000_000, [0.125, 0.125], "ok")
-    assert [one["bytes"] for one in result["moved"]["links"]] == [10_000_000]
-    done = gpubench("measure", "ring.py:Ring", *words, "--set", "lacks=true")
-    assert done.returncode == 4
-    assert "ring.py:Ring skipped: this image has no ring" in one_line(done)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.campaign.preflight import PATHS_FILE, place_campaign, resolve
+from gpubench.campaign.preflight import PATHS_FILE, place_campaign
 from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.model.site import Paths
 from gpubench.store.campaign import Campaign
@@ -73,11 +73,6 @@ def test_the_python_of_a_venv_may_be_a_link_to_the_systems(disk: Path) -> None:
 @pytest.mark.parametrize(("scheduler", "shared"), [("local", ["/elsewhere"]), ("slurm", [])])
 def test_without_a_queue_or_a_list_nothing_is_refused(disk: Path, scheduler: str, shared: list[str]) -> None:
     place_campaign(campaign(disk / "home" / "c", scheduler=scheduler, shared=shared))
-
-
-def test_a_variable_that_is_not_set_resolves_to_nothing(disk: Path) -> None:
-    assert (resolve("$NOWHERE/x").real, resolve("${NOWHERE}/x").real) == ("", "")
-    assert resolve("$SCRATCH/x").real == str(disk / "real/scratch/x")
 
 
 @pytest.mark.parametrize(

@@ -122,22 +122,6 @@ def test_without_sbatch_submit_writes_the_scripts_and_says_what_to_run_where(
     assert "#SBATCH --nodes=8" in script.read_text()
 
 
-def test_here_means_nothing_on_a_site_without_allocations(gpubench: Run, tmp_path: Path) -> None:
-    site = ["--set", f"paths.outputs={tmp_path / 'outputs'}", "--suite", "verify", "--set", "scheduler=local"]
-    done = gpubench("submit", "--here", "--site", "draco", *site, "--set", "launcher=fork", "--set", "runtime=conda")
-    assert done.returncode == 2, done.stderr
-    assert "runs its jobs on this machine, without an allocation; leave --here out" in done.stderr
-
-
-def test_a_sweep_of_workers_per_node_is_planned_like_one_of_nodes(gpubench: Run, tmp_path: Path) -> None:
-    words = ("--site", "local-slurm", "--nodes", "1,2", "--workers", "4 2", "--blocks", "2", "--out", "a")
-    done = gpubench("plan", *words)
-    assert done.returncode == 0, done.stderr
-    assert "script a/jobs/j003-n2-w2/job.sh" in done.stdout.splitlines()
-    specs = [json.loads(path.read_text()) for path in (tmp_path / "a").glob("jobs/*/specs/*.json")]
-    assert {(spec["nodes"], spec["workers_per_node"]) for spec in specs} == {(1, 2), (1, 4), (2, 2), (2, 4)}
-
-
 def test_a_site_that_charges_every_job_gets_none_without_an_account(gpubench: Run, tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()

@@ -6,7 +6,6 @@ import io
 import itertools
 import re
 import shutil
-import sys
 import types
 from pathlib import Path
 
@@ -20,16 +19,6 @@ from gpubench.model.quantities import format_seconds
 from gpubench.store.accounting import account
 from gpubench.store.rundirs import read_record, record_seconds
 from tests.store.campaign_builder import Writer, begin, make_plan
-
-
-def test_where_no_terminal_is_only_the_runs_have_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    campaign = begin(tmp_path / "c", make_plan(blocks=4))
-    progress = Progress(campaign, None)
-    for row in campaign.rows():
-        Writer(campaign).write(*row)
-        progress.look()
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.partition("]")[0] for line in lines] == [f"[{number}/8" for number in range(1, 9)]
 
 
 def test_a_run_took_as_long_as_its_record_says_whenever_it_was_seen(
@@ -109,23 +98,6 @@ def test_while_a_job_removes_its_containers_a_line_says_so(
         progress.look()
     last = capsys.readouterr().out.splitlines()[-1]
     assert (last == "every run has ended; the job removes its containers from its nodes") == tells
-
-
-def test_a_look_reads_the_directory_of_runs_once_however_many_are_awaited(tmp_path: Path) -> None:
-    campaign = begin(tmp_path / "c", make_plan(blocks=40))
-    campaign.runs_dir.mkdir(exist_ok=True)
-    progress = Progress(campaign, None)
-    read: list[object] = []
-    watched = {str(campaign.runs_dir)}
-
-    def listen(event: str, arguments: tuple[object, ...]) -> None:
-        if event in ("os.listdir", "os.scandir") and watched & set(map(str, arguments)):
-            read.append(arguments)
-
-    sys.addaudithook(listen)  # for ever: it listens no more when nothing is watched
-    progress.look()
-    watched.clear()
-    assert len(read) == 1
 
 
 def test_the_bar_says_how_many_blocks_are_complete_and_what_is_left(tmp_path: Path) -> None:

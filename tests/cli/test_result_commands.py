@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 import zipfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from gpubench.cli import display
 from tests.conftest import ROOT
 from tests.in_process import invoked as run
 from tests.store.campaign_builder import QUICK, Writer, begin, finish, make_plan
@@ -57,23 +54,16 @@ def test_what_became_of_every_run_is_a_content_of_its_own(tmp_path: Path) -> Non
     planned = 3 * len(plan.variants)
     assert said[0] == f"{plan.campaign}: {planned - 1} ok, 1 pending"
     assert said[1].split() == ["block", "order", "variant", "status", "seconds", "why"]
-    listed = json.loads(run("report", campaign.directory, "--only", "runs", "--json").stdout)["runs"]
-    assert {one["run"]: one["order"] for one in listed} == {one.run: one.order for *_, one in campaign.rows()}
     assert len(said) == planned + 2
     found = json.loads(run("report", campaign.directory, "--only", "runs", "--json").stdout)
     assert (found["schema"], found["campaign"]) == ("gpubench/runs/1", plan.campaign)
     by_run = {one["run"]: one for one in found["runs"]}
-    assert by_run.keys() == {one.run for _, _, one in campaign.rows()}
+    assert {name: one["order"] for name, one in by_run.items()} == {one.run: one.order for *_, one in campaign.rows()}
     (gone,) = [one for one in by_run.values() if one["status"] != "ok"]
     assert (gone["status"], gone["seconds"], gone["directory"]) == ("pending", None, None)
     assert all(one["seconds"] >= 0 for one in by_run.values() if one["status"] == "ok")
     table = run("report", campaign.directory, "--only", "runs", "--markdown").stdout
     assert "| block | order | variant | status |" in table
-
-
-def test_a_trend_of_nothing_named_reads_all_outputs(outputs: Path) -> None:
-    named = run("trend", outputs.name)
-    assert (named.exit_code, run("trend").stdout) == (0, named.stdout)
 
 
 @pytest.mark.parametrize(
@@ -141,29 +131,6 @@ def test_the_page_of_two_targets_is_called_by_their_names(tmp_path: Path, monkey
     assert done.exit_code == 0, done.exception
     assert "page: b-against-a.html" in done.stdout
     assert "<html" in Path("b-against-a.html").read_text()
-
-
-def test_whoever_searches_for_changes_sees_how_far_it_is(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bars: list[int] = []
-
-    @contextlib.contextmanager
-    def bar() -> Iterator[Callable[[int, int], None]]:
-        bars.append(len(bars))
-        yield lambda _done, _total: None
-
-    monkeypatch.setattr(display, "search_bar", bar)
-    for words in (["trend", "import"], ["trend", "import", "--html", "x.html"], ["report", "import"]):
-        assert run(*words).exit_code == 0
-    assert bars == [0, 1, 2]
-
-
-def test_a_trend_names_its_sources_above_the_changes_of_their_figures(outputs: Path) -> None:
-    plain = json.loads(run("trend", outputs, "import", "--json").stdout)
-    assert plain["schema"] == "gpubench/trend/1"
-    named = {f"{source['kind']} {source['name']}: {source['about']}" for source in plain["sources"]}
-    assert len(named) == 2
-    assert named <= {*run("trend", outputs, "import").stdout.splitlines()}
-    assert plain["series"]
 
 
 def test_a_margin_other_than_planned_is_said_beside_the_verdicts(tmp_path: Path) -> None:

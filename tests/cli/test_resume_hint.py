@@ -36,6 +36,7 @@ def test_runs_of_submitted_jobs_are_waited_for_and_others_are_run(tmp_path: Path
     repair = f"gpubench bench --campaign '{campaign.directory}'"
     watch = f"jobs still wait or run: gpubench status --watch '{campaign.directory}'"
     assert resume_hint(campaign, alive={job}) == f"to run what is missing: {repair}"
+    assert resume_hint(campaign, alive={job}, running=True) == watch, "it runs on this machine"
     campaign.job_dir(job).mkdir(parents=True)
     submitted.write(campaign.job_dir(job), "slurm", "c-j001", "12")
     assert resume_hint(campaign, alive={job}) == watch
@@ -125,15 +126,6 @@ def test_where_no_campaign_has_results_the_newest_is_pointed_at(gpubench: Run, t
     done = gpubench("report")
     assert done.returncode == 2
     assert done.stderr == "gpubench: no campaign in outputs has results yet; see gpubench status outputs/c\n"
-
-
-def test_a_campaign_that_runs_on_this_machine_is_waited_for_not_started_once_more(tmp_path: Path) -> None:
-    campaign = begin(tmp_path / "c", make_plan(blocks=1))
-    (job,) = (job.job for job in campaign.jobs)
-    watch = f"jobs still wait or run: gpubench status --watch {campaign.directory}"
-    assert resume_hint(campaign, alive={job}, running=True) == watch
-    repair = f"to run what is missing: gpubench bench --campaign {campaign.directory}"
-    assert resume_hint(campaign, alive={job}) == repair
 
 
 def test_a_job_that_failed_is_told_so_also_when_every_record_of_its_runs_is_well(tmp_path: Path) -> None:

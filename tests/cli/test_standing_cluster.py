@@ -183,12 +183,3 @@ def test_a_cluster_whose_supervisors_were_killed_leaves_nothing_when_it_is_stopp
             os.kill(pid, number)
     mine.until_it_says("it has ended: KILLED", code=4)
     assert mine.left() != []
-
-
-@pytest.mark.system
-@pytest.mark.long
-def test_a_front_end_that_is_killed_ends_its_job(mine: Standing) -> None:
-    mine("start", *START, "--protocol", "tcp")
-    (front_end,) = (pid for pid, line in mine.processes().items() if "clusters.background" in line)
-    os.kill(front_end, signal.SIGKILL)
-    mine.until_it_says("it has ended: the front end is gone", code=4)

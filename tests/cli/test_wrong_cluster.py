@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import zipfile
 from pathlib import Path
@@ -81,18 +80,6 @@ def test_a_library_of_another_version_fails_the_run(gpubench: Run, tmp_path: Pat
 
 
 @pytest.mark.system
-def test_another_library_of_the_same_version_fails_the_run(gpubench: Run, tmp_path: Path) -> None:
-    campaign = planned(gpubench, tmp_path, protocol="ucx")
-    env = json.loads(min(campaign.glob("jobs/*/specs/*.json")).read_text())["env"]
-    copy = tmp_path / "site" / "lib"
-    shutil.copytree(env["LD_LIBRARY_PATH"], copy, ignore=shutil.ignore_patterns("*.a"))
-    code, record, errors = run_spec(campaign, changes={"env": {**env, "LD_PRELOAD": str(copy / "libucp.so.0")}})
-    assert (code, record["status"]) == (0, "failed"), errors
-    planned_path = Path(env["LD_LIBRARY_PATH"], "libucp.so.0").resolve()
-    assert record["reason"].endswith(f"loaded UCX from {copy / 'libucp.so.0'}, planned {planned_path}")
-
-
-@pytest.mark.system
 def test_a_login_shell_full_of_settings_changes_nothing_and_is_named(gpubench: Run, tmp_path: Path) -> None:
     campaign = planned(gpubench, tmp_path)
     shell = {
@@ -106,11 +93,3 @@ def test_a_login_shell_full_of_settings_changes_nothing_and_is_named(gpubench: R
     assert (code, record["status"]) == (0, "ok"), (errors, record["reason"])
     said = " ".join(record["warnings"])
     assert all(name in said for name in shell)
-
-
-@pytest.mark.system
-def test_a_node_that_never_comes_is_a_lost_run_and_not_an_average_over_fewer(gpubench: Run, tmp_path: Path) -> None:
-    campaign = planned(gpubench, tmp_path, "--nodes", "2", "--set", "limits.start=5s")
-    code, record, _ = run_spec(campaign, 0, "--rank", "0")
-    assert (code, record["status"]) == (0, "lost")
-    assert "node rank [1]" in record["reason"]

@@ -33,11 +33,6 @@ class Registry(RegistryServer):
         lines = self.log.read_text().splitlines()
         return [line.split('"')[1].rpartition(" ")[0] for line in lines if ' HTTP/1.1" ' in line]
 
-    @property
-    def blobs_fetched(self) -> list[str]:
-        """The layers and configurations that were fetched."""
-        return [line for line in self.requests if line.startswith("GET") and "/blobs/sha256:" in line]
-
     def push(
         self,
         repository: str,

@@ -14,13 +14,13 @@ import pytest
 from gpubench.node.admission import VARIABLE, environment
 from gpubench.store.campaign import Campaign
 from tests.cli.campaigns import records
-from tests.cli.test_clock_steps import SOURCE
 from tests.conftest import need
 from tests.slurm.campaigns import UCX, Login
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.test_campaigns import leave_no_process, until_running
 
 pytestmark = pytest.mark.system
+SOURCE = Path(__file__).with_name("clock_step.c")
 AHEAD_S = 300
 
 
