@@ -220,11 +220,13 @@ def run_gpubench(
 
 @pytest.fixture
 def gpubench(tmp_path: Path) -> Run:
-    """Run the command line in an empty directory; stdout and stderr as text."""
+    """Run the command line in an empty directory; stdout and stderr as text. ``code``: how it must end."""
 
     def run(
-        *words: str | Path, env: Mapping[str, str] | None = None, timeout: float = 500
+        *words: str | Path, env: Mapping[str, str] | None = None, timeout: float = 500, code: int | None = None
     ) -> subprocess.CompletedProcess[str]:
-        return run_gpubench([*words], tmp_path, {**own_queue(tmp_path), **(env or {})}, timeout=timeout)
+        done = run_gpubench([*words], tmp_path, {**own_queue(tmp_path), **(env or {})}, timeout=timeout)
+        assert code is None or done.returncode == code, done.stdout + done.stderr
+        return done
 
     return run

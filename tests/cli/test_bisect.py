@@ -84,8 +84,7 @@ def test_a_search_whose_budget_ends_at_the_second_change_has_named_the_first_and
     assert "Not searched: d to f, which differ too." in done.stdout
     assert f"To go on: gpubench bisect outputs/{directory(tmp_path).name}" in done.stdout
     assert written.steps[-1] == ["a", "c", "d", "h"]
-    again = gpubench("bisect", directory(tmp_path))
-    assert again.returncode == 0, again.stderr
+    again = gpubench("bisect", directory(tmp_path), code=0)
     assert "It also became slower between e and f: +" in again.stdout
     assert "Not searched" not in again.stdout
 
@@ -122,8 +121,7 @@ def test_a_budget_stops_a_search_which_goes_on_by_its_directory(
     assert done.returncode == 4
     assert "may not end in --budget; to go on: gpubench bisect " in done.stderr
     assert len(written.steps) == 2
-    again = gpubench("bisect", directory(tmp_path), "--budget", "1h")
-    assert again.returncode == 0, again.stderr
+    again = gpubench("bisect", directory(tmp_path), "--budget", "1h", code=0)
     assert "between e and f" in again.stdout
 
 
@@ -195,8 +193,7 @@ def test_commands_take_no_step_as_the_newest_campaign_and_of_a_search_its_last(
     assert gpubench("status").returncode == UsageError.exit_code
     search = directory(tmp_path)
     for words in (("status",), ("logs",), ("cancel",)):
-        done = gpubench(*words, search)
-        assert done.returncode == 0, done.stderr
+        done = gpubench(*words, search, code=0)
         assert re.search(r"of its \d+ steps the last, step-0[1-9]$", done.stderr, re.MULTILINE)
     assert gpubench("status", search / "step-00").returncode == 0
     (search / "step-00").rename(tmp_path / "away")
@@ -269,8 +266,7 @@ def test_a_planted_cause_is_found_by_real_runs(gpubench: Run, tmp_path: Path) ->
     listed = f"a=1.22.0 b=1.22.0 c=1.22.0{slow} d=1.22.0{slow}"
     suite = write_suite(tmp_path, reps=6, count=200)
     words = ("--suite", suite, "--protocol", "tcp", "--workers", "1", "--json")
-    done = gpubench("bisect", "--points", listed, *words, timeout=1500)
-    assert done.returncode == 0, done.stderr
+    done = gpubench("bisect", "--points", listed, *words, timeout=1500, code=0)
     answer = json.loads(done.stdout)
     assert (answer["low"], answer["high"]) == ("b", "c")
     assert answer["effect"]["low"] < 0.6 < answer["effect"]["high"]
@@ -303,8 +299,7 @@ def test_ends_without_releases_between_are_refused(ends: list[str], message: str
 def test_a_setting_of_the_binding_at_one_neighbour_is_said(runs: Any, gpubench: Run, tmp_path: Path) -> None:
     runs(("1.18.0", "1.18.1", "1.19.0"))
     suite = ("--suite", write_suite(tmp_path), "--protocol", "ucx", "--workers", "1")
-    done = gpubench("bisect", "--ucx", "1.17.0 1.19.0", "--over", "versions", *suite)
-    assert done.returncode == 0, done.stderr
+    done = gpubench("bisect", "--ucx", "1.17.0 1.19.0", "--over", "versions", *suite, code=0)
     assert "tasks became slower between 1.17.0 and 1.18.0" in done.stdout
     (note,) = (line for line in done.stdout.splitlines() if "1.17.0 alone has UCX_PROTO_ENABLE=n, set by" in line)
     command = note.partition("this tells: ")[2]

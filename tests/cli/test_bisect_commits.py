@@ -232,8 +232,7 @@ def test_a_branch_is_the_commit_that_it_was_when_the_search_began(
     assert done.returncode == 130, done.stderr
     repository.commit("moved on")
     (search,) = (tmp_path / "outputs").glob("*-bisect-*")
-    done = gpubench("bisect", search)
-    assert done.returncode == 0, done.stderr
+    done = gpubench("bisect", search, code=0)
     for step in search.glob("step-*"):
         for variant in Campaign.open(step).plan.variants:
             assert variant.ucx.startswith(f"git:{commit}")

@@ -270,10 +270,8 @@ def test_the_largest_regression_of_the_newest_campaign_is_the_question(
 ) -> None:
     runs(with_cause)
     options = ("--workers", "1", "--reps", "4", "--blocks", "8", "--seed", "1", "--set", "limits.start=90s")
-    done = gpubench("bench", "--suite", "quick", "--variants", f"fast=1.22.0 slow=1.22.0,{CAUSE}=20s", *options)
-    assert done.returncode == 0, done.stdout + done.stderr
-    done = gpubench("bisect", "--workload", "tasks")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = gpubench("bench", "--suite", "quick", "--variants", f"fast=1.22.0 slow=1.22.0,{CAUSE}=20s", *options, code=0)
+    done = gpubench("bisect", "--workload", "tasks", code=0)
     assert re.search(r"^the largest regression of \S+: tasks, \+\d", done.stdout + done.stderr, re.MULTILINE)
     told = [line for line in done.stderr.splitlines() if "give its --set again" in line]
     assert told == ["gpubench: the site's limits.start is 120.0, and was 90.0 in the campaign: give its --set again"]

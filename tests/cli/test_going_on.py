@@ -14,13 +14,11 @@ pytestmark = pytest.mark.system
 
 
 def test_blocks_are_added_and_judged_with_those_before_them(gpubench: Run, tmp_path: Path) -> None:
-    done = gpubench(*words(write_suite(tmp_path, reps=3, count=10), "--blocks", "3"))
-    assert done.returncode == 0, done.stderr
+    done = gpubench(*words(write_suite(tmp_path, reps=3, count=10), "--blocks", "3"), code=0)
     assert "the noise here is not known" in done.stdout.partition("[1/6]")[0]
     campaign = campaign_in(tmp_path)
     before = {name: (campaign / "runs" / name / "run.json").stat().st_mtime_ns for name in records(campaign)}
-    more = gpubench("bench", "--campaign", campaign, "--blocks", "+1")
-    assert more.returncode == 0, more.stderr
+    more = gpubench("bench", "--campaign", campaign, "--blocks", "+1", code=0)
     assert "1 more block after 3" in more.stdout
     assert more.stderr.count("1 block was added after the results had been looked at") == 1
     found = records(campaign)

@@ -33,8 +33,7 @@ def tools(tmp_path: Path) -> Path:
 def test_render_gives_the_same_bytes_in_every_directory_on_every_day(
     gpubench: Run, tmp_path: Path, tools: Path
 ) -> None:
-    first = gpubench("plan", *DRACO, "--nodes", "1 8", "--out", "a", env={"PATH": str(tools)})
-    assert first.returncode == 0, first.stderr
+    first = gpubench("plan", *DRACO, "--nodes", "1 8", "--out", "a", env={"PATH": str(tools)}, code=0)
     assert first.stdout.splitlines()[0] == "campaign a"
     assert "script a/jobs/j001-n1/job.sh" in first.stdout.splitlines()
     deep = tmp_path / "another" / "place"
@@ -45,8 +44,7 @@ def test_render_gives_the_same_bytes_in_every_directory_on_every_day(
     assert plan["campaign"] == "draco-quick"
     assert [variant["image"] for variant in plan["variants"]] == [None, None]
     assert plan["jobs"][0]["memory_limit"] == 0, "how much memory this machine has says nothing of a node's"
-    again = gpubench("plan", *DRACO, "--nodes", "1 8", "--out", "a")
-    assert again.returncode == 0, again.stderr
+    gpubench("plan", *DRACO, "--nodes", "1 8", "--out", "a", code=0)
     assert files(tmp_path / "a") == files(deep)
 
 
@@ -74,8 +72,7 @@ def test_a_plan_without_images_is_planned_and_refused_by_submit(gpubench: Run, t
     assert build.endswith(" --push --set image.registry=HOST/NAME")  # draco's profile names no registry
     assert import_.endswith(" --set image.registry=HOST/NAME")
     assert not campaign.exists()
-    done = gpubench("plan", *words, "--out", campaign, env={"PATH": str(tools)})
-    assert done.returncode == 0, done.stderr
+    done = gpubench("plan", *words, "--out", campaign, env={"PATH": str(tools)}, code=0)
     script = campaign / "jobs" / "j001-n2" / "job.sh"
     *lines, last = done.stdout.splitlines()
     assert f"script {script}" in lines
@@ -97,8 +94,7 @@ def test_a_plan_without_images_is_planned_and_refused_by_submit(gpubench: Run, t
         assert refused.returncode == 6, refused.stderr
         assert "gpubench images build --site draco --ucx 'v1.12.x master'" in refused.stderr
         assert files(tmp_path) == before, "no campaign that cannot be run is left behind"
-    foreseen = gpubench("plan", *words, env={"PATH": str(tools)})
-    assert foreseen.returncode == 0, foreseen.stderr
+    foreseen = gpubench("plan", *words, env={"PATH": str(tools)}, code=0)
     first, *lines = foreseen.stdout.splitlines()
     assert first == "plan of draco-quick: nothing is written or run"
     assert lines == shown.stdout.splitlines()[1:]

@@ -143,8 +143,7 @@ def test_list_names_every_profile_with_its_adapters(gpubench: Run) -> None:
 
 
 def test_show_is_a_profile_again_and_says_where_values_come_from(gpubench: Run, folder: Path) -> None:
-    done = gpubench("sites", "list", "mine.toml", "--set", "batch.queue=fast lane")
-    assert done.returncode == 0, done.stderr
+    done = gpubench("sites", "list", "mine.toml", "--set", "batch.queue=fast lane", code=0)
     assert tomllib.loads(done.stdout) == read_profile("mine.toml", ["batch.queue=fast lane"]).plain
     lines = done.stdout.splitlines()
     assert 'queue = "fast lane"  # --set' in lines
@@ -153,8 +152,7 @@ def test_show_is_a_profile_again_and_says_where_values_come_from(gpubench: Run, 
 
 
 def test_check_says_a_line_each_and_exits_with_2_when_one_is_wrong(gpubench: Run, folder: Path) -> None:
-    right = gpubench("sites", "check", "mine.toml")
-    assert right.returncode == 0, right.stdout + right.stderr
+    right = gpubench("sites", "check", "mine.toml", code=0)
     assert {line.partition(":")[0] for line in right.stdout.splitlines()} == {"ok", "not checked"}
     wrong = gpubench("sites", "check", "mine.toml", "--set", "layout.threads=11")
     assert wrong.returncode == 2
@@ -195,8 +193,7 @@ def test_scratch_from_before_the_last_start_of_this_machine_is_left_over_and_tha
     for name, host in (("before", os.uname().nodename), ("elsewhere", "another-host")):
         (tmp_path / f"gpubench-{name}").mkdir()
         (tmp_path / f"gpubench-{name}" / scratch.HOLD).write_text(f"of-another-boot\nhost {host}\n")
-    done = gpubench("sites", "clean", "local", "--set", f"paths.scratch={tmp_path}", "--remove")
-    assert done.returncode == 0, done.stderr
+    done = gpubench("sites", "clean", "local", "--set", f"paths.scratch={tmp_path}", "--remove", code=0)
     assert [path.name for path in tmp_path.glob("gpubench-*")] == ["gpubench-elsewhere"], done.stdout
 
 
@@ -212,7 +209,6 @@ def test_a_cleaning_that_goes_well_removes_the_files_of_those_that_did_not(gpube
 
 
 def test_a_profile_without_a_shared_file_system_is_no_fault_where_jobs_bring_their_files(gpubench: Run) -> None:
-    done = gpubench("sites", "check", "kubernetes")
-    assert done.returncode == 0, done.stderr
+    done = gpubench("sites", "check", "kubernetes", code=0)
     assert "not checked" not in done.stdout
     assert "ok: no shared file system is needed: jobs bring their files along, and pods print" in done.stdout

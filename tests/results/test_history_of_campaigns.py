@@ -35,8 +35,7 @@ def weekly(tmp_path: Path) -> Path:
 
 
 def test_every_campaign_is_a_line_that_says_how_many_of_its_runs_are_ok(gpubench: Run, weekly: Path) -> None:
-    done = gpubench("trend", weekly)
-    assert done.returncode == 0, done.stderr
+    done = gpubench("trend", weekly, code=0)
     lines = [line for line in done.stdout.splitlines() if line.startswith("campaign week-")]
     assert [line.rpartition("; ")[2] for line in lines] == [
         f"{3 if week == 2 else 4} of 4 runs are ok" for week in range(WEEKS)
@@ -44,8 +43,7 @@ def test_every_campaign_is_a_line_that_says_how_many_of_its_runs_are_ok(gpubench
 
 
 def test_the_page_over_time_draws_campaigns_and_their_changes(gpubench: Run, weekly: Path) -> None:
-    done = gpubench("trend", weekly, "--html", "over-time.html", "--svg", "charts")
-    assert done.returncode == 0, done.stderr
+    gpubench("trend", weekly, "--html", "over-time.html", "--svg", "charts", code=0)
     page = (weekly.parent / "over-time.html").read_text()
     charts = dict(re.findall(r'id="chart-([^"]+)".*?(<svg.*?</svg>)', page, re.S))
     assert list(charts) == ["over-time-0"]
@@ -102,8 +100,7 @@ def test_results_of_unlike_machines_are_never_pooled(
             written = json.loads(path.read_text())
             written["nodes"][0] |= of_node
             path.write_text(json.dumps(written))
-    done = gpubench("trend", tmp_path / "all", "--json")
-    assert done.returncode == 0, done.stderr
+    done = gpubench("trend", tmp_path / "all", "--json", code=0)
     series = json.loads(done.stdout)["series"]
     assert len(series) == 2 * len(machines)
     assert {(one["site"], one["processors"]) for one in series} == machines
