@@ -139,7 +139,6 @@ WRONG: list[tuple[str, int, str]] = [
     ("trend import --json --html x.html", 2, "--json prints, --html and --svg write files; choose one"),
     ("compare times.csv", 3, "name yours: --columns variant=build,wall_s=COLUMN"),
     ("compare ms.csv", 3, "name yours: --columns variant=build,wall_ms=join_ms"),
-    ("compare times.csv --columns variant=build,wall_s=seconds", 2, "has the variants a, b, c; name two: --baseline A"),
     ("compare times.csv --columns variant=build,wall_s=took", 2, "--columns: the table has no column 'took'"),
     ("compare times.csv --columns variant=build,seconds", 2, "--columns: 'seconds' is no FIELD=COLUMN"),
     ("compare times.csv --columns variant=build,variant=seconds", 2, "names a field twice"),

@@ -51,17 +51,20 @@ def test_links_and_variables_are_resolved_and_recorded(disk: Path) -> None:
     assert said["shared"] == [{"written": "$SCRATCH", "real": str(disk / "real/scratch")}]
 
 
-def test_a_campaign_elsewhere_is_refused_and_nothing_is_recorded(disk: Path) -> None:
-    made = campaign(disk / "home" / "me" / "c", images=f"{disk}/scratch/images")
-    with pytest.raises(PlanRefusedError, match=r"the campaign is .*/home/me/c, which lies below none of paths\.shared"):
+@pytest.mark.parametrize(
+    ("place", "images", "refused"),
+    [
+        ("home/me/c", "scratch/images", r"the campaign is .*/home/me/c, which lies below none of paths\.shared"),
+        ("scratch/c", "home/me", r"the image of old is .*/home/me/bin/python"),
+    ],
+)
+def test_what_only_this_machine_sees_is_refused_and_nothing_is_recorded(
+    disk: Path, place: str, images: str, refused: str
+) -> None:
+    made = campaign(disk / place, images=f"{disk}/{images}")
+    with pytest.raises(PlanRefusedError, match=refused):
         place_campaign(made)
     assert not (made.directory / PATHS_FILE).exists()
-
-
-def test_an_image_that_only_this_machine_sees_is_refused(disk: Path) -> None:
-    made = campaign(disk / "scratch" / "c", images=f"{disk}/home/me")
-    with pytest.raises(PlanRefusedError, match=r"the image of old is .*/home/me/bin/python"):
-        place_campaign(made)
 
 
 def test_the_python_of_a_venv_may_be_a_link_to_the_systems(disk: Path) -> None:

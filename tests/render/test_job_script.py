@@ -126,23 +126,18 @@ def test_two_nodes_are_two_supervisors_with_ranks_0_and_1_for_every_run(two_node
     assert pairs == [sorted(pair) for pair in zip(two_nodes.planned("0"), two_nodes.planned("1"), strict=True)]
 
 
-def test_a_node_that_is_not_clean_ends_its_block_but_not_the_job(campaign: Campaign) -> None:
+@pytest.mark.parametrize(("nodes", "bad"), [(1, 0), (2, 1)])
+def test_a_node_that_is_not_clean_ends_its_block_but_not_the_job(tmp_path: Path, nodes: int, bad: int) -> None:
+    campaign = Campaign(tmp_path, nodes=[nodes])
     first = campaign.planned()[0].split()[1]
     second = "b" if first == "a" else "a"
-    campaign.when(first, 'if [ "$block" = 1 ]; then exit 40; fi')
+    campaign.when(first, f'if [ "$block ${{GPUBENCH_RANK-none}}" = "1 {bad}" ]; then exit 40; fi')
     assert campaign.run() == 40
     reason = "--rank 0 --skip the run before it ended with exit code 40: a node can't be used"
-    assert campaign.calls == [f"1 {first} 0 ", f"1 {second} none {reason}", *campaign.planned()[2:]]
-
-
-def test_the_worst_exit_code_of_the_nodes_counts(two_nodes: Campaign) -> None:
-    first = two_nodes.planned()[0].split()[1]
-    two_nodes.when(first, 'if [ "$GPUBENCH_RANK" = 1 ]; then exit 40; fi')
-    assert two_nodes.run() == 40
-    reason = "--rank 0 --skip the run before it ended with exit code 40: a node can't be used"
-    second = "b" if first == "a" else "a"
-    assert sorted(two_nodes.calls[:2]) == [f"1 {first} 0 ", f"1 {first} 1 "]
-    assert two_nodes.calls[2] == f"1 {second} none {reason}"
+    assert sorted(campaign.calls[:nodes]) == [f"1 {first} {rank} " for rank in range(nodes)]
+    assert campaign.calls[nodes] == f"1 {second} none {reason}"
+    later = [call for rank in range(nodes) for call in campaign.planned(str(rank)) if not call.startswith("1 ")]
+    assert sorted(campaign.calls[nodes + 1 :]) == sorted(later)
 
 
 def test_a_block_that_can_not_end_in_time_is_skipped_with_the_reason(tmp_path: Path) -> None:

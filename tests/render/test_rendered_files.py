@@ -6,11 +6,14 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpubench import resources
+from gpubench.model.image import Image
 from gpubench.model.plan import Plan
 from gpubench.model.site import (
     Batch,
@@ -21,7 +24,6 @@ from gpubench.model.site import (
     Node,
     Paths,
     Setup,
-    Site,
     Toleration,
 )
 from gpubench.node.spec import RunSpec
@@ -88,112 +90,72 @@ PBS = {
 }
 
 
-def lsf(scheduler: str = "rank0", client: str = "rank0", runtime: str = "venv") -> Site:
-    """A site like Summit, with another placement."""
-    layout = Layout(workers=6, threads=7 - (scheduler == "own-set"), scheduler=scheduler, client=client)
-    return site(**LSF, layout=layout, runtime=runtime)
+def on(images: Mapping[str, Image], nodes: Sequence[int] = (2,), blocks: int = 1, **of_site: Any) -> Plan:
+    """The plan of a site with these fields."""
+    return plan(VARIANTS, site=site(**of_site), nodes=[*nodes], blocks=blocks, images=images)
 
 
+def lsf(scheduler: str = "rank0", client: str = "rank0") -> dict[str, Any]:
+    """Like Summit, with another placement."""
+    return {
+        **LSF,
+        "layout": Layout(workers=6, threads=7 - (scheduler == "own-set"), scheduler=scheduler, client=client),
+    }
+
+
+def mounting(*mounts: str, **more: Any) -> ContainerSettings:
+    return ContainerSettings(mounts=[*mounts], **more)
+
+
+DATA = mounting("/data sets:/data:ro")
+ON_LAUNCH_NODE = lsf("launch-node", "launch-node")
+SSH = {**SLURM, "launcher": "ssh"}
+FOUR_GPUS = {**SLURM, "node": Node(cores=16, gpus=4, memory="64GiB")}
+CONDA = {spec: one.model_copy(update={"kind": "conda"}) for spec, one in VENVS.items()}
+IN_TURNS = Layout(workers=2, one_machine=True, arrangement="interleaved")
+SCRATCH = Paths(scratch="$SLURM_TMPDIR/my scratch")
+KUBERNETES = {
+    "scheduler": "kubernetes",
+    "launcher": "indexed-job",
+    "runtime": "pod",
+    "node": Node(cores=16, gpus=8, memory="64GiB"),
+    "kubernetes": KubernetesSettings(
+        namespace="teams-own",
+        context="big cluster",
+        node_selector={"pool": "dgx"},
+        tolerations=[Toleration(key="nvidia.com/gpu", operator="Exists", effect="NoSchedule")],
+        image_pull_secrets=["registry"],
+        run_as_user=0,
+        capabilities=["IPC_LOCK"],
+        labels={"team": "no"},
+    ),
+}
 PLANS = {
-    "local-fork-venv": plan(VARIANTS, nodes=[1, 2], blocks=2, images=VENVS),
-    "local-fork-venv-interleaved": plan(
-        VARIANTS,
-        site=site(layout=Layout(workers=2, one_machine=True, arrangement="interleaved")),
-        images=VENVS,
-        blocks=1,
+    "local-fork-venv": on(VENVS, (1, 2), 2),
+    "local-fork-venv-interleaved": on(VENVS, (1,), layout=IN_TURNS),
+    "local-fork-docker": on(
+        *(CONTAINERS, (1,), 2),
+        runtime="docker",
+        container=mounting("/data sets:/data sets:ro", options=["--ulimit", "memlock=-1"]),
     ),
-    "local-fork-docker": plan(
-        VARIANTS,
-        site=site(
-            runtime="docker",
-            container=ContainerSettings(options=["--ulimit", "memlock=-1"], mounts=["/data sets:/data sets:ro"]),
-        ),
-        blocks=2,
-        images=CONTAINERS,
+    "local-fork-modules": on(MODULES, (1,), runtime="modules"),
+    "local-fork-enroot": on(SQUASHFS, (1,), runtime="enroot"),
+    "lsf-jsrun-modules": on(MODULES, **ON_LAUNCH_NODE, runtime="modules"),
+    "lsf-jsrun-venv": on(VENVS, (1, 4), **lsf("launch-node"), runtime="venv"),
+    "lsf-jsrun-conda": on(CONDA, **lsf("own-set"), runtime="conda"),
+    "lsf-jsrun-apptainer": on(SQUASHFS, **lsf(), runtime="apptainer"),
+    "slurm-srun-pyxis": on(SQUASHFS, (8,), 2, **SLURM, runtime="pyxis", container=mounting("/data:/data:ro")),
+    "slurm-srun-enroot": on(SQUASHFS, **SLURM, runtime="enroot", container=DATA),
+    "slurm-srun-apptainer": on(
+        SQUASHFS, **FOUR_GPUS, runtime="apptainer", container=mounting(*DATA.mounts, options=["--writable-tmpfs"])
     ),
-    "local-fork-modules": plan(VARIANTS, site=site(runtime="modules"), blocks=1, images=MODULES),
-    "lsf-jsrun-modules": plan(
-        VARIANTS,
-        site=lsf(scheduler="launch-node", client="launch-node", runtime="modules"),
-        nodes=[2],
-        blocks=1,
-        images=MODULES,
-    ),
-    "slurm-srun-pyxis": plan(
-        VARIANTS,
-        site=site(**SLURM, runtime="pyxis", container=ContainerSettings(mounts=["/data:/data:ro"])),
-        nodes=[8],
-        blocks=2,
-        images=SQUASHFS,
-    ),
-    "slurm-srun-enroot": plan(
-        VARIANTS,
-        site=site(**SLURM, runtime="enroot", container=ContainerSettings(mounts=["/data sets:/data:ro"])),
-        nodes=[2],
-        blocks=1,
-        images=SQUASHFS,
-    ),
-    "local-fork-enroot": plan(VARIANTS, site=site(runtime="enroot"), blocks=1, images=SQUASHFS),
-    "slurm-srun-apptainer": plan(
-        VARIANTS,
-        site=site(
-            **{**SLURM, "node": Node(cores=16, gpus=4, memory="64GiB")},
-            runtime="apptainer",
-            container=ContainerSettings(mounts=["/data sets:/data:ro"], options=["--writable-tmpfs"]),
-        ),
-        nodes=[2],
-        blocks=1,
-        images=SQUASHFS,
-    ),
-    "kubernetes-indexed-job-pod": plan(
-        VARIANTS,
-        site=site(
-            scheduler="kubernetes",
-            launcher="indexed-job",
-            runtime="pod",
-            node=Node(cores=16, gpus=8, memory="64GiB"),
-            kubernetes=KubernetesSettings(
-                namespace="teams-own",
-                context="big cluster",
-                node_selector={"pool": "dgx"},
-                tolerations=[Toleration(key="nvidia.com/gpu", operator="Exists", effect="NoSchedule")],
-                image_pull_secrets=["registry"],
-                run_as_user=0,
-                capabilities=["IPC_LOCK"],
-                labels={"team": "no"},
-            ),
-        ),
-        nodes=[2],
-        blocks=1,
-        images=CONTAINERS,
-    ),
-    "slurm-ssh-venv": plan(VARIANTS, site=site(**{**SLURM, "launcher": "ssh"}), nodes=[2], blocks=1, images=VENVS),
-    "lsf-jsrun-venv": plan(VARIANTS, site=lsf(scheduler="launch-node"), nodes=[1, 4], blocks=1, images=VENVS),
-    "lsf-jsrun-conda": plan(
-        VARIANTS,
-        site=lsf(scheduler="own-set", runtime="conda"),
-        nodes=[2],
-        blocks=1,
-        images={spec: one.model_copy(update={"kind": "conda"}) for spec, one in VENVS.items()},
-    ),
-    "lsf-jsrun-apptainer": plan(VARIANTS, site=lsf(runtime="apptainer"), nodes=[2], blocks=1, images=SQUASHFS),
-    "slurm-srun-modules": plan(VARIANTS, site=site(**SLURM, runtime="modules"), nodes=[2], blocks=1, images=MODULES),
-    "slurm-ssh-apptainer": plan(
-        VARIANTS,
-        site=site(**{**SLURM, "launcher": "ssh"}, runtime="apptainer"),
-        nodes=[2],
-        blocks=1,
-        images=SQUASHFS,
-    ),
-    "pbs-ssh-venv": plan(VARIANTS, site=site(**PBS), nodes=[2], blocks=1, images=VENVS),
-    "pbs-ssh-apptainer": plan(VARIANTS, site=site(**PBS, runtime="apptainer"), nodes=[2], blocks=1, images=SQUASHFS),
-    "slurm-srun-venv": plan(
-        VARIANTS,
-        site=site(scheduler="slurm", launcher="srun", paths=Paths(scratch="$SLURM_TMPDIR/my scratch")),
-        nodes=[1, 4],
-        blocks=2,
-        images=VENVS,
-    ),
+    "slurm-srun-modules": on(MODULES, **SLURM, runtime="modules"),
+    "slurm-srun-venv": on(VENVS, (1, 4), 2, scheduler="slurm", launcher="srun", paths=SCRATCH),
+    "slurm-ssh-venv": on(VENVS, **SSH),
+    "slurm-ssh-apptainer": on(SQUASHFS, **SSH, runtime="apptainer"),
+    "pbs-ssh-venv": on(VENVS, **PBS),
+    "pbs-ssh-apptainer": on(SQUASHFS, **PBS, runtime="apptainer"),
+    "kubernetes-indexed-job-pod": on(CONTAINERS, **KUBERNETES),
 }
 PLAN = PLANS["local-fork-venv"]
 RENDERED = {triple: render_jobs(one, one.jobs, TEMPLATES, NODE_HALF) for triple, one in PLANS.items()}

@@ -22,6 +22,8 @@ from gpubench.store.accounting import Accounting
 from gpubench.store.campaign import Campaign
 
 SYMBOL = b'<path transform="translate('
+Campaigns = dict[str, tuple[Campaign, JudgedCampaign, bytes]]
+"""By name: as it stands on disk, what is judged of it, its page."""
 
 
 class Anchors(HTMLParser):
@@ -48,7 +50,7 @@ def parsed(page: bytes) -> Anchors:
 
 
 @pytest.fixture(scope="module")
-def campaigns(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Campaign, JudgedCampaign, bytes]]:
+def campaigns(tmp_path_factory: pytest.TempPathFactory) -> Campaigns:
     made = {}
     for build in (reports.story, reports.troubled, reports.empty):
         campaign = build(tmp_path_factory.mktemp("c") / build.__name__)
@@ -58,9 +60,7 @@ def campaigns(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Campa
 
 
 @pytest.mark.parametrize("name", ["story", "troubled", "empty"])
-def test_one_file_that_fetches_nothing_and_whose_links_resolve(
-    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]], name: str
-) -> None:
+def test_one_file_that_fetches_nothing_and_whose_links_resolve(campaigns: Campaigns, name: str) -> None:
     campaign, _, page = campaigns[name]
     anchors = parsed(page)
     assert anchors.fetching == []
@@ -74,9 +74,7 @@ def test_one_file_that_fetches_nothing_and_whose_links_resolve(
             assert link in ours or (campaign.directory / link).is_file(), link
 
 
-def test_the_headline_says_what_was_found_and_how_sure(
-    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
-) -> None:
+def test_the_headline_says_what_was_found_and_how_sure(campaigns: Campaigns) -> None:
     text = campaigns["story"][2].decode()
     heading = re.sub(r"<[^>]+>", "", re.search(r"<h1>(.*?)</h1>", text, re.S)[1])  # type: ignore[index]
     slower = "1.19.0 is slower than 1.17.0 in 1 of 5 comparisons: message 10 MB +48.3 %."
@@ -88,9 +86,7 @@ def test_the_headline_says_what_was_found_and_how_sure(
     assert "A against A" not in text
 
 
-def test_every_planned_run_stands_there_with_its_reason(
-    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
-) -> None:
+def test_every_planned_run_stands_there_with_its_reason(campaigns: Campaigns) -> None:
     text = campaigns["troubled"][2].decode()
     for reason in (
         "worker 1 on laptop was killed by signal 9",
@@ -105,9 +101,7 @@ def test_every_planned_run_stands_there_with_its_reason(
     assert "(failed, not used)" in text
 
 
-def test_the_page_and_markdown_say_which_stragglers_cannot_be_excluded(
-    campaigns: dict[str, tuple[Campaign, JudgedCampaign, bytes]],
-) -> None:
+def test_the_page_and_markdown_say_which_stragglers_cannot_be_excluded(campaigns: Campaigns) -> None:
     _, inputs, page = campaigns["story"]
     limits = {f"{100 * one.straggler_limit:.2g}" for one in inputs.verdicts if one.straggler_limit is not None}
     said = (

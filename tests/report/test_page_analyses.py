@@ -18,9 +18,11 @@ from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.results.loading import results_of
 from gpubench.store.campaign import Campaign
 
+Made = tuple[Campaign, JudgedCampaign, str]
+
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Campaign, JudgedCampaign, str]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     campaign = reports.scaled(tmp_path_factory.mktemp("c") / "scaled")
     inputs = reports.collect(campaign)
     return campaign, inputs, reports.page_html(inputs).decode()
@@ -35,9 +37,7 @@ def specs(inputs: JudgedCampaign) -> dict[str, Spec]:
     return {chart.anchor: chart.spec for chart in campaign_page(inputs).charts()}
 
 
-def test_efficiency_of_every_variant_at_every_size_with_its_interval(
-    made: tuple[Campaign, JudgedCampaign, str],
-) -> None:
+def test_efficiency_of_every_variant_at_every_size_with_its_interval(made: Made) -> None:
     _, inputs, page = made
     merge = next(one for one in inputs.plan.workloads if one.name == "merge")
     spec = specs(inputs)[f"scaling-{merge.params_id}"]
