@@ -1,7 +1,5 @@
 """The Draco history; ``tests/data/README.md`` says where it is from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.conftest import ROOT

@@ -1,7 +1,5 @@
 """Small real campaigns, and what their directories and the process table say."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """What tests of single commands share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

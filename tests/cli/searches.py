@@ -1,7 +1,5 @@
 """Searches whose runs are written instead of run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

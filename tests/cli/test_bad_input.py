@@ -1,7 +1,5 @@
 """Bad input and a bad machine: one clear line, the documented exit code, nothing half-written."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """``gpubench bisect``: whole searches, whose runs are written instead of run, and one that is run for real."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

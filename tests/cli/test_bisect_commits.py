@@ -1,7 +1,5 @@
 """``gpubench bisect --over commits``: real images, of a repository whose commits build UCX from a wheel's libraries."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

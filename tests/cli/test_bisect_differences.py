@@ -1,7 +1,5 @@
 """``gpubench bisect --over settings`` and ``packages``: whole searches, whose runs are written instead of run."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -1,7 +1,5 @@
 """Jobs that go to a queue: each has its part of the budget, and no more are handed over than the queue takes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

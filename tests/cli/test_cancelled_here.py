@@ -1,7 +1,5 @@
 """``gpubench cancel`` of jobs that this machine runs one after the other: the front end is their queue."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """An environment that changed silently with the variant blocks the comparison unless that is allowed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Parts of ``gpubench cluster``: its keys under protocol tls, the jobs that it gives back, the client that looks."""
 
-from __future__ import annotations
-
 import itertools
 import ssl
 import stat

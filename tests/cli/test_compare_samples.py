@@ -1,7 +1,5 @@
 """``compare FILE``: files as people have them give the right verdict or one clear line."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import math

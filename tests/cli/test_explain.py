@@ -1,7 +1,5 @@
 """``gpubench diff`` on campaigns as they stand on disk, copied ones included."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

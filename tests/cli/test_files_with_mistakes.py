@@ -1,7 +1,5 @@
 """Mistakes in a profile or a suite: all of them at once, each with its file and line; and how profiles are named."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The first pass of `bench`: repetitions that fill the budget, said in the plan; and what comes of one that fails."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A campaign that is gone on with: blocks that are added, and blocks that a budget left no time for."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What `--help` lists: one whole phrase for each command, on a terminal of 80 columns."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """From `main` to the effect: whoever follows a command reads few functions."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import traceback

@@ -1,7 +1,5 @@
 """``gpubench images`` where there is no Docker, no network and nothing built yet: one line, and nothing lost."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a campaign can be asked can be asked of an import too, or one line says why not."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

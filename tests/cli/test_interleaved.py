@@ -1,7 +1,5 @@
 """Interleaved blocks for real: clusters that live at the same time, repetitions in turns, and nobody works beside."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from datetime import datetime, timedelta

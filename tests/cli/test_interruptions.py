@@ -1,7 +1,5 @@
 """Kill anything at any moment: nothing lost, nothing repeated, no process left behind."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

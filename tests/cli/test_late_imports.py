@@ -1,7 +1,5 @@
 """What a command doesn't need it doesn't import: help comes at once, and a plan waits for no library."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The Makefile: its variables become options, one to one, and nothing else reaches a command."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

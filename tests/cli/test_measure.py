@@ -1,7 +1,5 @@
 """`gpubench measure`: bad words are one line, a real workload is measured."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

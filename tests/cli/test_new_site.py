@@ -1,7 +1,5 @@
 """`gpubench sites new`: a profile to fill in, for every combination of adapters that there is."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import tomllib

@@ -1,7 +1,5 @@
 """An ordinary user's campaign on this machine, under the umasks that sites set, with another user on it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

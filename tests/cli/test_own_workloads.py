@@ -1,7 +1,5 @@
 """A function of the user's, from its file to verdicts."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

@@ -1,7 +1,5 @@
 """Where a campaign lies must be seen by the nodes it is sent to."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a plan says before anything runs: what it can find, what more would take, and that it can decide nothing."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Plan and submit for a cluster that this machine knows only by its profile."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The playbook of ``gpubench sites prereqs`` under a real Ansible: checked, linted, and run on this machine, twice."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

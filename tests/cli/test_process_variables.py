@@ -1,7 +1,5 @@
 """Variables of a run's processes: what makes them sleep while they wait, and what nothing reads."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is shown while a campaign runs: a line per run, and a bar on a terminal."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import re

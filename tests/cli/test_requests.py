@@ -1,7 +1,5 @@
 """What options make of a request: one that has the name of a field decides it; and what Python may not give."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """How results are named, what their commands are called, and what each of them can't do."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import zipfile

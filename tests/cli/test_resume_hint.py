@@ -1,7 +1,5 @@
 """What `status` says of jobs, and what is to be done about a campaign that isn't complete."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

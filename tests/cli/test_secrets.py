@@ -1,7 +1,5 @@
 """What a user's shell holds for other programs stands nowhere in a campaign."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

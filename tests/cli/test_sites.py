@@ -1,7 +1,5 @@
 """`gpubench sites`, and what a profile inherits."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

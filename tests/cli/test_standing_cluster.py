@@ -1,7 +1,5 @@
 """``gpubench cluster`` on this machine: it outlives its command, is joined, checked, grown, shrunk, killed, stopped."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Text from files is text: no command prints what acts on a terminal, whatever a campaign or a profile holds."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -1,7 +1,5 @@
 """`gpubench suites list`: the catalogue in 80 columns, whole as JSON, and in its document."""
 
-from __future__ import annotations
-
 import json
 import os
 

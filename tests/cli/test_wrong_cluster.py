@@ -1,7 +1,5 @@
 """A benchmark of the wrong library, over the wrong transport, or with another environment, is worse than none."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import zipfile

@@ -3,8 +3,6 @@
 UCX's repository is a small one whose `make install` installs a real build of UCX; so is ucx-py's, which loads it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

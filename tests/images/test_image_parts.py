@@ -1,7 +1,5 @@
 """The Python below a stack, the UCX that a wheel really holds, and uv's environment and failures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Software that a site has as modules: found out by loading it, run by loading it again."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

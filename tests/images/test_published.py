@@ -1,7 +1,5 @@
 """A lock file that came by git is all that a plan needs; it is made again from a registry, without Docker."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

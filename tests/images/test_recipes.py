@@ -1,7 +1,5 @@
 """Which stack and which UCX a spec becomes on a site; refs of a real repository."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Imported squashfs files: found, checked, listed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What two versions' own ``ucx_info -c -a -f`` prints: their real output, cut to some variables."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpubench.images.ucx_configuration import UcxVariable, parse_configuration

@@ -1,7 +1,5 @@
 """UCX built from a commit: who is to blame where it can't be, and what a killed gpubench leaves."""
 
-from __future__ import annotations
-
 import dataclasses
 import signal
 import subprocess

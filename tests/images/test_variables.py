@@ -1,7 +1,5 @@
 """Variables that nothing reads are refused before they cost time; the table knows what the real libraries list."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path

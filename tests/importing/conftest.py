@@ -1,7 +1,5 @@
 """One registry for all tests, and a login node for each."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

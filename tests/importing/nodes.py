@@ -1,7 +1,5 @@
 """Login nodes of a test: a stand-in for enroot, and the rendered script."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

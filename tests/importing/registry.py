@@ -1,7 +1,5 @@
 """A real docker-registry with small images put into it over HTTP, and a proxy before it that misbehaves."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import gzip

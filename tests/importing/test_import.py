@@ -1,7 +1,5 @@
 """What the import script does alike with enroot (a stand-in) and with the real Apptainer, against a real registry."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

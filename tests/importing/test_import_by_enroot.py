@@ -1,7 +1,5 @@
 """What of the import script isn't alike with Apptainer, or needs one program only; the command enroot is a stand-in."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

@@ -1,7 +1,5 @@
 """``gpubench images import``: the locked images, started by the words that the site wants before the script."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The import script and the words of Apptainer and enroot for why they can't have an image."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any

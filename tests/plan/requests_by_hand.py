@@ -1,7 +1,5 @@
 """Requests, images and plans with fixed values: nothing here depends on the machine, the clock or shipped profiles."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Which scheduler, launcher and runtime go together, and what is said of the others."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """Blocks that are added to a campaign: in place of broken ones, and as a user asks for more."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

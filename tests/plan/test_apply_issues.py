@@ -1,7 +1,5 @@
 """What known issues make of a plan."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Workloads whose processes run in pods of their own: on which sites, and with which images."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

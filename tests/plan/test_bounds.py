@@ -1,7 +1,5 @@
 """What no machine has is refused by its numbers alone."""
 
-from __future__ import annotations
-
 import tomllib
 
 import pytest

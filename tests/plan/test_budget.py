@@ -1,7 +1,5 @@
 """What a budget holds: blocks in whole sets, and the repetitions of a first pass."""
 
-from __future__ import annotations
-
 import hypothesis
 import pytest
 from hypothesis import given

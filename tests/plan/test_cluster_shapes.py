@@ -1,7 +1,5 @@
 """Where a campaign runs: node counts times workers per node, and what fits there."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Where workers may run: bound rightly, too tightly, packed, with more threads than CPUs, two on one GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Interleaved blocks: where clusters can take turns and fit, who works when and how many times, and why not."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections import Counter

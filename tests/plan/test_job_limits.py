@@ -1,7 +1,5 @@
 """Time limits of jobs: a queue is asked for what the estimate needs, unless the profile says how long."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """Sizes that fit: shares of a worker's memory, around what the user fixed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What is asked of results: what isn't named is as it was planned, and two plans that disagree are refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpubench.errors import UsageError

@@ -1,7 +1,5 @@
 """jsrun's resource sets: the arithmetic, what is refused with it, and the lines of Summit's old scripts."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every finding of `sites check`, right and wrong."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpubench.model.site import NeededTransports, Site

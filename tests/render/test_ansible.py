@@ -1,7 +1,5 @@
 """The playbook of a site, without Ansible; under a real one it runs in tests/cli/test_prereqs.py."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 

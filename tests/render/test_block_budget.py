@@ -1,7 +1,5 @@
 """The script of a job begins no block that would end beyond the budget that its front end names."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

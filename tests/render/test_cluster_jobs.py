@@ -1,7 +1,5 @@
 """The script and the specs of a standing cluster's job: a golden file, and who can't have one."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Build contexts: compared with files that a person has read. GPUBENCH_UPDATE_GOLDEN=1 rewrites them."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

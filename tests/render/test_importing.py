@@ -1,7 +1,5 @@
 """The rendered import script: names, quoting, shellcheck."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

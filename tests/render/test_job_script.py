@@ -1,7 +1,5 @@
 """The job script under a real bash. The image's `python` is a script of ours that writes down how it was called."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Object files for Kubernetes: what the schemas of its releases say of them, and what a job on Slurm would be."""
 
-from __future__ import annotations
-
 import base64
 import io
 import random

@@ -1,7 +1,5 @@
 """What `render` makes of a plan: compared with files that a person has read. GPUBENCH_UPDATE_GOLDEN=1 rewrites them."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

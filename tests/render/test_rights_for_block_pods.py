@@ -1,7 +1,5 @@
 """What a job brings whose runs start pods of their own: an account, its rights, and what the client must know."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

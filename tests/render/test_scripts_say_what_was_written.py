@@ -1,7 +1,5 @@
 """Whatever profile, variants and directory say: under bash, the commands of a job's script see it unchanged."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import re

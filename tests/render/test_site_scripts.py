@@ -1,7 +1,5 @@
 """Scripts of the shipped profiles, known issues included. GPUBENCH_UPDATE_GOLDEN=1 rewrites the golden ones."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

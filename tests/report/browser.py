@@ -1,7 +1,5 @@
 """A real headless Chromium, spoken to over the DevTools protocol (a pipe, so no port and no further library)."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Report inputs of campaigns that stand on disk."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Every chart follows Vega-Lite's schema: a page is made without that check."""
 
-from __future__ import annotations
-
 import math
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A campaign of thousands of runs: the page stays below 4 MB, and everything that went wrong is listed."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

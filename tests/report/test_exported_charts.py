@@ -1,7 +1,5 @@
 """The page's charts as files."""
 
-from __future__ import annotations
-
 import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a reader sees first: the answer, what to do next, the chart; and what the page leaves out or folds."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import re

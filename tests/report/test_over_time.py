@@ -1,7 +1,5 @@
 """What the page over time says of versions, and with which sign."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import math

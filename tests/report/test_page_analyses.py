@@ -1,7 +1,5 @@
 """The page's section on scaling: there with its numbers, or not there at all."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The report in a real headless Chromium, opened from ``file://``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One section says the same in lines, in Markdown and on a page."""
 
-from __future__ import annotations
-
 import re
 
 import reports

@@ -1,7 +1,5 @@
 """Change points over dates, and what is said to have changed there."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import random

@@ -1,7 +1,5 @@
 """What scaling is judged by; clusters with as many threads in other layouts are other sizes, also of two sides."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A workload that fails in runs that are ok otherwise: every screen that counts the runs says so, and why."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``trend`` on campaigns: one a week, of which a later half ran on another kernel, and slower."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import re

@@ -1,7 +1,5 @@
 """Dates stand for blocks where the source has them; where it has none, there is no verdict."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import math

@@ -1,7 +1,5 @@
 """What the commands say of a recorded campaign, and of damaged copies of it: a snapshot of the whole way."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A block that lost a run and has another in its place: the campaign is complete, and every screen counts it so."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

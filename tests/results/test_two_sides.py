@@ -1,7 +1,5 @@
 """Two campaigns or imports side by side: the same suite on Slurm and on Kubernetes."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence
