@@ -67,7 +67,7 @@ def make(tmp_path: Path) -> Make:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_target_hands_on_what_its_command_takes_and_refuses_what_it_does_not(make: Make, target: str) -> None:
+def test_a_target_hands_on_what_its_command_takes_and_refuses_everything_else(make: Make, target: str) -> None:
     command, *takes = TARGETS[target]
     needed = [f"{NEEDED[target]}=d"] if target in NEEDED else []
     if not needed:
@@ -85,10 +85,6 @@ def test_a_target_hands_on_what_its_command_takes_and_refuses_what_it_does_not(m
         at = found.index(expected[0])
         assert found[at : at + len(expected)] == expected
         assert found[: len(command.split())] == command.split()
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_a_variable_that_does_not_exist_is_refused_in_one_line(make: Make, target: str) -> None:
     for name in ("BUGDET", "NODE", "nodes", "REPS"):
         line = make.refuses(target, f"{name}=3")
         assert f"there is no variable {name}: `make help` lists the variables, `gpubench --help` all options" in line

@@ -5,6 +5,7 @@ import subprocess
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -125,15 +126,28 @@ def test_partitions_are_shown_with_their_nodes_and_gpus_and_none_is_chosen(
     assert (done.returncode, "no partition 'gpus' (did you mean 'gpu'?)" in done.stderr) == (2, True)
 
 
-def test_the_gpus_of_the_only_machine_are_its_own_also_where_one_does_not_tell_its_memory(
-    on_machine: OnMachine, tmp_path: Path
+@pytest.mark.parametrize(
+    ("machine", "missing", "node", "image", "suite"),
+    [
+        # One GPU doesn't tell its memory, a driver not the compute capability of its GPUs.
+        ("gb10", ["base"], {"gpus": 1}, {"cuda": "13.0", "compute_capability": "12.1"}, "gpu-one"),
+        (
+            "driver-470",
+            ["compute_capability", "base"],
+            {"gpus": 2, "gpu_memory": "32510MiB"},
+            {"cuda": "11.4"},
+            "gpu-node",
+        ),
+    ],
+)
+def test_the_gpus_of_the_only_machine_are_its_own_whatever_is_told_of_them(
+    on_machine: OnMachine, tmp_path: Path, *, machine: str, missing: list[str], node: Any, image: Any, suite: str
 ) -> None:
-    done = on_machine("gb10", "sites new spark --scheduler local --runtime docker")
-    assert "spark.toml: fill in image.base\n" in done.stdout
-    plain = tomllib.loads((tmp_path / "spark.toml").read_text())
-    assert (plain["device"], plain["node"]) == ("gpu", {"gpus": 1})
-    assert plain["image"] == {"cuda": "13.0", "compute_capability": "12.1", "base": ""}
-    assert plain["defaults"]["suite"] == "gpu-one"
+    done = on_machine(machine, "sites new mine --scheduler local --runtime docker")
+    assert f"mine.toml: fill in {', '.join(f'image.{key}' for key in missing)}\n" in done.stdout
+    plain = tomllib.loads((tmp_path / "mine.toml").read_text())
+    assert (plain["device"], plain["node"], plain["defaults"]["suite"]) == ("gpu", node, suite)
+    assert plain["image"] == {**image, **dict.fromkeys(missing, "")}
 
 
 def test_infiniband_and_network_file_systems_are_seen(on_machine: OnMachine, tmp_path: Path) -> None:

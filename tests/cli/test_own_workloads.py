@@ -118,48 +118,26 @@ def test_the_manuals_workloads_run(gpubench: Run, tmp_path: Path, name: str) -> 
 
 
 OWN_CLOCK = """
-from gpubench.node.workloads.base import Answer, Measurement, UnavailableError
-
-from .seconds import SECONDS
+from gpubench.node.workloads.base import Measurement
 
 
 class Ring(Measurement):
     plan = {
-        "params": {"size": {"kind": "size", "default": "1MB"}, "lacks": {"kind": "flag", "default": False}},
+        "params": {"size": {"kind": "size", "default": "1MB"}},
         "devices": ["cpu"],
         "least_workers": 2,
         "held": "2 * size",
         "grows": {"size": 1.0},
         "timed": "nothing, by its own clock",
     }
-    uses_transfer_log = False
-
-    @property
-    def nominal_bytes(self):
-        return self.params["size"]
-
-    moved_bytes_own = nominal_bytes
-
-    @property
-    def links_own(self):
-        here, there = self.context.workers
-        return [{"sender": here, "receiver": there, "bytes": self.nominal_bytes, "count": 1, "seconds": SECONDS}]
-
-    def prepare(self):
-        if self.params["lacks"]:
-            raise UnavailableError("this image has no ring")
 
     def once(self):
-        return SECONDS, 7
-
-    def check(self, answer):
-        return Answer("ok" if answer == 7 else "wrong", {"answer": answer})
+        return 0.125, 7
 """
 
 
 def write_ring(folder: Path) -> None:
     (folder / "ring.py").write_text(OWN_CLOCK)
-    (folder / "seconds.py").write_text("SECONDS = 0.125\n")
 
 
 def test_a_list_shows_what_the_file_says_of_a_workload(gpubench: Run, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from gpubench.errors import DataError, MissingToolError, UsageError
 from gpubench.images import folders
+from tests.cli.campaigns import until
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -40,13 +41,6 @@ def builder(home: Path, build, queue) -> None:
     queue.put((folder.content, folder.facts, len(said)))
 
 
-def wait_for(path: Path) -> None:
-    deadline = time.monotonic() + 150
-    while not path.exists():
-        assert time.monotonic() < deadline, f"{path} did not appear"
-        time.sleep(0.01)
-
-
 def test_a_second_call_finds_what_the_first_built(tmp_path: Path) -> None:
     first = folders.obtain(tmp_path, "one", fill, print)
     second = folders.obtain(tmp_path, "one", never, print)
@@ -69,7 +63,7 @@ def test_builders_at_once_build_once(tmp_path: Path) -> None:
 def test_a_killed_builder_leaves_nothing_that_looks_finished(tmp_path: Path) -> None:
     process = SPAWN.Process(target=builder, args=(tmp_path, fill_forever, None))
     process.start()
-    wait_for(tmp_path / ".building" / "one" / "files" / "half")
+    until((tmp_path / ".building" / "one" / "files" / "half").exists, "the builder")
     os.kill(process.pid, signal.SIGKILL)
     process.join(150)
     assert not (tmp_path / "one").exists()
@@ -94,7 +88,7 @@ def test_who_waits_says_so_and_does_not_wait_for_ever(tmp_path: Path, monkeypatc
     process = SPAWN.Process(target=builder, args=(tmp_path, fill_forever, None))
     process.start()
     try:
-        wait_for(tmp_path / ".building" / "one" / "files" / "half")
+        until((tmp_path / ".building" / "one" / "files" / "half").exists, "the builder")
         monkeypatch.setattr(folders, "WAIT_S", 0.3)
         said: list[str] = []
         with pytest.raises(MissingToolError, match="has been building images"):

@@ -4,13 +4,13 @@ import dataclasses
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from gpubench.errors import BuildError, MissingToolError
 from gpubench.images.ucx_source import UcxSource
+from tests.cli.campaigns import until
 from tests.conftest import need_compiler
 
 CODE = """\
@@ -90,15 +90,10 @@ def test_a_warning_of_the_compiler_is_no_commits_fault(tmp_path: Path) -> None:
 def test_a_killed_gpubench_leaves_nothing_of_a_build(tmp_path: Path) -> None:
     source = committed(tmp_path, f"all:\n\t$(MAKE) sub\nsub:\n\techo $$$$ > {tmp_path}/pid; sleep 60; true\n")
     with subprocess.Popen([sys.executable, "-c", CODE, str(tmp_path), source.commit]) as builder:
-        deadline = time.monotonic() + 30
-        while not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip()):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip(), "the compiler")
         builder.send_signal(signal.SIGKILL)
     pid = int((tmp_path / "pid").read_text())
-    while is_alive(pid):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: not is_alive(pid), "the end of the compiler")
 
 
 def is_alive(pid: int) -> bool:

@@ -7,7 +7,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from gpubench import resources
 from gpubench.images.kinds import squashfs
 from gpubench.model.images_lock import LockRow
 from gpubench.render.importing import render_import
+from tests.cli.campaigns import until
 from tests.conftest import ROOT, need
 
 BUILD = "b-0123"
@@ -125,7 +125,4 @@ def item(host: str, digest: str, *, spec: str = SPEC, build_id: str = BUILD, arc
 
 def wait_for_blobs(paths: list[str]) -> None:
     """Until a part of an image has been asked for."""
-    deadline = time.monotonic() + 150
-    while not any("/blobs/" in path for path in paths):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: any("/blobs/" in path for path in paths), "a part of an image")

@@ -11,6 +11,7 @@ import pytest
 
 from gpubench import resources
 from gpubench.model.plan import Plan
+from tests.cli.campaigns import until
 from tests.plan.requests_by_hand import image, plan, site
 from tests.rendering import render_jobs
 
@@ -84,10 +85,7 @@ class Campaign:
         return process.returncode
 
     def wait_for_call(self, text: str, times: int = 1) -> None:
-        deadline = time.monotonic() + 150
-        while sum(text in call for call in self.calls) < times:
-            assert time.monotonic() < deadline, self.calls
-            time.sleep(0.01)
+        until(lambda: sum(text in call for call in self.calls) >= times, text)
 
 
 @pytest.fixture
