@@ -75,10 +75,8 @@ def test_repetitions_take_turns_and_only_one_cluster_works(gpubench: Run, tmp_pa
         assert one["phases"]["waited"] > 0
     verdicts = json.loads((campaign / "verdicts.json").read_text())["cells"]
     assert {one["arrangement"] for one in verdicts} == {"interleaved"}
-    assert (
-        "arrangement | interleaved: the clusters of a block were alive at the same time"
-        in gpubench("compare", campaign, "--markdown").stdout
-    )
+    said = gpubench("compare", campaign, "--markdown").stdout
+    assert "arrangement | interleaved: the clusters of a block were alive at the same time" in said
     assert gpubench("results", "fsck", campaign).returncode == 0
     nothing_left(lambda: cluster_processes(campaign))
 
