@@ -105,7 +105,7 @@ def test_a_block_that_replaces_or_follows_another_is_interleaved_too() -> None:
 
 
 def test_where_clusters_cannot_live_side_by_side_the_plan_is_refused() -> None:
-    """``test_arrangement`` has every reason."""
+    """Every reason stands below, where the arrangement is left to gpubench."""
     layout = Layout(workers=2, one_machine=True, arrangement="interleaved")
     with pytest.raises(PlanRefusedError, match=r"launcher ssh starts one run .*--set layout.arrangement=sequential"):
         plan(THREE, site=site(layout=layout, scheduler="slurm", launcher="ssh"))
