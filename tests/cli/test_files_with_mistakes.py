@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from gpubench import resources
 from gpubench.model.base import TomlSource, key_lines
 from tests.conftest import Run
 
@@ -68,20 +67,6 @@ def test_every_mistake_in_a_profile_is_told_at_once_with_its_file_and_line(gpube
     checked = gpubench("sites", "check", "mine.toml")
     assert sorted(checked.stdout.splitlines()) == sorted(f"wrong: {line}" for line in expected)
     assert checked.stderr.startswith("gpubench: 6 of these lines are wrong")
-
-
-def test_what_a_profile_lacks_is_told_too_but_not_the_echo_of_a_typo(gpubench: Run, tmp_path: Path) -> None:
-    text = (resources.root() / "sites" / "local.toml").read_text()
-    text = text.replace("interface =", "interfaces =").replace('runtime = "venv"\n', "").replace("workers = 2\n", "")
-    (tmp_path / "mine.toml").write_text(text)
-    layout = 1 + text.split("\n").index("[layout]")
-    done = gpubench("sites", "list", "mine.toml")
-    first, *others = done.stderr.splitlines()
-    assert first.endswith("unknown key 'interfaces' (did you mean 'interface'?)")
-    assert others == [
-        "gpubench: mine.toml: key 'runtime' is missing",
-        f"gpubench: mine.toml:{layout}: key 'layout.workers' is missing",
-    ]
 
 
 def test_every_mistake_in_a_suite_is_told_at_once_with_its_line(gpubench: Run, tmp_path: Path) -> None:
