@@ -60,6 +60,7 @@ class Search:
         settings: of the decisions.
         unbuilt: points whose image can't be built, by label, with the reason.
         budget_s: seconds that this call may take; None: as long as it needs.
+        longest_s: seconds of the longest measurement so far, building included.
     """
 
     directory: Path
@@ -69,6 +70,7 @@ class Search:
     settings: SearchSettings
     unbuilt: Mapping[str, str] = dataclasses.field(default_factory=dict)
     budget_s: float | None = None
+    longest_s: float = 0.0
 
     @property
     def again(self) -> str:
@@ -153,6 +155,7 @@ def open_search(directory: Path) -> Search:
             CampaignOptions(**{**options, "outputs": outputs}),
             SearchSettings(**{**settings, "margin": Margin(settings["margin"])}),
             document.get("unbuilt", {}),
+            longest_s=float(document.get("longest_s", 0.0)),
         )
     except FileNotFoundError:
         raise UsageError(
@@ -214,7 +217,7 @@ def run_search(
         GpubenchError: as ``lifecycle.run`` and ``lifecycle.resume``.
     """
     with directory_lock(search.directory, "begin another search"):
-        begin, longest, finished = _at_work_s(), 0.0, -1
+        begin, longest, finished = _at_work_s(), search.longest_s, -1
         while True:
             passed = _at_work_s() - begin
             steps = search.steps()
@@ -244,7 +247,8 @@ def run_search(
             except InterruptedByUserError as stopped:
                 why = str(stopped).partition(";")[0]
                 raise InterruptedByUserError(why, then=f"to go on: {search.again}") from None
-            longest = max(longest, _at_work_s() - begin - passed)
+            longest = max(longest, round(_at_work_s() - begin - passed, 1))
+            _add(search.directory, "longest_s", longest)
             if unbuilt:
                 search = dataclasses.replace(search, unbuilt={**search.unbuilt, **unbuilt})
                 _add(search.directory, "unbuilt", search.unbuilt)

@@ -8,6 +8,7 @@ from gpubench.campaign.option_values import chosen_settings
 from gpubench.campaign.options import CampaignOptions
 from gpubench.errors import GpubenchError, UsageError
 from gpubench.images.manifests import differences
+from gpubench.model.base import nearest
 from gpubench.resources.profiles import load_site, suite_names, typed_site
 from gpubench.results.judged_campaign import JudgedCampaign
 
@@ -46,6 +47,9 @@ def largest_regression(judged: JudgedCampaign, workload: str | None = None) -> R
         UsageError: there is none, or a search can't measure it by options alone.
     """
     plan, where = judged.plan, judged.target
+    names = dict.fromkeys(item.name for item in plan.workloads)
+    if workload not in (None, *names):
+        raise UsageError(f"{where} has no workload '{workload}'{nearest(workload or '', names)}")
     slower = [
         (verdict.effect, verdict)
         for verdict in judged.verdicts

@@ -15,16 +15,18 @@ from gpubench.campaign.option_values import parsed
 from gpubench.campaign.options import CampaignOptions
 from gpubench.campaign.planning import Images, plan_campaign
 from gpubench.campaign.preflight import prepare
-from gpubench.errors import InterruptedByUserError
+from gpubench.errors import IncompleteError, InterruptedByUserError
 from gpubench.model.cell_names import cell_names
 from gpubench.model.plan import numbers_of_blocks
 from gpubench.model.quantities import format_seconds
+from gpubench.model.text import counted
 from gpubench.node.spec.plain import parse_lines
 from gpubench.node.spec.records import SAMPLES_FILE
 from gpubench.node.spec.turns import SEQUENTIAL
 from gpubench.plan.block_design import MOST_ROUNDS, interleaved
 from gpubench.plan.budget import LEAST_REPS, MOST_TO_FILL, FirstPass, PilotWorkload, fill_budget
 from gpubench.plan.request import Request
+from gpubench.render.shell import command_line
 from gpubench.resources.profiles import outputs_of
 from gpubench.store.accounting import RunResult
 from gpubench.store.campaign import Campaign
@@ -47,8 +49,11 @@ FILLED = 0.92
 def with_repetitions(request: Request, options: CampaignOptions, images: Images) -> Request:
     """``request``, as ``prepare_request`` gives it, with the blocks and repetitions that fill the budget.
 
-    Blocks are chosen where ``--blocks`` isn't given. A first pass that fails says nothing of the versions: the
+    Blocks are chosen where ``--blocks`` isn't given. A first pass whose cluster fails says nothing of the versions: the
     repetitions are the suite's own then, and the plan says why.
+
+    Raises:
+        IncompleteError: the cluster held, and every workload failed: all runs of the baseline would.
     """
     baseline, budget_s = request.variants[0], request.budget_s or 0.0
     aim = "to choose how many fill the budget"
@@ -58,6 +63,7 @@ def with_repetitions(request: Request, options: CampaignOptions, images: Images)
     rows = _timed_rows(outcome)
     tried = _tried(request, rows)
     if not tried:
+        _require_a_workload(outcome, baseline.label)
         why = f"the first pass ended {outcome.status}{f': {outcome.reason}' if outcome.reason else ' without samples'}"
         return dataclasses.replace(request, repetitions=[f"repetitions are those of suite {request.suite}: {why}"])
     seconds = record_seconds(outcome.record) if outcome.record else 0.0
@@ -79,6 +85,17 @@ def with_repetitions(request: Request, options: CampaignOptions, images: Images)
         budget_s=left_s,
     )
     return dataclasses.replace(request, repetitions=[_repetitions_spelled(first, request)])
+
+
+def _require_a_workload(outcome: RunResult, label: str) -> None:
+    workloads = outcome.record.workloads if outcome.record else []
+    if workloads and all(item.status == "failed" for item in workloads):
+        first = workloads[0]
+        others = f", and so did {counted(len(workloads) - 1, 'other')}" if len(workloads) > 1 else ""
+        raise IncompleteError(
+            f"{first.workload} failed in the first pass of {label}{others}: {first.reason}",
+            then=command_line(["gpubench", "logs", str(outcome.directory)]) + " shows more; nothing else has run",
+        )
 
 
 def _run(request: Request, options: CampaignOptions, images: Images) -> RunResult:

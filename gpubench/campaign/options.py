@@ -56,10 +56,13 @@ class CampaignOptions:
     ] = None
     blocks: Annotated[
         str | None,
-        typer.Option(help="This many blocks, with --budget at most; +N with bench --campaign: N more blocks."),
+        typer.Option(
+            help="This many blocks, with --budget at most; +N with bench --campaign: N more blocks. Not for bisect."
+        ),
     ] = None
     budget: Annotated[
-        str | None, typer.Option(help="Time budget, like 10m: plan the largest number of blocks that fits.")
+        str | None,
+        typer.Option(help="Time budget, like 10m: plan as many blocks as fit; bisect begins nothing that ends later."),
     ] = None
     reps: Reps = None
     workers: Annotated[str | None, typer.Option(help='Workers per node: "2", or a sweep: "1 2 4".')] = None

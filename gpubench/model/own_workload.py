@@ -61,7 +61,7 @@ class PlanFacts(Settings):
     """Parameters that ``measure --size`` changes, each with its exponent: ``held`` grows by the product."""
     source: str = "a file of yours"
     """What it comes from."""
-    timed: str = "the call, and the results that it returns"
+    timed: str = "the call, and the results that it returns; of a subclass of Measurement, what its own clock covers"
     """What stands inside the clock."""
     counted: str = "`nominal_bytes` of the function or class, else none"
     """Which bytes are nominal."""

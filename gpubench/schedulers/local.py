@@ -107,7 +107,7 @@ def acquire_machine(job_dir: Path, waiting: Callable[[str], None], ended_by: str
             _waits.append(time.monotonic() - began)
         os.ftruncate(handle, 0)
         how = f"'{ended_by}' ends it" if ended_by else f"front end: process {os.getpid()}"
-        os.pwrite(handle, f"{job_dir} ({how})".encode(), 0)
+        os.pwrite(handle, f"{job_dir.absolute()} ({how})".encode(), 0)
         yield handle
     finally:
         os.close(handle)

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from gpubench.errors import DataError, UsageError
+from gpubench.model.base import nearest
 from gpubench.node.spec.sample_columns import COLUMNS, NEEDED
 from gpubench.stats.data import CellRun, ComparisonInput, Key, Status
 from gpubench.stats.verdict import Verdict
@@ -188,9 +189,8 @@ def comparisons_from_frame(
 
     Raises:
         DataError: a column is missing (without blocks nothing can be concluded) or holds what can't be read, a time is
-            not positive and finite, a sample stands there twice, a run belongs to two blocks, variants or jobs, or a
-            variant isn't there.
-        UsageError: a column of ``by`` can't tell cells apart.
+            not positive and finite, a sample stands there twice, or a run belongs to two blocks, variants or jobs.
+        UsageError: a variant isn't there, or a column of ``by`` can't tell cells apart.
     """
     _require_columns(frame, by)
     keys = list(dict.fromkeys([*CELL, *by]))
@@ -198,7 +198,7 @@ def comparisons_from_frame(
     variants = table["variant"].unique().sort().to_list()
     for variant in (baseline, candidate):
         if variant not in variants:
-            raise DataError(f"no variant '{variant}' in the table", then=f"there are {', '.join(variants)}")
+            raise UsageError(f"no variant '{variant}' in the table{nearest(variant, variants)}")
     # Before other variants go: a run that is half 'A' and half 'a' would lose samples without a word.
     refuse_mixed_runs(table)
     table = table.filter(pl.col("variant").is_in([baseline, candidate]))

@@ -9,9 +9,10 @@ import pytest
 
 from gpubench.campaign import first_pass, lifecycle
 from gpubench.errors import InterruptedByUserError
+from gpubench.store.campaign import Campaign
 from tests.cli.campaigns import SIGINT, Front, until
 from tests.conftest import Run
-from tests.store.campaign_builder import begin
+from tests.store.campaign_builder import Writer, begin
 
 SUITE = """
 name = "passed"
@@ -83,6 +84,24 @@ def test_a_first_pass_that_is_no_measure_leaves_the_suites_own_repetitions(
     done = gpubench(*words(tmp_path))
     assert done.returncode == 130, done.stderr
     assert "repetitions are those of suite passed: the first pass ended" in done.stdout
+
+
+@pytest.mark.integration
+def test_where_every_workload_fails_in_the_first_pass_nothing_else_runs(
+    gpubench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: a mistake in an own ``check``, told on line 6 of a plan, whose 24 runs then failed in the same way."""
+
+    def fail(campaign: Campaign, *_arguments: Any, **_options: Any) -> None:
+        failed = {item.params_id: "TypeError: no Scalar" for item in campaign.plan.workloads}
+        Writer(campaign).write(*next(campaign.rows()), status="failed", reason="1 workload failed", failed=failed)
+
+    monkeypatch.setattr(first_pass, "run_jobs", fail)
+    done = gpubench(*words(tmp_path))
+    assert done.returncode == 4, done.stdout + done.stderr
+    why = r"gpubench: tasks failed in the first pass of .*: TypeError: no Scalar; gpubench logs \S+ shows more; nothing"
+    assert re.search(why, done.stderr)
+    assert not list((tmp_path / "outputs").glob("local-*"))
 
 
 def test_a_first_pass_says_once_for_whom_it_waits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -153,7 +153,7 @@ def test_a_sample_that_stands_there_twice_is_refused():
 
 
 def test_a_variant_that_is_not_there_is_refused_with_those_that_are():
-    with pytest.raises(DataError, match="no variant 'Z' in the table; there are A, B"):
+    with pytest.raises(UsageError, match=r"no variant 'Z' in the table \(there is: A, B\)"):
         comparisons_from_frame(table(), "A", "Z")
 
 
