@@ -18,9 +18,11 @@ import pytest
 from markdown.extensions.toc import slugify
 
 from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_READER_GONE, EXIT_REGRESSION, GpubenchError
+from gpubench.images.obtain import kind_of
 from gpubench.model.base import parse_toml
 from gpubench.model.known_issue import load_known_issues
 from gpubench.node.spec.supervisor_exit import EXIT_NODE
+from gpubench.plan.image_checks import check_image
 from gpubench.resources.own_workloads import own_workloads
 from gpubench.resources.profiles import load_site, load_suite
 from gpubench.results.importers.formats import FORMATS
@@ -248,7 +250,8 @@ def test_every_toml_block_is_a_file_that_can_be_read(folder: Path) -> None:
             suite, source = load_suite(named[1])
             assert suite.resolve(source, reps=None, timeout_s=1, own=own_workloads(suite, source.name))
         else:
-            assert load_site(named[1])
+            site = load_site(named[1])
+            assert not [check.what for check in check_image(site, kind_of(site)) if not check.ok]
         kinds.append("issue" if "issue" in keys else "suite" if "workload" in keys else "site")
     assert set(kinds) == {"issue", "suite", "site"}
 
