@@ -86,10 +86,6 @@ def test_an_improvement_is_searched_like_a_regression() -> None:
     assert answer.classes == {2: PointClass.SLOW, 3: PointClass.FAST}
 
 
-def test_two_points_alone_are_their_own_neighbours() -> None:
-    assert (of([0.0, 0.2]).low, of([0.0, 0.2]).high) == (0, 1)
-
-
 def test_without_an_effect_beyond_the_margin_nothing_is_searched() -> None:
     assert of([0.0] * 9).word == "no effect"
     assert of([0.0] * 8 + [MARGIN / 2]).word == "no effect"

@@ -71,7 +71,3 @@ def test_it_is_named_before_obstacles_that_further_blocks_could_take_away(differ
     found = verdict(in_another(cell(differences)))
     assert found.reason.startswith("environment: ")
     assert found.more_blocks is None
-
-
-def test_without_a_change_nothing_is_different():
-    assert verdict(in_another(cell(noisy(8, effect=0.06)), {})) == verdict(cell(noisy(8, effect=0.06)))

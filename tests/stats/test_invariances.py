@@ -55,13 +55,7 @@ def test_the_unit_of_time_never_matters(effects, unit):
 @given(differences)
 def test_every_number_is_finite_or_none_and_bounds_are_in_order(effects):
     verdict = verdict_of(blocks_of(effects))
-    for value in (
-        verdict.effect,
-        verdict.low,
-        verdict.high,
-        verdict.p,
-        verdict.p_holm,
-    ):
+    for value in (verdict.effect, verdict.low, verdict.high, verdict.p, verdict.p_holm):
         assert value is None or math.isfinite(value)
     if verdict.low is not None:
         assert verdict.low <= verdict.effect <= verdict.high

@@ -34,24 +34,18 @@ def test_the_number_of_a_run_is_the_log_of_its_arithmetic_mean():
     assert verdict.median_effect == pytest.approx(0, abs=1e-5)
 
 
-def test_a_clear_slow_down_is_a_regression_beyond_the_margin():
-    verdict = one(noisy(8, effect=0.06, sd=0.01))
-    assert (verdict.verdict, verdict.beyond_margin) == ("regression", True)
-
-
-def test_a_clear_slow_down_that_may_be_within_the_margin_is_not_beyond_it():
-    verdict = one(noisy(8, effect=0.03, sd=0.01))
-    assert (verdict.verdict, verdict.beyond_margin) == ("regression", False)
-
-
-def test_a_clear_speed_up_that_may_be_within_the_margin_is_not_beyond_it():
-    verdict = one(noisy(8, effect=-0.03, sd=0.01))
-    assert (verdict.verdict, verdict.beyond_margin) == ("improvement", False)
-
-
-def test_a_clear_speed_up_is_an_improvement_beyond_the_margin():
-    verdict = one(noisy(8, effect=-0.06, sd=0.01))
-    assert (verdict.verdict, verdict.beyond_margin) == ("improvement", True)
+@pytest.mark.parametrize(
+    ("effect", "word", "beyond"),
+    [
+        (0.06, "regression", True),
+        (0.03, "regression", False),
+        (-0.03, "improvement", False),
+        (-0.06, "improvement", True),
+    ],
+)
+def test_a_clear_difference_that_may_be_within_the_margin_is_not_beyond_it(effect, word, beyond):
+    verdict = one(noisy(8, effect=effect, sd=0.01))
+    assert (verdict.verdict, verdict.beyond_margin) == (word, beyond)
 
 
 def test_equivalent_is_the_ninety_percent_interval_within_the_margin():
@@ -162,33 +156,26 @@ def test_from_five_blocks_the_within_run_floor_is_not_used():
     assert verdict.high < 0.001
 
 
-def test_four_quiet_blocks_can_be_equivalent():
-    assert one(noisy(4, sd=0.002)).verdict == "equivalent"
-
-
-@pytest.mark.parametrize("count", [3, 4])
-def test_three_or_four_blocks_of_one_sample_each_are_inconclusive(count):
-    verdict = one(blocks_of(noisy(count, sd=0.001), wobble=(1.0,)))
-    assert verdict.verdict == "inconclusive"
-    assert verdict.reason.startswith("one sample: ")
-    assert verdict.p is None
-
-
-def test_one_sample_written_down_several_times_is_still_one_sample():
-    verdict = one(blocks_of(noisy(3, effect=0.06, sd=0.001), wobble=(1.0, 1.0, 1.0)))
-    assert verdict.reason.startswith("one sample: ")
-
-
-def test_five_blocks_of_one_sample_each_are_enough():
-    assert one(blocks_of(noisy(5, sd=0.001), wobble=(1.0,))).verdict == "equivalent"
-
-
-@pytest.mark.parametrize("count", [3, 8])
-def test_no_variation_at_all_is_inconclusive(count):
-    verdict = one([0.05] * count)
-    assert verdict.verdict == "inconclusive"
-    assert verdict.reason.startswith("no variation: ")
-    assert (verdict.p, verdict.low, verdict.more_blocks) == (None, None, None)
+@pytest.mark.parametrize(
+    ("differences", "wobble", "said"),
+    [
+        (noisy(4, sd=0.002), WOBBLE, ""),
+        (noisy(5, sd=0.001), (1.0,), ""),
+        (noisy(3, sd=0.001), (1.0,), "one sample: "),
+        (noisy(4, sd=0.001), (1.0,), "one sample: "),
+        (noisy(3, effect=0.06, sd=0.001), (1.0, 1.0, 1.0), "one sample: "),  # written down several times
+        ([0.05] * 3, WOBBLE, "no variation: "),
+        ([0.05] * 8, WOBBLE, "no variation: "),
+    ],
+)
+def test_below_five_blocks_a_verdict_needs_several_samples_of_each_run_and_always_a_variation(
+    differences, wobble, said
+):
+    verdict = one(blocks_of(differences, wobble=wobble))
+    assert (verdict.verdict, verdict.p is None) == (("inconclusive", True) if said else ("equivalent", False))
+    assert verdict.reason.startswith(said)
+    if said == "no variation: ":
+        assert (verdict.low, verdict.more_blocks) == (None, None)
 
 
 def test_several_blocks_in_one_job_are_marked_as_of_these_nodes():
@@ -209,8 +196,7 @@ def test_stragglers_are_counted_per_side_with_the_share_that_cannot_be_excluded(
 
 
 @pytest.mark.parametrize(
-    ("effects", "code"),
-    [((0.0, -0.06), 0), ((0.0, 0.06), 20), ((0.0, None), 21), ((0.06, None), 20), ((), 21)],
+    ("effects", "code"), [((0.0, -0.06), 0), ((0.0, 0.06), 20), ((0.0, None), 21), ((0.06, None), 20), ((), 21)]
 )
 def test_exit_codes(effects, code):
     family = [cell([] if effect is None else noisy(8, effect=effect, sd=0.005)) for effect in effects]
