@@ -31,30 +31,27 @@ def run(ucx: str = "1.14.1", **changes: object) -> Circumstances:
     return Circumstances.model_validate({"ucx": ucx, "env": {}, **plain, **changes})
 
 
-@pytest.mark.parametrize(
-    "version",
-    ["1.13", "1.13.0", "1.13.1", "1.13.1.post1", "v1.13.x", "v1.13.x@0123456789", "git:v1.13.0", "ucx-1.13.1"],
-)
-def test_all_of_1_13_is_1_13(version: str) -> None:
-    assert UcxRange(min="1.13", max="1.13").holds(version)
+ARE_1_13 = ["1.13", "1.13.0", "1.13.1", "1.13.1.post1", "v1.13.x", "v1.13.x@0123456789", "git:v1.13.0", "ucx-1.13.1"]
+ARE_NOT = ["1.12.1", "v1.12.x", "1.14.0", "1.130", "1.1", "11.3", "master", "none", "distribution", ""]
+
+
+@pytest.mark.parametrize("versions", [ARE_1_13, ARE_NOT], ids=["1.13", "others"])
+def test_all_of_1_13_is_1_13_and_nothing_else(versions: list[str]) -> None:
+    found = [UcxRange(min="1.13", max="1.13").holds(version) for version in versions]
+    assert found == [versions is ARE_1_13] * len(versions)
 
 
 @pytest.mark.parametrize(
-    "version", ["1.12.1", "v1.12.x", "1.14.0", "1.130", "1.1", "11.3", "master", "none", "distribution", ""]
+    ("low", "version", "inside"),
+    [
+        *(("1.20.0", version, True) for version in ("1.20.0", "1.20.1")),
+        # A branch may stand on either side of an exact end, and is surely inside between two.
+        *(("1.20.0", version, False) for version in ("1.20.2", "1.19.9", "v1.20.x")),
+        ("1.18.1", "v1.19.x", True),
+    ],
 )
-def test_nothing_else_is_1_13(version: str) -> None:
-    assert not UcxRange(min="1.13", max="1.13").holds(version)
-
-
-@pytest.mark.parametrize(
-    ("version", "inside"), [("1.20.0", 1), ("1.20.1", 1), ("1.20.2", 0), ("1.19.9", 0), ("v1.20.x", 0)]
-)
-def test_a_branch_may_stand_on_either_side_of_an_exact_end(version: str, inside: int) -> None:
-    assert UcxRange(min="1.20.0", max="1.20.1").holds(version) == bool(inside)
-
-
-def test_a_branch_between_exact_ends_is_surely_inside() -> None:
-    assert UcxRange(min="1.18.1", max="1.20.1").holds("v1.19.x")
+def test_exact_ends_take_in_what_is_surely_between_them(low: str, version: str, inside: bool) -> None:
+    assert UcxRange(min=low, max="1.20.1").holds(version) == inside
 
 
 @given(numbers, numbers, numbers)

@@ -9,7 +9,6 @@ import pytest
 
 from gpubench.errors import UsageError
 from gpubench.model.own_workload import OwnWorkload, packed_together, parse_own
-from gpubench.model.parameters import sizes_spelled
 from gpubench.model.suite import Suite
 from gpubench.node.workloads.catalogue import Shape
 
@@ -107,12 +106,6 @@ def test_an_entry_has_either_a_name_or_a_file_and_the_file_is_one_of_python() ->
         with pytest.raises(UsageError, match=r"mine\.toml:") as caught:
             resolve(f'name = "mine"\n[[workload]]\n{entry}\n', {})
         assert said in str(caught.value)
-
-
-def test_people_see_the_beginning_of_the_hash() -> None:
-    own = parse("join")
-    params = own.with_identity({"rows": 3})
-    assert sizes_spelled(own.described, params) == f"rows = 3, sha256 = {params['sha256'][:12]}"
 
 
 HELPED = "from .helper import join\nfrom . import more\n"

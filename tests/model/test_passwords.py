@@ -10,7 +10,7 @@ import pytest
 from gpubench.errors import UsageError
 from gpubench.model.known_issue import load_known_issues
 from gpubench.model.plan import Plan
-from gpubench.model.secrets import is_secret, without_login
+from gpubench.model.secrets import without_login
 from gpubench.model.site import Site
 from gpubench.model.variant import parse_variant
 from tests.conftest import ROOT
@@ -71,13 +71,6 @@ def test_a_password_is_refused_without_being_repeated(more: dict[str, Any], wher
 )
 def test_what_is_no_password_is_taken(more: dict[str, Any]) -> None:
     site(**more)
-
-
-def test_every_shipped_profile_is_taken() -> None:
-    assert is_secret("X_PASSWORD", "12345678")
-    for path in (ROOT / "sites").glob("*.toml"):
-        if "inherits" not in path.read_text():
-            Site.load(path.read_text(), path.name)
 
 
 def test_a_variant_with_a_password_is_refused_without_being_repeated() -> None:

@@ -24,42 +24,30 @@ def refusal(kind: type[Site] | type[Suite], text: str) -> str:
     return message
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("scheduler =", "schedular =", "unknown key 'schedular' (did you mean 'scheduler'?)"),
-        ("workers =", "wrokers =", "unknown key 'layout.wrokers' (did you mean 'workers'?)"),
-        ("run =", "runs =", "unknown key 'estimates.runs' (did you mean 'run'?)"),
-        ("[layout]", "[layuot]", "unknown key 'layuot' (did you mean 'layout'?)"),
-        (
-            "threads =",
-            "zzz =",
-            "unknown key 'layout.zzz' (there is: arrangement, client, memory, one_machine, rmm_pool, scheduler, "
-            "threads, waiting, workers)",
-        ),
-    ],
-)
-def test_an_unknown_key_in_a_site_names_path_and_nearest_key(old: str, new: str, message: str) -> None:
-    assert LOCAL.count(old) >= 1
-    assert refusal(Site, LOCAL.replace(old, new, 1)).endswith(message)
+OF_LAYOUT = "arrangement, client, memory, one_machine, rmm_pool, scheduler, threads, waiting, workers"
+ENTRY = '[[workload]]\nname = "tasks'
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("kind", "old", "new", "message"),
     [
-        ("reps =", "rep =", "unknown key 'rep' (did you mean 'reps'?)"),
-        ("reps =", "repetitions =", "unknown key 'repetitions' (did you mean 'reps'?)"),
-        (
-            '[[workload]]\nname = "tasks',
-            '[[workload]]\nnaem = "tasks',
-            "unknown key 'workload.2.naem' (did you mean 'name'?)",
-        ),
-        ("[workload.params]", "[workload.parms]", "unknown key 'workload.0.parms' (did you mean 'params'?)"),
+        (Site, "scheduler =", "schedular =", "'schedular' (did you mean 'scheduler'?)"),
+        (Site, "workers =", "wrokers =", "'layout.wrokers' (did you mean 'workers'?)"),
+        (Site, "run =", "runs =", "'estimates.runs' (did you mean 'run'?)"),
+        (Site, "[layout]", "[layuot]", "'layuot' (did you mean 'layout'?)"),
+        (Site, "threads =", "zzz =", f"'layout.zzz' (there is: {OF_LAYOUT})"),
+        (Suite, "reps =", "rep =", "'rep' (did you mean 'reps'?)"),
+        (Suite, "reps =", "repetitions =", "'repetitions' (did you mean 'reps'?)"),
+        (Suite, ENTRY, ENTRY.replace("name", "naem"), "'workload.2.naem' (did you mean 'name'?)"),
+        (Suite, "[workload.params]", "[workload.parms]", "'workload.0.parms' (did you mean 'params'?)"),
     ],
 )
-def test_an_unknown_key_in_a_suite_names_path_and_nearest_key(old: str, new: str, message: str) -> None:
-    assert QUICK.count(old) >= 1
-    assert refusal(Suite, QUICK.replace(old, new, 1)).endswith(message)
+def test_an_unknown_key_names_path_and_nearest_key(
+    kind: type[Site] | type[Suite], old: str, new: str, message: str
+) -> None:
+    text = LOCAL if kind is Site else QUICK
+    assert text.count(old) >= 1
+    assert refusal(kind, text.replace(old, new, 1)).endswith(f"unknown key {message}")
 
 
 @pytest.mark.parametrize(

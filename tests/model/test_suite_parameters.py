@@ -80,13 +80,6 @@ def test_repetitions_do_not_make_two_workloads_different() -> None:
     assert first.params_id == resolve(entry("tasks", "count = 7", "reps = 99"))[0].params_id
 
 
-def test_a_suite_without_workloads_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"mine\.toml: key 'workload' is missing"):
-        Suite.load('name = "mine"', "mine.toml")
-    with pytest.raises(UsageError, match=r"mine\.toml: 'workload' = \[\]"):
-        Suite.load('name = "mine"\nworkload = []', "mine.toml")
-
-
 def test_parameters_are_spelled_as_a_person_writes_them_and_plainly_where_nobody_knows_their_kind() -> None:
     params = {"size": 10_000_000, "round_trips": 5}
     assert sizes_spelled(CATALOGUE["message"], params) == "size = 10MB, round_trips = 5"
