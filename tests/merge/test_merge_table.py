@@ -120,20 +120,6 @@ def test_samples_of_failed_runs_and_workloads_are_kept_and_marked(tmp_path: Path
     assert frame["run"].n_unique() == 2
 
 
-def test_reads_a_copy_and_a_campaign_in_progress(campaign: Campaign, tmp_path: Path) -> None:
-    copy = tmp_path / "brought home"
-    shutil.copytree(campaign.directory, copy)
-    whole = parquet(merge(read_runs(campaign.runs_dir).runs).frame)
-    assert parquet(merge(read_runs(copy / "runs").runs).frame) == whole
-    unfinished = next((copy / "runs").iterdir())
-    (unfinished / "run.json").unlink()
-    (unfinished / "samples.jsonl").write_text('{"workload": "mess')
-    read = read_runs(copy / "runs")
-    assert (len(read.runs), read.errors) == (5, ())
-    assert merge(read.runs).errors == ()
-    assert read_runs(tmp_path / "nothing here").runs == ()
-
-
 def test_a_damaged_record_does_not_stop_the_others(campaign: Campaign, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(campaign.directory, copy)

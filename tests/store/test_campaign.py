@@ -90,14 +90,6 @@ def test_damage_is_named(tmp_path: Path) -> None:
         Campaign.open(tmp_path)
 
 
-def test_manifests_read_back(tmp_path: Path) -> None:
-    campaign = begin(tmp_path / "c")
-    assert {one["ucx"]["version"] for one in campaign.manifests().values()} == {"1.17.0", "1.19.0"}
-    next((campaign.directory / "manifests").iterdir()).write_text("{")
-    with pytest.raises(DataError, match=r"manifests.* is cut off or not JSON; restore it from a copy of the campaign"):
-        campaign.manifests()
-
-
 def test_two_campaigns_in_the_same_second_get_two_names(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda _: create_campaign(tmp_path / "outputs", "local", "quick", START), range(8)))
