@@ -65,17 +65,9 @@ def test_the_host_of_a_pod_is_its_node(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     "name",
     [
-        "UCX_TLS",
-        "UCX_LOG_LEVEL",
-        "UCXPY_NON_BLOCKING_MODE",
-        "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP",
-        "PYTHONPATH",
-        "PYTHONHOME",
-        "LD_LIBRARY_PATH",
-        "LD_PRELOAD",
-        "CUDA_VISIBLE_DEVICES",
-        "RAPIDS_NO_INITIALIZE",
-        "NUMBA_NUM_THREADS",
+        *("UCX_TLS", "UCX_LOG_LEVEL", "UCXPY_NON_BLOCKING_MODE", "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP"),
+        *("PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LD_PRELOAD"),
+        *("CUDA_VISIBLE_DEVICES", "RAPIDS_NO_INITIALIZE", "NUMBA_NUM_THREADS"),
     ],
 )
 def test_what_would_change_a_benchmark_unseen_is_dropped_and_named_without_its_value(tmp_path: Path, name: str) -> None:
@@ -84,33 +76,29 @@ def test_what_would_change_a_benchmark_unseen_is_dropped_and_named_without_its_v
     assert warnings == [f"dropped from the environment: {name}"]
 
 
-def test_everything_dropped_is_named_once_in_order(tmp_path: Path) -> None:
-    _, warnings = built(tmp_path, {"UCX_B": "1", "DASK_A": "2", "UCX_A": "3"})
-    assert warnings == ["dropped from the environment: DASK_A, UCX_A, UCX_B"]
-
-
-def test_what_site_image_or_variant_set_beats_the_shell_and_that_is_said(tmp_path: Path) -> None:
-    shell = {**SHELL, "UCX_TLS": "rc", "LD_LIBRARY_PATH": "/login", "PYTHONNOUSERSITE": "1"}
-    env, warnings = built(tmp_path, shell, env={"UCX_TLS": "tcp", "LD_LIBRARY_PATH": "/image"})
-    assert (env["UCX_TLS"], env["LD_LIBRARY_PATH"]) == ("tcp", "/image")
-    assert warnings == ["the run's own value was used instead of the environment's: LD_LIBRARY_PATH, UCX_TLS"]
-
-
-def test_the_same_value_in_shell_and_variant_is_nothing_to_say(tmp_path: Path) -> None:
-    env, warnings = built(tmp_path, {"UCX_TLS": "tcp"}, env={"UCX_TLS": "tcp"})
-    assert env["UCX_TLS"] == "tcp"
-    assert warnings == []
-
-
-def test_what_the_site_allows_is_kept_also_where_it_is_foreign_elsewhere(tmp_path: Path) -> None:
-    env, warnings = built(tmp_path, {"CUDA_VISIBLE_DEVICES": "0,1"}, env_allow=["CUDA_VISIBLE_DEVICES"])
-    assert env["CUDA_VISIBLE_DEVICES"] == "0,1"
-    assert warnings == []
-
-
-def test_the_variant_beats_even_what_this_tool_sets(tmp_path: Path) -> None:
-    env, _ = built(tmp_path, protocol="ucx", env={"OMP_NUM_THREADS": "4", "UCX_LOG_LEVEL": "debug"})
-    assert (env["OMP_NUM_THREADS"], env["UCX_LOG_LEVEL"]) == ("4", "debug")
+@pytest.mark.parametrize(
+    ("shell", "changes", "expected", "said"),
+    [
+        ({"UCX_B": "1", "DASK_A": "2", "UCX_A": "3"}, {}, {}, ["dropped from the environment: DASK_A, UCX_A, UCX_B"]),
+        (
+            {"UCX_TLS": "rc", "LD_LIBRARY_PATH": "/login", "PYTHONNOUSERSITE": "1"},
+            {"env": {"UCX_TLS": "tcp", "LD_LIBRARY_PATH": "/image"}},
+            {"UCX_TLS": "tcp", "LD_LIBRARY_PATH": "/image"},
+            ["the run's own value was used instead of the environment's: LD_LIBRARY_PATH, UCX_TLS"],
+        ),
+        ({"UCX_TLS": "tcp"}, {"env": {"UCX_TLS": "tcp"}}, {"UCX_TLS": "tcp"}, []),
+        ({"CUDA_VISIBLE_DEVICES": "0,1"}, {"env_allow": ["CUDA_VISIBLE_DEVICES"]}, {"CUDA_VISIBLE_DEVICES": "0,1"}, []),
+        ({}, {}, {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}, []),  # as Dask's nanny sets them
+        ({}, {"env": {"OMP_NUM_THREADS": "4"}}, {"OMP_NUM_THREADS": "4"}, []),
+        ({}, {"protocol": "ucx", "env": {"UCX_LOG_LEVEL": "debug"}}, {"UCX_LOG_LEVEL": "debug"}, []),
+    ],
+)
+def test_what_site_image_or_variant_set_beats_the_shell_and_us_and_every_difference_is_named_once(
+    tmp_path: Path, shell: dict[str, str], changes: dict[str, Any], expected: dict[str, str], said: list[str]
+) -> None:
+    env, warnings = built(tmp_path, shell, **changes)
+    assert {name: env[name] for name in expected} == expected
+    assert warnings == said
 
 
 def test_ucx_logs_into_the_scratch_directory_under_ucx_only(tmp_path: Path) -> None:
@@ -119,11 +107,6 @@ def test_ucx_logs_into_the_scratch_directory_under_ucx_only(tmp_path: Path) -> N
     assert under_ucx["UCX_LOG_FILE"] == f"{tmp_path}/ucx-%p.log"
     under_tcp, _ = built(tmp_path, protocol="tcp")
     assert not [name for name in under_tcp if name.startswith("UCX_")]
-
-
-def test_workers_get_what_dasks_nanny_would_set(tmp_path: Path) -> None:
-    env, _ = built(tmp_path)
-    assert env["OMP_NUM_THREADS"] == env["MKL_NUM_THREADS"] == "1"
 
 
 def test_the_variables_of_ucx_leave_out_those_that_only_make_it_log() -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import mmap
 import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +15,7 @@ from gpubench.node import forked
 from gpubench.node.process import Child, Planned, command, describe_exit, role_words, stop_all
 from gpubench.node.run_node import maps_anywhere
 from gpubench.node.workloads.process_reaper import marked
+from tests.node.runners import until
 from tests.node.specs_by_hand import quiet_environment
 
 SUPERVISOR = """
@@ -40,13 +38,6 @@ from gpubench.node.process import die_with_parent
 die_with_parent(1)  # whose child this process is not
 print("lives")
 """
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 150
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def gone(pid: int) -> bool:
@@ -78,12 +69,6 @@ def test_a_child_dies_with_its_supervisor_also_when_that_is_killed(tmp_path: Pat
 def test_a_child_whose_supervisor_died_before_it_could_ask_ends_by_itself() -> None:
     done = subprocess.run([sys.executable, "-c", ORPHAN], capture_output=True, text=True, timeout=150, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-
-
-def test_a_role_that_was_started_by_hand_has_no_supervisor_to_die_with() -> None:
-    code = "from gpubench.node.process import die_with_parent; die_with_parent(None); print('lives')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=150, check=False)
-    assert (done.returncode, done.stdout) == (0, "lives\n")
 
 
 def test_a_child_has_the_given_environment_directory_and_log_and_no_input(tmp_path: Path) -> None:
@@ -138,6 +123,8 @@ def test_the_cause_holds_the_last_lines_only(tmp_path: Path) -> None:
     assert cause["how"] == "killed by SIGKILL"
     assert child.tail(3) == ["99999", "100000", "last \ufffd line"]
     assert len(child.tail()) == 20
+    child.log.unlink()
+    assert child.tail() == []
 
 
 @pytest.mark.parametrize(
@@ -157,26 +144,9 @@ def test_a_kill_that_the_kernel_counts_meanwhile_was_for_lack_of_memory(
     assert child.cause()["how"] == said
 
 
-def test_a_log_that_is_gone_has_no_last_lines(tmp_path: Path) -> None:
-    child = shell(tmp_path, "true")
-    child.process.wait(150)
-    child.log.unlink()
-    assert child.tail() == []
-
-
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        (None, "still running"),
-        (0, "exit code 0"),
-        (40, "exit code 40"),
-        (-9, "killed by SIGKILL"),
-        (-15, "killed by SIGTERM"),
-        (-40, "killed by signal 40"),
-    ],
-)
-def test_how_a_process_ended_in_words(code: int | None, words: str) -> None:
-    assert describe_exit(code) == words
+def test_how_a_process_ended_in_words() -> None:
+    ended = {None: "still running", 40: "exit code 40", -15: "killed by SIGTERM", -40: "killed by signal 40"}
+    assert {code: describe_exit(code) for code in ended} == ended
 
 
 def test_stopping_ends_the_willing_and_the_deaf_and_all_that_they_started(tmp_path: Path) -> None:
@@ -281,40 +251,3 @@ def test_a_process_that_ends_while_it_gets_what_was_sent_before_keeps_its_exit_c
     child.signal(signal.SIGTERM)
     until(lambda: child.code is not None)
     assert child.code == -signal.SIGTERM
-
-
-FORKS_AND_STAYS = """
-import json, os, sys
-from pathlib import Path
-from gpubench.node import forked
-folder = Path(sys.argv[1])
-(folder / "forks.json").write_text(json.dumps(
-    {"report": os.pipe()[1], "members": {"one": {"words": [], "handles": []}, "two": {"words": [], "handles": []}}}
-))
-for name in ("one", "two"):
-    (folder / f"{name}.log").touch()
-us, end = os.getpid(), os._exit
-os._exit = lambda code: sys.stdin.read() if os.getpid() == us else end(code)
-forked.become(folder / "forks.json", os.getppid())
-"""
-
-
-def test_a_forked_process_sleeps_until_the_one_that_forks_has_ended(tmp_path: Path) -> None:
-    """Of 128 that looked each millisecond, the looks took more time than all forks."""
-    words = [sys.executable, "-c", FORKS_AND_STAYS, str(tmp_path)]
-
-    def switches(pid: str) -> int:
-        status = Path(f"/proc/{pid}/status").read_text()
-        return int(status.partition("voluntary_ctxt_switches:")[2].split()[0])
-
-    with subprocess.Popen(words, stdin=subprocess.PIPE) as process:
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        until(lambda: len(children.read_text().split()) == 2)
-        members = children.read_text().split()
-        until(lambda: all(Path(f"/proc/{pid}/stat").read_text().split()[5] == pid for pid in members))
-        before = [switches(pid) for pid in members]
-        looks = itertools.count()
-        until(lambda: next(looks) > 50)
-        after = [switches(pid) for pid in members]
-        process.communicate()
-    assert max(new - old for new, old in zip(after, before, strict=True)) < 10

@@ -8,7 +8,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from gpubench.node.process import Child, stop_all
 from gpubench.node.run_node import NotCleanError, RunNode, supervisor_of, unused_segments
 from gpubench.node.spec import Deadlines
 from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE, marked
+from tests.node.runners import until
 from tests.node.specs_by_hand import RUN, quiet_environment, run_spec
 
 MARKS = {
@@ -69,13 +69,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 def living(runs: Path) -> list[str]:
     return sorted(mark for mark in marked(CLUSTER_VARIABLE, lambda mark: str(runs) in mark).values())
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 150
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_strays_of_this_campaign_are_ended_and_everything_else_is_left_alone(

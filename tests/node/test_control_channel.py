@@ -126,17 +126,6 @@ def test_messages_arrive_whole_however_the_network_cuts_them(server: ControlServ
     assert [message["text"] for message in found] == ["ü" * number for number in range(5)]
 
 
-def test_a_large_message_arrives_whole(server: ControlServer, call: Any) -> None:
-    line = call()
-    logs = "x" * 20_000_000
-    sender = threading.Thread(target=line.send, args=({"kind": "final_report", "logs": logs},))
-    sender.start()
-    found = poll_until(server, lambda found: len(found) == 2)
-    sender.join()
-    assert found[1]["logs"] == logs
-    assert line.open
-
-
 def test_a_line_that_never_ends_is_closed(server: ControlServer, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hubs, "LARGEST_LINE", 100_000)
     line = call()
@@ -169,6 +158,7 @@ def test_a_farewell_arrives_whole_although_heartbeats_lie_unread(server: Control
     leaver.join()
     assert final_report["logs"] == logs
     assert not line.open
+    server.broadcast({"kind": "stop"})  # to whoever is still there
 
 
 def test_a_farewell_does_not_wait_for_ever_for_one_who_does_not_read() -> None:
@@ -216,14 +206,6 @@ def test_a_silent_line_is_noticed_and_a_speaking_one_is_not(server: ControlServe
     assert speaking.silence() > 50
 
 
-def test_a_closed_line_is_noticed_at_once(server: ControlServer, call: Any) -> None:
-    line = call(rank=3)
-    poll_until(server, lambda found: len(found) == 1)
-    line.close()
-    poll_until(server, lambda _: server.gone(1e9) == [3])
-    server.broadcast({"kind": "stop"})
-
-
 def test_rank_0_reaches_everybody_and_its_end_is_noticed_at_once(server: ControlServer, call: Any) -> None:
     lines = [call(rank=rank) for rank in (1, 2)]
     poll_until(server, lambda found: len(found) == 2)
@@ -232,13 +214,6 @@ def test_rank_0_reaches_everybody_and_its_end_is_noticed_at_once(server: Control
     server.close()
     for line in lines:
         closed(line)
-
-
-def test_a_hub_that_is_not_there_refuses(server: ControlServer) -> None:
-    port = server.port
-    server.close()
-    with pytest.raises(OSError, match="refused"):
-        join("127.0.0.1", port, "secret", rank=1, facts={}, timeout_s=10)
 
 
 def test_the_hub_listens_on_the_given_address_only(server: ControlServer) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.node.run import new_record, provenance, take_result, without_result, write_all
+from gpubench.node.run import new_record, provenance, take_result, write_all
 from gpubench.node.spec import RunRecord, WorkloadSpec
 from gpubench.node.spec.plain import to_plain
 from gpubench.node.spec.records import workload_record
@@ -55,12 +55,6 @@ def record(run_dir: Path) -> RunRecord:
     return new_record(SPEC, run_dir, "2026-11-20T12:00:00.000001+00:00", "f" * 64)
 
 
-def test_a_record_says_from_the_start_what_was_planned(record: RunRecord) -> None:
-    assert (record.run, record.attempt, record.variant, record.order, record.nodes) == (RUN, 2, "new", 0, 1)
-    assert record.node_half == "f" * 64
-    assert record.status == "failed"  # until it is known better
-
-
 @pytest.mark.parametrize(
     ("statuses", "error", "expected"),
     [
@@ -80,15 +74,6 @@ def test_a_run_is_judged_by_its_cluster_and_fails_with_its_workloads_only_when_n
     assert tuple(item.status for item in record.workloads) == statuses
     assert record.transport == ["tcp"]
     assert record.warnings == ["dropped from the environment: UCX_TLS", "3 workers connected, 2 planned"]
-
-
-@pytest.mark.parametrize(("status", "shared"), [("failed", "failed"), ("skipped", "skipped")])
-def test_without_a_client_every_workload_shares_the_runs_fate(record: RunRecord, status: str, shared: str) -> None:
-    record.status, record.reason = status, "the scheduler ended: killed by SIGKILL"
-    without_result(SPEC, record)
-    assert [(item.workload, item.status, item.reason) for item in record.workloads] == [
-        (name, shared, record.reason) for name in NAMES
-    ]
 
 
 def test_the_provenance_says_what_ran_where_and_what_nobody_planned(record: RunRecord) -> None:
@@ -114,9 +99,6 @@ def test_phases_say_when_the_first_half_and_all_of_the_workers_were_there(
 ) -> None:
     expected = {"first_worker": min(registered_s), "half_workers": half, "all_workers": max(registered_s)}
     assert registration_phases(registered_s) == expected
-
-
-def test_a_run_without_workers_has_no_such_phases() -> None:
     assert registration_phases([]) == {}
 
 

@@ -1,16 +1,13 @@
 import json
 import os
-import socket
 import time
 from pathlib import Path
 
 import pytest
 
-from gpubench.node.gpu import count, resolve
 from gpubench.node.machine import LoadSampler, facts, interfaces
-from gpubench.node.net import answers, interface_address, split_address
+from gpubench.node.net import interface_address
 from gpubench.node.process_facts import describe
-from tests.conftest import free_port
 
 
 def test_the_facts_of_this_machine_are_true_and_fit_into_json() -> None:
@@ -43,7 +40,8 @@ def test_bridges_and_the_ends_of_other_peoples_containers_are_no_facts_of_a_node
 def test_load_and_steal_are_shares_and_are_sampled_when_it_is_time() -> None:
     sampler = LoadSampler(every_s=0.0)
     deadline = time.monotonic() + 60
-    while len(sampler.samples) < 3:  # the kernel counts in ticks of 10 ms
+    # The kernel counts in ticks of 10 ms; this loop itself is what keeps a CPU busy.
+    while len(sampler.samples) < 3 or not any(sample["busy"] > 0 for sample in sampler.samples):
         assert time.monotonic() < deadline
         sampler.tick()
     for sample in sampler.samples:
@@ -52,44 +50,15 @@ def test_load_and_steal_are_shares_and_are_sampled_when_it_is_time() -> None:
         assert 0.0 <= sample["steal"] <= 100.0
         assert sample["load1"] >= 0.0
     assert sampler.samples[0]["t"] <= sampler.samples[-1]["t"]
-
-
-def test_a_busy_machine_shows() -> None:
-    sampler = LoadSampler(every_s=0.0)
-    deadline = time.monotonic() + 60
-    while not any(sample["busy"] > 0 for sample in sampler.samples):
-        assert time.monotonic() < deadline
-        sampler.tick()  # this loop itself is what keeps a CPU busy
-
-
-def test_between_two_samples_the_sampler_does_nothing() -> None:
-    sampler = LoadSampler(every_s=1e9)
-    for _ in range(100):
-        sampler.tick()
-    assert sampler.samples == []
+    seldom = LoadSampler(every_s=1e9)
+    seldom.tick()
+    assert seldom.samples == []
 
 
 def test_addresses_of_interfaces() -> None:
     assert interface_address("lo") == "127.0.0.1"
     with pytest.raises(OSError, match=r"^interface nic7 has no IPv4 address here \(there is: .*\blo\b.*\)$"):
         interface_address("nic7")
-
-
-def test_an_address_has_scheme_host_and_port() -> None:
-    assert split_address("ucxx://10.0.0.1:8786") == ("ucxx", "10.0.0.1", 8786)
-
-
-def test_whether_something_answers() -> None:
-    port = free_port()  # nobody else gets it when it is closed
-    with socket.create_server(("127.0.0.1", port)):
-        assert answers("127.0.0.1", port)
-    assert not answers("127.0.0.1", port)
-
-
-def test_a_device_that_was_named_is_not_looked_for() -> None:
-    assert (resolve("cpu"), resolve("gpu")) == ("cpu", "gpu")
-    assert resolve("auto") == ("gpu" if count() else "cpu")
-    assert count() >= 0
 
 
 def test_a_process_describes_itself_and_says_when_it_is_no_archive() -> None:

@@ -4,52 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from gpubench.node.spec import Deadlines, WorkloadSpec
-from gpubench.node.spec.plain import parse_lines
 from tests.cli.campaigns import campaign_in, cluster_processes, nothing_left, records
 from tests.conftest import Run
-from tests.node.runners import Runner
-from tests.node.specs_by_hand import node_half
 
 pytestmark = pytest.mark.system
-
-WORKERS = 7
 MANY = int(os.environ.get("MANY_WORKERS", "128"))
 """Each takes some 52 MiB of its own and 2 s of a core to start: 256 need 14 GiB, and some five minutes of two cores."""
-RING = {"size": 1000, "round_trips": 2, "pairs": "ring"}
-
-
-@pytest.mark.long
-def test_every_worker_of_seven_is_described_probed_and_used(tmp_path: Path) -> None:
-    workloads = [
-        WorkloadSpec("message", "dask", RING, reps=1, warmup=0, timeout_s=300.0),
-        WorkloadSpec("transpose-sum", "dask", {"size": 700, "chunk": 100}, reps=1, warmup=0, timeout_s=300.0),
-    ]
-    changes: dict[str, Any] = {"workloads": workloads, "workers_per_node": WORKERS, "memory_limit": 1 << 30}
-    runner = Runner(
-        [sys.executable, "-I"],
-        tmp_path,
-        node_half=node_half(),
-        deadlines=Deadlines(start_s=150.0, stop_s=20.0),
-        **changes,
-    )
-    runner.start("--rank", "0").communicate(timeout=500)
-    record = runner.record()
-    assert (record.status, record.reason) == ("ok", "")
-    assert [(item.status, item.reason) for item in record.workloads] == [("ok", "")] * 2
-    assert record.workloads[0].details["pairs"] == WORKERS
-    provenance = json.loads((runner.run_dir() / "provenance.json").read_text())
-    workers = {one["address"] for one in provenance["processes"] if one["role"] == "worker"}
-    assert len(workers) == WORKERS
-    assert {row["worker"] for row in provenance["speed"]} == workers
-    rows = parse_lines((runner.run_dir() / "links.jsonl").read_text())
-    assert {row["receiver"] for row in rows if row["workload"] == "message"} == workers
 
 
 @pytest.mark.long

@@ -16,7 +16,7 @@ from gpubench import resources
 from gpubench.node.spec import Deadlines, WorkloadSpec
 from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE, marked
 from gpubench.render.node_half import pack
-from tests.node.runners import Runner, finish, until
+from tests.node.runners import Runner, until
 from tests.workloads.running import complete
 
 pytestmark = pytest.mark.system
@@ -45,23 +45,6 @@ def make(tmp_path: Path) -> Iterator[Callable[..., Runner]]:
 
 def living(runner: Runner) -> dict[int, str]:
     return marked(CLUSTER_VARIABLE, lambda mark: str(runner.directory) in mark)
-
-
-def test_a_config_that_does_not_import_is_skipped_with_its_words_and_the_others_are_measured(
-    make: Callable[..., Runner], tmp_path: Path
-) -> None:
-    config = tmp_path / "mine.py"
-    config.write_text("import no_such")
-    runner = make(tasks("parsl", count=5, parsl_config=str(config)), tasks("dask", count=5))
-    code, said = finish(runner.start())
-    assert (code, said) == (0, "")
-    broken, right = runner.record().workloads
-    reason = f"parsl config {config} can't be imported: ModuleNotFoundError: No module named 'no_such'"
-    assert (broken.status, broken.reason) == ("skipped", reason)
-    assert (right.status, right.reason, runner.record().status) == ("ok", "", "ok")
-    config.unlink()
-    assert runner.left() == []
-    assert living(runner) == {}
 
 
 @pytest.mark.parametrize(

@@ -9,26 +9,18 @@ def test_every_launcher_says_the_rank_in_its_own_variable(name: str) -> None:
     assert find_rank(None, {name: "0"}, nodes=4) == 0
 
 
-def test_all_launchers_of_the_design_are_known() -> None:
-    assert {
-        "SLURM_NODEID",
-        "PMIX_RANK",
-        "OMPI_COMM_WORLD_RANK",
-        "JSM_NAMESPACE_RANK",
-        "JOB_COMPLETION_INDEX",
-    } < set(RANK_VARIABLES)
-
-
-def test_the_option_beats_every_variable() -> None:
-    assert find_rank(1, dict.fromkeys(RANK_VARIABLES, "2"), nodes=4) == 1
-
-
-def test_our_own_launcher_beats_a_batch_system_around_it() -> None:
-    assert find_rank(None, {"SLURM_NODEID": "2", "GPUBENCH_RANK": "1"}, nodes=4) == 1
-
-
-def test_a_node_of_slurm_beats_the_rank_of_a_process_on_it() -> None:
-    assert find_rank(None, {"PMIX_RANK": "5", "SLURM_NODEID": "1"}, nodes=2) == 1
+@pytest.mark.parametrize(
+    ("given", "environ"),
+    [
+        (1, dict.fromkeys(RANK_VARIABLES, "2")),
+        (None, {"SLURM_NODEID": "2", "GPUBENCH_RANK": "1"}),
+        (None, {"PMIX_RANK": "5", "SLURM_NODEID": "1"}),
+    ],
+)
+def test_the_option_beats_our_launcher_that_beats_slurms_node_that_beats_a_process_on_it(
+    given: int | None, environ: dict[str, str]
+) -> None:
+    assert find_rank(given, environ, nodes=4) == 1
 
 
 @pytest.mark.parametrize("name", RANK_VARIABLES)

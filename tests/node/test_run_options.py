@@ -12,7 +12,6 @@ import pytest
 
 from gpubench.node import dask_cli_options, dask_processes, role_options
 from gpubench.node.main import _parser, main
-from gpubench.node.spec import Deadlines
 from gpubench.node.writer.atomic import write_atomic
 from tests.node.specs_by_hand import run_spec, write_campaign
 
@@ -69,7 +68,6 @@ def test_a_worker_by_hand_takes_dasks_own_options() -> None:
             "role scheduler without --spec takes no --nthreads, --memory-limit "
             "(it takes --interface, --protocol, --scheduler-file, --local-directory)",
         ),
-        ("--role worker --address tcp://a:1", "role worker without --spec needs --interface"),
         (
             "--role worker --interface lo",
             "role worker without --spec needs --address or --scheduler-file, and not both",
@@ -80,26 +78,16 @@ def test_a_worker_by_hand_takes_dasks_own_options() -> None:
         ),
         ("--role worker --interface lo --address a --rank 1", "role worker without --spec takes no --rank (it takes "),
         (
-            "--role worker --interface lo --address a --skip why",
-            "role worker without --spec takes no --skip (it takes ",
-        ),
-        (
             "--spec s --interface lo",
             "role auto with --spec takes no --interface (it takes --rank, --skip, --device, --protocol)",
         ),
-        ("--spec s --address a", "role auto with --spec takes no --address (it takes "),
         ("--spec s --role scheduler --address a", "role scheduler with --spec takes no --address (it takes "),
-        ("--spec s --role worker --name w", "role worker with --spec needs --address"),
         ("--spec s --role worker", "role worker with --spec needs --address, --name"),
         (
             "--spec s --role worker --name w --address a --nthreads 2",
             "role worker with --spec takes no --nthreads (it takes --address, --name, ",
         ),
         ("--spec s --role client --address a", "role client with --spec needs --run-dir"),
-        (
-            "--spec s --role client --address a --run-dir d --rank 0",
-            "role client with --spec takes no --rank (it takes ",
-        ),
     ],
 )
 def test_what_does_not_go_together_is_refused_in_one_line(words: str, message: str) -> None:
@@ -112,46 +100,9 @@ def test_no_refusal_tells_of_what_only_the_supervisor_says() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "--spec s",
-        "--spec s --rank 1 --device cpu --protocol tcp",
-        "--spec s --skip why --rank 0",
-        "--spec s --role scheduler --scheduler-file f --parent 7 --device cpu",
-        "--spec s --role scheduler",
-        "--spec s --role worker --name w --address a --local-directory d --parent 7 --device cpu --protocol tcp",
-        "--spec s --role client --address a --run-dir d --parent 7 --device cpu --protocol tcp",
-    ],
-)
-def test_what_supervisors_and_scripts_say_is_taken(words: str) -> None:
-    assert options(*words.split()).spec == "s"
-
-
 def test_every_option_of_the_parser_is_known_to_the_check() -> None:
     known = set(vars(_parser().parse_args(["run"]))) - {"command", "role", "spec"}
     assert known == set(role_options.OPTIONS)
-
-
-def test_what_a_planned_scheduler_is_told() -> None:
-    spec = run_spec(protocol="ucx", binding="ucxx", interface="lo")
-    assert dask_processes.scheduler_arguments(spec, "/scratch/s.json") == [
-        *("--protocol", "ucxx", "--interface", "lo", "--port", "0", "--scheduler-file", "/scratch/s.json"),
-        *(*QUIET, "--no-show"),
-    ]
-
-
-def test_what_a_planned_worker_is_told() -> None:
-    spec = run_spec(threads_per_worker=3, memory_limit=5_000_000, deadlines=Deadlines(start_s=90.0))
-    assert dask_processes.worker_arguments(spec, "tcp://127.0.0.1:1", "worker-0-1", "/scratch") == [
-        *("tcp://127.0.0.1:1", "--protocol", "tcp", "--interface", "lo", "--nthreads", "3"),
-        *("--memory-limit", "5000000", "--name", "worker-0-1", "--local-directory", "/scratch"),
-        *("--death-timeout", "90", *QUIET),
-    ]
-
-
-def test_every_device_has_its_worker() -> None:
-    assert set(dask_processes.WORKERS) == {"cpu", "gpu"}
 
 
 def code_and_line(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str]:

@@ -106,18 +106,6 @@ def test_clusters_start_together_and_end_together_and_none_works_before_all_stan
             member.line.close()
 
 
-def test_of_clusters_that_start_together_one_that_hangs_is_given_up_and_the_other_goes_on(tmp_path: Path) -> None:
-    turns = [Turn(0, START), Turn(1, START), Turn(0, 0, 2), Turn(1, 0, 2)]
-    with conducted(tmp_path, spec(turns, turn_s=0.3, silence_s=30.0)) as come:
-        hanging, other = (come(order) for order in (0, 1))
-        assert other.hear() == hanging.hear() == {"kind": TURN, "workload": START}
-        other.done()
-        assert hanging.hear()["kind"] == OVER
-        hanging.line.close()
-        assert other.hear() == {"kind": TURN, "workload": 0}
-        other.done()
-
-
 def test_a_run_that_is_gone_loses_its_turns_and_the_other_goes_on(tmp_path: Path) -> None:
     turns = [Turn(0, START), Turn(1, START), Turn(0, 0, 1), Turn(1, 0, 1), Turn(0, 1, 1), Turn(1, 1, 1)]
     with conducted(tmp_path, spec(turns)) as come:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.node.ucx import first, mapped
+from gpubench.node.ucx import first
 from gpubench.node.ucx_log import carriers, every, lanes, transports, unused
 from tests.conftest import need
 
@@ -47,11 +47,6 @@ def test_lanes_are_told_apart_by_who_the_peer_is_where_ucx_says_it() -> None:
         "self": ["self/memory"],
         "unknown": ["cma/memory", "posix/memory", "rc_mlx5/mlx5_0:1"],
     }
-
-
-def test_lanes_of_all_lines_are_found_once_among_everything_else() -> None:
-    log = "\n".join([VERSION, SETTINGS, UNUSED, INTER, INTRA, INTER, RAILS, ""])
-    assert every(lanes(log)) == ["cuda_copy/cuda", "rc_mlx5/mlx5_0:1", "rc_mlx5/mlx5_1:1", "tcp/lo"]
 
 
 @pytest.mark.parametrize("log", ["", VERSION, SETTINGS, UNUSED, "tag(tcp/lo)", INTER.split("cfg#", maxsplit=1)[0]])
@@ -173,12 +168,6 @@ def test_what_ucx_chose_for_the_largest_messages_from_the_devices_memory_is_read
     assert carriers(INTRA + table, "cpu") == ["cma"]
     assert carriers(INTRA + table, "gpu") == []
     assert carriers(INTRA, "cpu") == []
-
-
-def test_a_library_is_found_in_this_process_by_the_name_of_its_file() -> None:
-    names = {path.rpartition("/")[2].partition(".")[0] for path in mapped("libc.so")}
-    assert names == {"libc"}
-    assert mapped("libnothing-of-this-name") == []
 
 
 def test_the_planned_library_is_the_first_that_the_search_leads_to(tmp_path: Path) -> None:
