@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import collections
-import time
 import types
 from typing import Any
 
 import pytest
 
 from gpubench.node.workloads import dask_compat
-from gpubench.node.workloads.base import WorkloadContext
 
 
 @pytest.mark.parametrize("name", ["transfer_incoming_log", "incoming_transfer_log"])
@@ -36,17 +34,6 @@ def test_registrations_are_the_first_of_each_worker_that_is_still_there() -> Non
     assert dask_compat.registrations(scheduler) == [11.0, 12.0]
 
 
-@pytest.mark.integration
-def test_a_real_scheduler_knows_when_its_workers_registered(cluster: WorkloadContext) -> None:
-    from gpubench.node.process_facts import cluster_when_complete
-
-    now = time.time()
-    wanted = {"workers": len(cluster.workers), "timeout_s": 150.0, "build_manifest": ""}
-    registered = cluster.client.run_on_scheduler(cluster_when_complete, **wanted)["registered_at"]
-    assert len(registered) == len(cluster.workers)
-    assert now - 3600 < registered[0] <= registered[1] < now
-
-
 def test_the_shuffle_keyword_follows_the_signature() -> None:
     def new(right: Any, shuffle_method: Any = None) -> None: ...
 
@@ -65,8 +52,7 @@ class Transfers:
 
 
 @pytest.mark.parametrize(
-    "names",
-    [("transfer_incoming_log", "transfer_outgoing_log"), ("incoming_transfer_log", "outgoing_transfer_log")],
+    "names", [("transfer_incoming_log", "transfer_outgoing_log"), ("incoming_transfer_log", "outgoing_transfer_log")]
 )
 def test_cleaning_empties_both_logs_and_the_functions_that_old_workers_keep(
     names: tuple[str, str], monkeypatch: pytest.MonkeyPatch

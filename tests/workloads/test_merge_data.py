@@ -78,22 +78,6 @@ def test_the_payload_of_a_key_is_what_numpys_global_generator_gives_with_the_pub
     assert sorted(base(1000, 2)[1]["key"]) == sorted([*np.flatnonzero(partitions), *1000 + np.flatnonzero(partitions)])
 
 
-@pytest.mark.parametrize(("rows", "chunks", "frac_match"), SHAPES)
-def test_the_expected_figures_are_those_of_a_join_in_one_process(rows: int, chunks: int, frac_match: float) -> None:
-    left, right = pd.concat(base(rows, chunks)), pd.concat(other(rows, chunks, frac_match))
-    figures = join(left, right)
-    assert figures == expected(rows, chunks, frac_match)
-    assert figures[0] == chunks * chunks * merge.matches_per_pair(rows, chunks, frac_match)
-
-
-def test_the_spread_says_in_which_base_partition_the_partners_lie() -> None:
-    rows, chunks = 1000, 3
-    parts = base(rows, chunks)
-    for number, chunk in enumerate(other(rows, chunks, 0.6)):
-        _, spread = looked_up(number, rows, (chunks, chunks), 0.6)
-        assert spread == [len(part.merge(chunk, on="key")) for part in parts]
-
-
 @pytest.mark.parametrize("scattered", [True, False])
 @pytest.mark.parametrize(
     ("rows", "base_chunks", "other_chunks", "frac_match"),

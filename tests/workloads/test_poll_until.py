@@ -29,14 +29,6 @@ def test_past_the_deadline_the_last_answer_is_returned() -> None:
     assert poll_until(lambda: None, time.monotonic() + 0.02, 0.001) is None
 
 
-def test_what_the_condition_raises_ends_the_wait() -> None:
-    def gone() -> bool:
-        raise OSError("gone")
-
-    with pytest.raises(OSError, match="gone"):
-        poll_until(gone, math.inf, 0.001)
-
-
 @pytest.mark.parametrize("jitter", [False, True])
 def test_pauses_grow_to_the_longest_and_vary_by_half_with_jitter(monkeypatch: pytest.MonkeyPatch, jitter: bool) -> None:
     pauses: list[float] = []

@@ -42,15 +42,6 @@ def test_a_sample_is_the_seconds_of_count_tasks_at_the_rate_of_the_last_batch(cl
     assert [line["wall_s"] for line in lines] == [pytest.approx(50 / batch["tasks_per_s"]) for batch in last]
 
 
-@pytest.mark.parametrize("mode", ["estimate", "exponential"])
-def test_batches_grow_until_one_takes_the_target_time(cluster: WorkloadContext, mode: str) -> None:
-    result = measured_rightly(cluster, "tasks", {"mode": mode, "target": 0.3}, moves=False)
-    for repetition in result.details["repetitions"]:
-        assert repetition[0]["tasks"] == 10
-        assert len(repetition) >= 2
-        assert repetition[-1]["run_s"] >= 0.3 * 0.75
-
-
 def falsified(**changes: Any) -> Callable[[list[TaskBatch]], list[TaskBatch]]:
     def falsify(batches: list[TaskBatch]) -> list[TaskBatch]:
         return [TaskBatch(**{**vars(batches[0]), **changes}), *batches[1:]]

@@ -59,51 +59,22 @@ def bumped(part: int, figure: int) -> Callable[[Any], Any]:
 
 
 FALSIFIED: dict[str, list[Callable[[Any], Any]]] = {
-    "weak-array-create": [
-        bumped(0, 0),
-        bumped(1, 3),
-    ],
-    "weak-array-blockwise": [
-        bumped(0, 1),
-        bumped(3, 2),
-    ],
-    "weak-array-access": [
-        lambda number: number + 1,
-    ],
-    "weak-array-std": [
-        lambda deviation: deviation * (1 + 1e-8),
-        lambda _deviation: float("nan"),
-    ],
-    "weak-array-std-axis": [
-        lambda columns: [*columns[:-1], columns[-1] * (1 + 1e-8)],
-        lambda columns: columns[1:],
-    ],
+    "weak-array-create": [bumped(0, 0), bumped(1, 3)],
+    "weak-array-blockwise": [bumped(0, 1), bumped(3, 2)],
+    "weak-array-access": [lambda number: number + 1],
+    "weak-array-std": [lambda deviation: deviation * (1 + 1e-8), lambda _deviation: float("nan")],
+    "weak-array-std-axis": [lambda columns: [*columns[:-1], columns[-1] * (1 + 1e-8)], lambda columns: columns[1:]],
     "weak-array-elementwise": [
         lambda parts: [[parts[0][0], 1e-11], *parts[1:]],
         lambda parts: [[parts[0][0], float("nan")], *parts[1:]],
         bumped(0, 0),
     ],
-    "weak-array-transpose": [
-        bumped(2, 1),
-        bumped(1, 3),
-    ],
-    "weak-frame-create": [
-        bumped(0, 0),
-        bumped(1, 3),
-    ],
-    "weak-frame-blockwise": [
-        bumped(3, 1),
-    ],
-    "weak-frame-access": [
-        lambda row: [*row[:-1], row[-1] + 1],
-        lambda row: [*row, *row],
-    ],
-    "weak-frame-std": [
-        lambda columns: [*columns[:-1], columns[-1] * (1 + 1e-8)],
-    ],
-    "weak-frame-series-std": [
-        lambda columns: [columns[0] * (1 + 1e-8)],
-    ],
+    "weak-array-transpose": [bumped(2, 1), bumped(1, 3)],
+    "weak-frame-create": [bumped(0, 0), bumped(1, 3)],
+    "weak-frame-blockwise": [bumped(3, 1)],
+    "weak-frame-access": [lambda row: [*row[:-1], row[-1] + 1], lambda row: [*row, *row]],
+    "weak-frame-std": [lambda columns: [*columns[:-1], columns[-1] * (1 + 1e-8)]],
+    "weak-frame-series-std": [lambda columns: [columns[0] * (1 + 1e-8)]],
     "weak-frame-groupby-mean": [
         lambda groups: [groups[0], [groups[1][0] + 0.5, *groups[1][1:]]],
         lambda groups: [column[1:] for column in groups],
@@ -112,10 +83,7 @@ FALSIFIED: dict[str, list[Callable[[Any], Any]]] = {
         lambda groups: [groups[0], groups[1], [*groups[2][:-1], groups[2][-1] + 0.5]],
         lambda groups: [groups[0], groups[2], groups[1]],
     ],
-    "weak-frame-groupby-apply": [
-        lambda seen: ([*seen[0][:3], seen[0][3] + 1], seen[1]),
-        lambda seen: (seen[0], False),
-    ],
+    "weak-frame-groupby-apply": [lambda seen: ([*seen[0][:3], seen[0][3] + 1], seen[1]), lambda seen: (seen[0], False)],
     "weak-frame-sort": [
         bumped(0, 2),
         lambda parts: [parts[-1], *parts[1:-1], parts[0]],

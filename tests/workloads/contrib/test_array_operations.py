@@ -6,12 +6,10 @@ import runpy
 from collections.abc import Callable
 from typing import Any
 
-import dask.array
 import numpy as np
 import pytest
 
 from gpubench.node.workloads.base import WorkloadContext
-from gpubench.node.workloads.catalogue import Shape
 from gpubench.resources.own_workloads import own_workloads
 from gpubench.resources.profiles import load_suite
 from tests.workloads.contrib.conftest import CONTRIB, Family
@@ -130,16 +128,6 @@ def test_a_result_that_is_no_number_is_wrong_and_its_figures_are_json(
     assert "off_by" not in answer.details or answer.details["off_by"] is None
 
 
-def test_a_damaged_operand_is_noticed_though_the_operation_was_right(cluster: WorkloadContext, family: Family) -> None:
-    measurement: Any = created(cluster, family("Dot"), SQUARE)
-    try:
-        measurement.prepare()
-        x, y = measurement.arrays
-        assert measurement.check([(x * 1.001).dot(y)]).status == "wrong"
-    finally:
-        measurement.teardown()
-
-
 def test_blocks_lie_in_the_same_places_in_every_repetition(cluster: WorkloadContext, family: Family) -> None:
     measurement: Any = created(cluster, family("Dot"), SQUARE)
     try:
@@ -162,38 +150,10 @@ def test_the_mean_filter_is_the_mean_over_a_window_with_mirrored_edges(reach: in
     np.testing.assert_allclose(mean_filter(values, reach, "cpu"), windows.mean(axis=(2, 3)))
 
 
-def test_the_mean_filter_of_a_gpu_is_that_of_cupyx(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(CONTRIB.parent / "tests/stand_ins/gpu"))
-    mean_filter = runpy.run_path(str(CONTRIB / FILE))["mean_filter"]
-    values = np.random.RandomState(1).random_sample((9, 6))
-    np.testing.assert_allclose(mean_filter(values, 2, "gpu"), mean_filter(values, 2, "cpu"))
-
-
 def test_a_wide_matrix_for_the_svd_is_refused(cluster: WorkloadContext, family: Family) -> None:
     measurement = created(cluster, family("Svd"), {"size": 10, "second_size": 11, "chunk": 5})
     with pytest.raises(ValueError, match="at least as many rows as columns: 10 < 11"):
         measurement.setup()
-
-
-@pytest.mark.parametrize(("name", "held"), [("Dot", 5), ("Total", 1), ("Slice", 4 / 3), ("MapOverlap", 4)])
-def test_what_a_worker_holds_of_squares_is_their_share_and_the_blocks_in_work(
-    family: Family, name: str, held: float
-) -> None:
-    params = {"size": 3000, "chunk": 100}
-    shape = Shape(nodes=2, workers_per_node=3, threads_per_worker=2)
-    assert family(name).described.held(params, shape) == int((held * 3000**2 / 6 + 2 * 2 * 100**2) * 8)
-
-
-def test_dask_arrays_stand_behind_every_operand(cluster: WorkloadContext, family: Family) -> None:
-    measurement: Any = created(cluster, family("ColGather"), GATHER)
-    try:
-        measurement.prepare()
-        x, index = measurement.arrays
-        assert isinstance(x, dask.array.Array)
-        assert (x.dtype, index.dtype) == (np.dtype("float64"), np.dtype("int64"))
-        assert measurement.nominal_bytes == x.nbytes + index.nbytes
-    finally:
-        measurement.teardown()
 
 
 def test_the_suite_measures_every_operation() -> None:

@@ -15,7 +15,6 @@ import pytest
 
 from contrib.csv_frames import csv_frames, csv_tables
 from gpubench.node.workloads.base import UnavailableError, WorkloadContext
-from gpubench.node.workloads.catalogue import Shape
 from gpubench.resources.own_workloads import own_workloads
 from gpubench.resources.profiles import load_suite
 from tests.workloads.contrib.conftest import CONTRIB, Family
@@ -141,13 +140,6 @@ def test_what_pandas_reads_from_the_files_is_what_the_generator_says(tmp_path: P
         np.testing.assert_allclose(total[1], found["sum"], rtol=1e-12)
 
 
-def test_every_line_of_a_table_has_the_same_length(tmp_path: Path) -> None:
-    csv_tables.write(csv_tables.Table(rows=30, columns=4, ids=9, seed=1), tmp_path / "left.csv", tmp_path / "right.csv")
-    for side in ("left", "right"):
-        _, *lines = (tmp_path / f"{side}.csv").read_text().splitlines()
-        assert len({len(line) for line in lines}) == 1
-
-
 def test_the_summit_suite_reads_in_the_chunks_of_the_original() -> None:
     suite, source = load_suite(str(CONTRIB / "csv_frames" / "summit-cudf.toml"))
     resolved = suite.resolve(source, reps=None, timeout_s=60.0, own=own_workloads(suite, source.name))
@@ -155,25 +147,6 @@ def test_the_summit_suite_reads_in_the_chunks_of_the_original() -> None:
     assert (chunks[0], chunks[-1], len(chunks)) == (32 * 10**6, 8 * 10**9, 9)
     assert {entry.name for entry in resolved} == {f"csv_frames.py:{name}" for name in NAMES}
     assert {entry.params["columns"] for entry in resolved} == {260}
-
-
-def test_no_column_of_the_largest_table_has_the_name_of_another() -> None:
-    table = csv_tables.Table(rows=10, columns=260, ids=5, seed=3)
-    names = ["row", "id", *table.left_names, *table.right_names]
-    assert len(names) == len(set(names)) == 2 + 2 * 260
-
-
-@pytest.mark.parametrize(("name", "copies"), zip(NAMES, (1.0, 1.0, 1.0, 2.4), strict=True))
-def test_a_worker_holds_its_share_of_the_tables_and_a_chunk_for_each_thread(
-    family: Family, name: str, copies: float
-) -> None:
-    workload = family(name).described
-    params = {key: param.default for key, param in workload.params.items()} | {"rows": 194_000}
-    table, shape = 194_000 * 262, Shape(nodes=2, workers_per_node=3, threads_per_worker=4)
-    for chunk, text in ((64_000_000, 64_000_000), (8_000_000_000, table * 17)):
-        held = copies * table * 8 / 6 + 1.5 * text * 4
-        assert workload.held(params | {"chunk": chunk}, shape) == pytest.approx(held, abs=1)
-    assert workload.grows == (("rows", 1.0), ("chunk", 1.0))
 
 
 @pytest.mark.parametrize("keyword", ["chunksize", "blocksize"])

@@ -16,8 +16,6 @@ from gpubench.model.own_workload import packed_together
 from gpubench.node.workloads.base import Answer, UnavailableError, WorkloadContext
 from gpubench.node.workloads.catalogue.own import module_name
 from gpubench.render.node_half import pack
-from gpubench.resources.own_workloads import own_workloads
-from gpubench.resources.profiles import load_suite
 from tests.cli.campaigns import campaign_in, records
 from tests.conftest import Run
 from tests.workloads.contrib.conftest import CONTRIB, Family
@@ -70,16 +68,6 @@ def test_options_that_are_ours_are_refused_with_the_reason(options: str, reason:
     with pytest.raises(ValueError) as raised:  # noqa: PT011 - compared below
         measurement.setup()
     assert str(raised.value) == reason
-
-
-def test_other_options_reach_the_benchmark_behind_ours(cluster: WorkloadContext) -> None:
-    words = Upstream(cluster, {**PARAMS, "options": "-c 1000 --frac-match 0.6"}).words()
-    assert words[4:] == [
-        "dask_cuda.benchmarks.local_cupy",
-        *("--scheduler-address", cluster.client.scheduler.address, "--protocol", "tcp", "--type", "cpu"),
-        *("--runs", "1", "--warmup-runs", "0", "--output-basename", "result"),
-        *("-c", "1000", "--frac-match", "0.6"),
-    ]
 
 
 def result(folder: Path, workers: list[str], seconds: dict[str, float]) -> None:
@@ -139,14 +127,6 @@ def test_a_rapidsmpf_without_its_part_for_dask_is_told_apart(
     monkeypatch.syspath_prepend(tmp_path)
     assert lack_of_rapidsmpf().endswith(lack)
     assert bool(lack_of_rapidsmpf()) is bool(lack)
-
-
-def test_the_suite_has_each_benchmark_beside_our_workload_of_the_same_sizes() -> None:
-    suite, source = load_suite(str(CONTRIB / "upstream" / "upstream.toml"))
-    resolved = suite.resolve(source, reps=None, timeout_s=60.0, own=own_workloads(suite, source.name))
-    names = [entry.name for entry in resolved]
-    assert set(names[::2]) == {"upstream.py:Upstream"}
-    assert names[1::2] == ["merge", "shuffle", "groupby", "transpose-sum", "array_operations.py:Total"]
 
 
 def test_a_benchmark_is_started_from_the_node_half_that_the_file_is_packed_into(tmp_path: Path) -> None:
