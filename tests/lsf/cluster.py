@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gpubench.schedulers.state import current_user
 from tests.conftest import ROOT
 from tests.slurm.hosts import until
 
@@ -47,6 +49,18 @@ class LsfCluster:
         """What the stand-ins know of a job."""
         known: dict[str, Any] = json.loads((self.state / "jobs" / job_id / "job.json").read_text())
         return known
+
+    def plant(self, directory: Path, stat: str, **facts: Any) -> None:
+        """Job 12, of this user and from ``directory``, in a state that can't be brought about here."""
+        folder = self.state / "jobs" / "12"
+        folder.mkdir()
+        plain = {"id": 12, "stat": stat, "name": "x", "user": current_user(), "cwd": str(directory), "asked": {}}
+        plain |= {"hosts": ["n1"], "exit": 0, "reason": "", "pid": 0}
+        (folder / "job.json").write_text(json.dumps(plain | facts))
+
+    def forget(self) -> None:
+        """The planted job, which nobody can end."""
+        shutil.rmtree(self.state / "jobs" / "12")
 
     def ended(self, directory: Path, script: str) -> tuple[str, int, str]:
         """State and exit code of a job on two nodes with this script, and what it printed."""

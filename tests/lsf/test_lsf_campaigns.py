@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-import datetime as dt
 import json
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +12,6 @@ from typing import Any
 import pytest
 
 from gpubench.campaign import watching
-from gpubench.schedulers import submitted
 from tests.cli.campaigns import campaign_in, cluster_processes, nothing_left, records, running, until, write_suite
 from tests.conftest import own_queue, run_gpubench
 from tests.lsf.cluster import STAND_INS, LsfCluster
@@ -197,19 +193,3 @@ def test_the_death_of_the_scheduler_on_the_launch_node_fails_that_run_and_no_oth
         ("ok", ""),
     ]
     nothing_left(lambda: login.left(campaign))
-
-
-def test_a_job_that_ends_exit_and_one_that_has_vanished_are_told_as_failures(login: Login) -> None:
-    campaign = login.submit("paths.scratch=/nonexistent")
-    assert login.ended()["stat"] == "EXIT"
-    assert "job j001-n2 (101): FAILED, exit code 40" in login.run("status", campaign, code=4)
-    (campaign / "jobs" / "j001-n2" / "end-101").unlink()
-    shutil.rmtree(login.cluster.state / "jobs" / "101")
-    assert "job j001-n2 (101): unknown: " in login.run("status", campaign, code=4)  # it may not be shown yet
-    entry = submitted.read(campaign / "jobs" / "j001-n2")
-    assert entry is not None
-    hour_ago = (dt.datetime.now(dt.UTC) - dt.timedelta(hours=1)).isoformat()
-    submitted.keep(campaign / "jobs" / "j001-n2", dataclasses.replace(entry, at=hour_ago))
-    said = login.run("status", campaign, code=4)
-    assert "job j001-n2 (101): VANISHED: LSF doesn't know the job, and the job left no exit code" in said
-    assert "1 skipped, 1 lost of 2 runs" in said

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import os
-import re
 import shutil
 from pathlib import Path
 from typing import Protocol
@@ -230,10 +229,7 @@ QUEUES = {
     ),
     "pbs": Queue(
         *(Pbs(), "qsub", OF_PBS, "999.pbs-server", "", "Job held, waiting for 1.pbs-server"),
-        (
-            ("#PBS -q nope", "qsub: Unknown queue"),
-            ("#PBS -l select=9", "exceeds queue and/or server resource limits"),
-        ),
+        (("#PBS -q nope", "qsub: Unknown queue"), ("#PBS -l select=9", "exceeds queue and/or server resource limits")),
     ),
 }
 
@@ -361,35 +357,6 @@ def test_without_the_clients_a_submit_says_so_and_a_copy_of_a_campaign_has_its_l
     assert queue.scheduler.state(directory).word == "COMPLETED"
 
 
-@pytest.mark.system
-def test_a_slurm_job_that_no_node_can_take_is_pending_with_the_reason(slurm_here: SlurmCluster, place: Path) -> None:
-    slurm_here.say("scontrol", "update", "NodeName=n[1-4]", "State=DRAIN", "Reason=maintenance")
-    try:
-        directory = job(place, "true\n")
-        slurm.submit(directory, os.environ)
-        # Slurm's two schedulers have a reason each, and take turns: only one of them names the nodes.
-        reason = re.compile(r"_DRAINED_|UnavailableNodes:n\[1-4\]")
-        until(lambda: reason.search(slurm.state(directory).reason), "the reason")
-        now = slurm.state(directory)
-        assert (now.phase, now.alive) == ("pending", True)
-        assert reason.search(now.reason)
-        slurm.cancel(directory)
-        assert slurm.state(directory).word == "CANCELLED"
-    finally:
-        slurm_here.say("scontrol", "update", "NodeName=n[1-4]", "State=RESUME")
-
-
-@pytest.mark.system
-def test_slurm_does_not_start_a_job_again_that_forbids_it(slurm_here: SlurmCluster, place: Path) -> None:
-    directory = job(place, "#SBATCH --no-requeue\n" + SLEEP)
-    number = slurm.submit(directory, os.environ)
-    until((directory / "ready").exists, "the script")
-    refused = slurm_here.run(["scontrol", "requeue", number])
-    assert refused.returncode != 0
-    assert "Requested operation is presently disabled" in refused.stderr
-    assert slurm.state(directory).phase == "running"
-
-
 @pytest.mark.parametrize("name", ["100%", "back\\slash"])
 def test_a_directory_whose_name_slurm_would_expand_is_refused(tmp_path: Path, name: str) -> None:
     directory = job(tmp_path, "true\n", campaign=name)
@@ -449,21 +416,6 @@ def test_a_controller_that_does_not_answer_is_an_error_within_the_deadline(
         slurm_here.controller_up()
     assert slurm.state(directory).end == ""
     assert slurm.state(other).phase == "unknown"
-
-
-@pytest.mark.system
-def test_an_answer_that_got_lost_is_no_refusal(slurm_here: SlurmCluster, place: Path) -> None:
-    busy = place / "bin"
-    busy.mkdir()
-    lost = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
-    (busy / "sbatch").write_text(f'#!/bin/bash\n{shutil.which("sbatch")} "$@" >/dev/null\necho "{lost}" >&2; exit 1\n')
-    (busy / "sbatch").chmod(0o755)
-    directory = job(place, "true\n")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("PATH", f"{busy}:{os.environ['PATH']}")
-        slurm.submit(directory, os.environ)
-    until(lambda: slurm.state(directory).phase == "ended", "the end of the job", pause=0.2)
-    assert slurm.state(directory).job_id
 
 
 @pytest.mark.system

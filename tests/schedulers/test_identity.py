@@ -88,18 +88,8 @@ class Campaign:
         site = ("--site", "local-slurm", *(word for one in settings for word in ("--set", one)))
         if scheduler != "slurm":
             site = (*site, "--set", f"scheduler={scheduler}", "--set", "launcher=ssh")
-        small = (
-            "--variants",
-            "a=1.22.0 b=1.22.0",
-            "--protocol",
-            "tcp",
-            "--workers",
-            "1",
-            "--nodes",
-            "1",
-            "--blocks",
-            "1",
-        )
+        small = ("--variants", "a=1.22.0 b=1.22.0", "--protocol", "tcp")
+        small += ("--workers", "1", "--nodes", "1", "--blocks", "1")
         words = ("plan", *site, "--suite", suite, *small, "--out", self.directory, "--images")
         done = gpubench(*words)
         assert done.returncode == 0, done.stderr
@@ -317,12 +307,6 @@ def test_a_job_whose_submit_was_not_heard_is_searched_and_an_earlier_one_is_not_
         assert slurm.state(directory).phase == phase
 
 
-def test_a_job_that_is_found_at_once_is_as_if_its_submit_had_answered(tmp_path: Path, clients: Clients) -> None:
-    directory = job(tmp_path)
-    clients.answer(sbatch="exit 0", squeue=f'[ -n "${{SQUEUE_PARTITION-}}" ] || {shown_in_a_table(519606, directory)}')
-    assert Slurm().submit(directory, {**os.environ, "SQUEUE_PARTITION": "debug"}) == "519606"
-
-
 def test_a_machine_without_sacct_is_one_without_accounting(
     tmp_path: Path, clients: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -440,17 +424,12 @@ def test_lsf_may_write_the_home_directory_in_its_own_way(
 ) -> None:
     directory, lsf, home = job(tmp_path / "real"), Lsf(), tmp_path / "home"
     home.symlink_to(tmp_path / "real")
-    folder = lsf_here.state / "jobs" / "12"
-    folder.mkdir()
-    known = {"id": 12, "stat": "RUN", "name": "x", "user": current_user(), "cwd": "$HOME/campaign/jobs/j001-n1"}
-    (folder / "job.json").write_text(
-        json.dumps(known | {"asked": {}, "hosts": ["n1"], "exit": 0, "reason": "", "pid": 0})
-    )
+    lsf_here.plant(directory, "RUN", cwd="$HOME/campaign/jobs/j001-n1")
     submitted.write(directory, "lsf", "x", "12", cluster="cluster1")
     assert lsf.state(directory).reason.startswith("LSF's job 12 on cluster cluster1 is another one")
     monkeypatch.setattr("pwd.getpwuid", lambda _uid: types.SimpleNamespace(pw_dir=str(home)))
     assert lsf.state(directory).phase == "running"
-    shutil.rmtree(folder)
+    lsf_here.forget()
 
 
 def test_another_lsf_cluster_is_not_asked_for_the_job(
@@ -476,26 +455,10 @@ def test_another_lsf_cluster_is_not_asked_for_the_job(
 
 def test_what_lsf_says_of_a_waiting_job_is_told_as_it_is(lsf_here: LsfCluster, tmp_path: Path) -> None:
     directory, lsf = job(tmp_path), Lsf()
-    folder = lsf_here.state / "jobs" / "12"
-    folder.mkdir()
-    known = {"id": 12, "stat": "PEND", "name": "x", "user": current_user(), "cwd": str(directory), "pend": "{a} | {b}"}
-    (folder / "job.json").write_text(json.dumps(known | {"asked": {}, "hosts": [], "exit": 0, "reason": "", "pid": 0}))
+    lsf_here.plant(directory, "PEND", hosts=[], pend="{a} | {b}")
     submitted.write(directory, "lsf", "x", "12", cluster="cluster1")
     assert (lsf.state(directory).phase, lsf.state(directory).reason) == ("pending", "{a} | {b}")
-    shutil.rmtree(folder)
-
-
-@pytest.mark.parametrize("word", ["RUN", "NEW_STATE"])
-def test_a_word_that_lsf_does_not_document_is_no_end(word: str, lsf_here: LsfCluster, tmp_path: Path) -> None:
-    directory, lsf = job(tmp_path, "#BSUB -nnodes 1\ntrue\n"), Lsf()
-    lsf.submit(directory, os.environ)
-    folder = lsf_here.state / "jobs" / "12"
-    folder.mkdir()
-    known = json.loads((lsf_here.state / "jobs" / "101" / "job.json").read_text())
-    (folder / "job.json").write_text(json.dumps({**known, "id": 12, "stat": word}))
-    submitted.write(directory, "lsf", "x", "12", cluster="cluster1")
-    assert lsf.state(directory).phase == ("running" if word == "RUN" else "unknown")
-    shutil.rmtree(folder)
+    lsf_here.forget()
 
 
 @pytest.mark.integration

@@ -78,6 +78,14 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Api:
     return Api(tmp_path)
 
 
+@pytest.fixture
+def job(api: Api) -> Path:
+    """The directory of a job that has been handed over."""
+    made = api.job()
+    kubernetes.submit(made, os.environ)
+    return made
+
+
 def state(name: str, **terminated: Any) -> dict[str, Any]:
     return {"name": name, "state": {"terminated": terminated}}
 
@@ -101,9 +109,7 @@ def test_a_waiting_pod_says_why_and_the_words_outlive_it(api: Api) -> None:
     assert ended.end == "DeadlineExceeded: pod g-1-1-abcde: Unschedulable: 0/1 nodes"
 
 
-def test_a_container_that_waits_its_turn_is_no_reason_and_one_whose_image_is_missing_is(api: Api) -> None:
-    job = api.job()
-    kubernetes.submit(job, os.environ)
+def test_a_container_that_waits_its_turn_is_no_reason_and_one_whose_image_is_missing_is(api: Api, job: Path) -> None:
     rows = [{"name": "run-1", "state": {"waiting": {"reason": "PodInitializing"}}}]
     api.pod(0, phase="Pending", initContainerStatuses=rows)
     assert (kubernetes.state(job).phase, kubernetes.state(job).reason) == ("pending", "")
@@ -133,10 +139,8 @@ def test_a_container_that_waits_its_turn_is_no_reason_and_one_whose_image_is_mis
     ],
 )
 def test_a_pod_that_failed_says_which_container_and_how(
-    api: Api, status: dict[str, Any], code: int | None, words: str
+    api: Api, job: Path, status: dict[str, Any], code: int | None, words: str
 ) -> None:
-    job = api.job()
-    kubernetes.submit(job, os.environ)
     api.pod(1, phase="Failed", **status)
     api.status(Failed="BackoffLimitExceeded")
     assert (kubernetes.state(job).exit_code, kubernetes.state(job).end) == (code, words)
@@ -165,10 +169,8 @@ def test_a_job_whose_pods_are_refused_says_why_and_the_warning_of_its_apply_is_k
     assert kubernetes.state(job).end == f"DeadlineExceeded: job g-1: FailedCreate: {QUOTA}"
 
 
-def test_pods_that_cannot_begin_say_why_and_who_may_not_read_events_is_told_the_rest(api: Api) -> None:
+def test_pods_that_cannot_begin_say_why_and_who_may_not_read_events_is_told_the_rest(api: Api, job: Path) -> None:
     """FailedMount is an event only; Kueue's jobs are suspended."""
-    job = api.job()
-    kubernetes.submit(job, os.environ)
     rows = [{"name": "run-0", "state": {"waiting": {"reason": "PodInitializing"}}}]
     api.pod(0, phase="Pending", initContainerStatuses=rows)
     api.event(1, "g-1-0-abcde", "FailedMount", 'MountVolume.SetUp failed for volume "outputs"')
@@ -199,10 +201,8 @@ def test_pods_that_cannot_begin_say_why_and_who_may_not_read_events_is_told_the_
         ("TerminationByKubelet", "The node was low on resource: memory. Threshold quantity: 100Mi, available: 88Mi."),
     ],
 )
-def test_who_ended_a_pod_wins_over_its_exit_code(api: Api, reason: str, message: str) -> None:
+def test_who_ended_a_pod_wins_over_its_exit_code(api: Api, job: Path, reason: str, message: str) -> None:
     """Reasons and messages as Kubernetes' own sources write them (condition DisruptionTarget)."""
-    job = api.job()
-    kubernetes.submit(job, os.environ)
     disrupted = [{"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}]
     ended = [state("run-0", exitCode=143, reason="Error")]
     api.pod(0, phase="Failed", conditions=disrupted, initContainerStatuses=ended)
@@ -213,9 +213,7 @@ def test_who_ended_a_pod_wins_over_its_exit_code(api: Api, reason: str, message:
     )
 
 
-def test_the_events_of_pods_that_are_gone_say_who_ended_them(api: Api) -> None:
-    job = api.job()
-    kubernetes.submit(job, os.environ)
+def test_the_events_of_pods_that_are_gone_say_who_ended_them(api: Api, job: Path) -> None:
     api.event(1, "g-1-1-abcde", "Preempted", "Preempted by pod 1f on node k1", kind="Normal")
     api.event(2, "g-1-0-abcde", "Killing", "Stopping container run-0", kind="Normal")
     api.status(Failed="BackoffLimitExceeded")
@@ -224,9 +222,7 @@ def test_the_events_of_pods_that_are_gone_say_who_ended_them(api: Api) -> None:
     )
 
 
-def test_pods_that_wait_for_the_same_reason_are_told_together(api: Api) -> None:
-    job = api.job()
-    kubernetes.submit(job, os.environ)
+def test_pods_that_wait_for_the_same_reason_are_told_together(api: Api, job: Path) -> None:
     unfit = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
     for index in (0, 1):
         api.pod(index, phase="Pending", conditions=[unfit])
@@ -242,13 +238,11 @@ TAINTED = {
 }
 
 
-def test_a_job_whose_last_pod_is_on_a_dead_node_ends_without_it_and_says_where_it_is(api: Api) -> None:
+def test_a_job_whose_last_pod_is_on_a_dead_node_ends_without_it_and_says_where_it_is(api: Api, job: Path) -> None:
     """Seen on Kubernetes 1.36.2, kubelet of rank 1 stopped in run-0.
 
     FailureTarget 62 s after the node was NotReady, then never Failed: 1 pod was terminating, rank 0's was gone.
     """
-    job = api.job()
-    kubernetes.submit(job, os.environ)
     for index in (0, 1):
         api.pod(index, phase="Pending", initContainerStatuses=RUNNING)
     assert kubernetes.state(job).text == "Running k0,k1"
@@ -272,10 +266,8 @@ def test_a_job_whose_last_pod_is_on_a_dead_node_ends_without_it_and_says_where_i
     assert "logs g-1-1-abcde -c run-0" not in (api.store.root / "commands").read_text()
 
 
-def test_a_pod_that_cannot_be_deleted_is_named_with_its_node_and_what_to_do(api: Api) -> None:
+def test_a_pod_that_cannot_be_deleted_is_named_with_its_node_and_what_to_do(api: Api, job: Path) -> None:
     """Seen on Kubernetes 1.36.2: a cancel waited for 156 s, and then named the Job only."""
-    job = api.job()
-    kubernetes.submit(job, os.environ)
     api.pod(1, phase="Pending", deleted="2026-11-26T21:09:20Z", initContainerStatuses=RUNNING)
     with pytest.raises(SchedulerError) as raised:
         kubernetes.cancel(job)
@@ -294,10 +286,8 @@ def test_a_pod_that_cannot_be_deleted_is_named_with_its_node_and_what_to_do(api:
         ("DeadlineExceeded", "so it is (10m00s: the job's time limit and kubernetes.start)"),
     ],
 )
-def test_a_job_whose_pods_are_gone_says_what_its_reason_means(api: Api, reason: str, words: str) -> None:
+def test_a_job_whose_pods_are_gone_says_what_its_reason_means(api: Api, job: Path, reason: str, words: str) -> None:
     """Seen on Kubernetes 1.36.2: "Job has reached the specified backoff limit", "was active longer than specified"."""
-    job = api.job()
-    kubernetes.submit(job, os.environ)
     for index in (0, 1):
         api.pod(index, phase="Pending", initContainerStatuses=RUNNING)
     kubernetes.state(job)
@@ -311,9 +301,7 @@ def test_a_job_whose_pods_are_gone_says_what_its_reason_means(api: Api, reason: 
     assert (ended.end, ended.hosts) == (f"{reason}: {words}", "k0,k1")
 
 
-def test_a_job_that_is_complete_ended_well_and_is_not_asked_for_again(api: Api) -> None:
-    job = api.job()
-    kubernetes.submit(job, os.environ)
+def test_a_job_that_is_complete_ended_well_and_is_not_asked_for_again(api: Api, job: Path) -> None:
     api.status(Complete="CompletionsReached")
     kubernetes.poll([job], submit_next=True)
     asked = len(api.commands())
@@ -326,9 +314,7 @@ def test_a_job_that_is_complete_ended_well_and_is_not_asked_for_again(api: Api) 
     assert len(api.commands()) == asked
 
 
-def test_a_job_whose_objects_are_gone_has_ended_with_what_was_last_seen(api: Api) -> None:
-    job = api.job()
-    kubernetes.submit(job, os.environ)
+def test_a_job_whose_objects_are_gone_has_ended_with_what_was_last_seen(api: Api, job: Path) -> None:
     api.pod(0, phase="Pending", conditions=[{"type": "PodScheduled", "status": "False", "reason": "x", "message": "y"}])
     kubernetes.state(job)
     api.store.remove("Job", "g-1")
@@ -440,10 +426,8 @@ def test_a_refusal_has_the_clusters_words_and_leaves_nothing(api: Api) -> None:
 
 
 def test_without_kubectl_a_submit_says_so_and_a_copy_tells_what_was_last_seen(
-    api: Api, monkeypatch: pytest.MonkeyPatch
+    api: Api, job: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = api.job()
-    kubernetes.submit(job, os.environ)
     monkeypatch.setenv("PATH", str(api.campaign))
     assert kubernetes.state(job).phase == "unknown"
     with pytest.raises(MissingToolError, match="there is no kubectl on this machine"):
@@ -452,9 +436,9 @@ def test_without_kubectl_a_submit_says_so_and_a_copy_tells_what_was_last_seen(
     assert submitted.read(job) is not None
 
 
-def test_the_end_of_a_job_is_told_on_a_copy_without_a_cluster(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = api.job()
-    kubernetes.submit(job, os.environ)
+def test_the_end_of_a_job_is_told_on_a_copy_without_a_cluster(
+    api: Api, job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     api.status(Failed="DeadlineExceeded")
     kubernetes.state(job)
     shutil.copytree(api.campaign, api.campaign.with_name("copy"))
@@ -471,10 +455,8 @@ def test_nodes_are_not_lent_to_a_shell() -> None:
 
 @pytest.mark.parametrize(("condition", "ranks"), [("Complete", [0]), ("Failed", [0, 1])])
 def test_a_log_is_fetched_once_and_of_other_ranks_only_when_something_went_wrong(
-    api: Api, condition: str, ranks: list[int]
+    api: Api, job: Path, condition: str, ranks: list[int]
 ) -> None:
-    job = api.job()
-    kubernetes.submit(job, os.environ)
     for index in (0, 1):
         api.pod(index, phase="Running", initContainerStatuses=[state("run-0", exitCode=0)])
         log = api.store.log(f"g-1-{index}-abcde", "run-0")
@@ -491,10 +473,8 @@ def test_a_log_is_fetched_once_and_of_other_ranks_only_when_something_went_wrong
     assert found == {f"run-0-rank{rank}.log": f"words of rank {rank}\n" for rank in ranks}
 
 
-def test_a_job_that_was_suspended_and_resumed_has_begun_its_block_again(api: Api) -> None:
+def test_a_job_that_was_suspended_and_resumed_has_begun_its_block_again(api: Api, job: Path) -> None:
     """A block is never of two allocations: what its first pods measured is an earlier attempt."""
-    job = api.job()
-    kubernetes.submit(job, os.environ)
     (job / "specs").mkdir()
     (job / "specs" / "001-0-ab12.json").touch()
     log = api.store.log("g-1-0-abcde", "run-0")
@@ -509,9 +489,7 @@ def test_a_job_that_was_suspended_and_resumed_has_begun_its_block_again(api: Api
     assert [(run["attempt"], run["reason"]) for run in plain] == [(1, "of the first start"), (2, "of the second")]
 
 
-def test_logs_that_cannot_be_read_are_told_until_they_can_be(api: Api, tmp_path: Path) -> None:
-    job = api.job()
-    kubernetes.submit(job, os.environ)
+def test_logs_that_cannot_be_read_are_told_until_they_can_be(api: Api, job: Path, tmp_path: Path) -> None:
     api.pod(0, uid="7f3a", phase="Running", initContainerStatuses=[state("run-0", exitCode=0)])
     log = api.store.log("g-1-0-abcde", "run-0")
     log.parent.mkdir(parents=True)
@@ -534,9 +512,7 @@ def test_logs_that_cannot_be_read_are_told_until_they_can_be(api: Api, tmp_path:
 
 
 def test_a_job_of_kubernetes_is_not_looked_for_in_another_cluster(
-    api: Api,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = api.job()
     kubernetes.submit(directory, os.environ)

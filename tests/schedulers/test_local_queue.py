@@ -9,15 +9,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gpubench import resources
 from gpubench.errors import DataError, MissingToolError, SchedulerError
-from gpubench.render.job import job_file
-from gpubench.schedulers import SCHEDULERS, local
+from gpubench.schedulers import local
+from tests.node.runners import until
 from tests.plan.requests_by_hand import image, plan
 from tests.rendering import render_jobs
 
@@ -45,13 +44,6 @@ def job_dir(tmp_path: Path, script: str, name: str = "job") -> Path:
     directory.mkdir()
     (directory / "job.sh").write_text(script)
     return directory
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def nobody(holder: str) -> None:
@@ -204,19 +196,6 @@ def test_a_job_whose_front_end_was_killed_sees_it_and_holds_the_machine_to_its_o
     assert holders, f"the machine was free while the job was ending (the lock was handed over as {hold})"
 
 
-def test_cancel_ends_the_script_and_comes_back_when_it_has_ended(tmp_path: Path) -> None:
-    script = "trap 'echo asked; exit 130' TERM\ntouch ready\nwhile true; do sleep 0.02; done\n"
-    directory = job_dir(tmp_path, script)
-    job = submit(directory)
-    until((directory / "ready").exists)
-    assert local.state(directory).alive
-    local.cancel(directory)
-    assert not local.state(directory).alive
-    assert job.close() == 130
-    assert (directory / "job.log").read_text() == "asked\n"
-    local.cancel(directory)
-
-
 def test_a_job_can_be_cancelled_by_who_started_it(tmp_path: Path) -> None:
     directory = job_dir(tmp_path, "trap 'exit 130' TERM\ntouch ready\nwhile true; do sleep 0.02; done\n")
     job = submit(directory)
@@ -246,16 +225,6 @@ def test_a_state_that_is_cut_off_does_not_say_that_nothing_was_started(tmp_path:
         (tmp_path / "local.json").write_text(text)
         with pytest.raises(DataError, match=r"local\.json can't be read; if no such job runs, remove .*local\.json"):
             local.state(tmp_path)
-
-
-def test_a_job_that_failed_is_told_with_its_exit_code_and_its_last_line(tmp_path: Path) -> None:
-    assert local.state(tmp_path).phase == "unsubmitted"
-    directory = job_dir(tmp_path, "echo one; echo docker: no such image >&2; exit 125\n")
-    submit(directory).close()
-    assert local.state(directory).end == "FAILED, exit code 125: docker: no such image"
-    other = job_dir(tmp_path, "true\n", "other")
-    submit(other).close()
-    assert (local.state(other).phase, local.state(other).end) == ("ended", "")
 
 
 def test_another_process_with_the_same_id_is_not_the_job(tmp_path: Path) -> None:
@@ -294,12 +263,6 @@ def test_a_queue_that_can_not_be_opened_is_one_line_with_the_way_out(
     ):
         pytest.fail("had the machine")
     assert caught.value.exit_code == 5
-
-
-def test_every_scheduler_has_what_the_front_end_calls() -> None:
-    for name, scheduler in SCHEDULERS.items():
-        assert all(callable(getattr(scheduler, call)) for call in ("submit", "state", "cancel", "declare_ended")), name
-        assert job_file(name, resources.job_templates()) in ("job.sh", "job.yaml")
 
 
 def test_who_asks_while_the_state_is_written_anew_reads_the_old_or_the_new(tmp_path: Path) -> None:

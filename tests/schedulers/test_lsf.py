@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,6 @@ import pytest
 from gpubench.errors import SchedulerError
 from gpubench.schedulers import submitted
 from gpubench.schedulers.lsf import Lsf
-from gpubench.schedulers.state import current_user
 from tests.lsf.cluster import LsfCluster
 from tests.slurm.hosts import until
 
@@ -25,11 +22,6 @@ def job(place: Path, script: str, *, name: str = "j001-n1") -> Path:
     directory.mkdir(parents=True)
     (directory / "job.sh").write_text(HEAD + script)
     return directory
-
-
-def planted(directory: Path) -> dict[str, object]:
-    """What a job that was submitted from ``directory`` has in common with all such jobs."""
-    return {"name": "x", "user": current_user(), "cwd": str(directory), "asked": {}}
 
 
 def ended(directory: Path) -> None:
@@ -69,17 +61,14 @@ def test_a_job_that_lsf_has_lost_outlives_bkill_and_the_error_says_how_to_make_l
     lsf_here: LsfCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = job(tmp_path, "true\n")
-    folder = lsf_here.state / "jobs" / "12"
-    folder.mkdir()
-    lost = {"id": 12, "stat": "ZOMBI", **planted(directory), "hosts": ["n1"], "exit": 0, "reason": ""}
-    (folder / "job.json").write_text(json.dumps(lost | {"pid": 0}))
+    lsf_here.plant(directory, "ZOMBI")
     submitted.write(directory, "lsf", "x", "12")
     monkeypatch.setattr(lsf, "CANCEL_S", 0.1)
     with pytest.raises(SchedulerError, match=r"job 12 hasn't ended 0.1 s after bkill: ZOMBI") as caught:
         lsf.cancel(directory)
     assert "bkill -r 12" in (caught.value.then or "")
     assert "nothing of it runs on n1" in (caught.value.then or "")
-    shutil.rmtree(folder)
+    lsf_here.forget()
 
 
 def test_lsf_that_is_down_is_an_error_and_nothing_is_said_to_have_ended(lsf_here: LsfCluster, tmp_path: Path) -> None:
@@ -115,6 +104,7 @@ WORDS = {
     "EXIT": ("ended", "FAILED", 137),
     "UNKWN": ("running", "UNKWN", None),
     "ZOMBI": ("running", "ZOMBI", None),
+    "NEW_STATE": ("unknown", "NEW_STATE", None),
 }
 
 
@@ -122,15 +112,12 @@ WORDS = {
 def test_every_word_of_lsf_has_its_phase_and_none_but_done_is_an_end_without_complaint(
     word: str, expected: tuple[str, str, int | None], lsf_here: LsfCluster, tmp_path: Path
 ) -> None:
-    """The words are those of bjobs(1); most can't be brought about here."""
+    """The words are those of bjobs(1), and one that isn't there; most can't be brought about here."""
     directory = job(tmp_path, "true\n")
-    folder = lsf_here.state / "jobs" / "12"
-    folder.mkdir()
-    known = {"id": 12, "stat": word, **planted(directory), "hosts": ["n1"], "exit": 137, "reason": ""}
-    (folder / "job.json").write_text(json.dumps(known | {"pid": 0}))
+    lsf_here.plant(directory, word, exit=137)
     submitted.write(directory, "lsf", "x", "12")
     state = lsf.state(directory)
     assert (state.phase, state.word, state.exit_code) == expected
     assert bool(state.end) == (word == "EXIT")
     assert ("bkill -r 12" in state.reason) == (word in ("UNKWN", "ZOMBI"))
-    shutil.rmtree(folder)
+    lsf_here.forget()

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.errors import SchedulerError
 from gpubench.schedulers import submitted
 from gpubench.schedulers.slurm import Slurm
 from tests.slurm.cluster import SlurmCluster
@@ -96,18 +95,3 @@ def test_a_job_whose_submit_gave_no_answer_is_found_on_the_cluster_that_was_chos
         patched.setattr(slurm, "ask", lambda *words: ask("true") if words[0] == "squeue" else ask(*words))
         until(lambda: slurm.find(entry) == (number, "far"), "the job in the database", pause=0.2)
     slurm.cancel(directory)
-
-
-def test_the_same_number_on_this_machines_cluster_is_another_job(place: Path) -> None:
-    slurm = Slurm()
-    stranger, ours = job(place, SLEEP), job(place, SLEEP, "j002-n1")
-    number = slurm.submit(stranger, os.environ)
-    until(lambda: slurm.state(stranger).phase == "running", "the stranger's job")
-    submitted.write(ours, "slurm", "x", number)  # as of a campaign whose cluster was not kept
-    state = slurm.state(ours)
-    assert state.phase == "unknown"
-    assert f"Slurm's job {number} is another one of that number" in state.reason
-    with pytest.raises(SchedulerError, match="has ended is unknown"):
-        slurm.cancel(ours)
-    assert slurm.state(stranger).phase == "running"
-    slurm.cancel(stranger)
