@@ -4,17 +4,14 @@ As Kubernetes does it: an Indexed Job makes a pod per index with its variables, 
 anti-affinity, node selector and requests decide where it may run; init containers run one after the other, then the
 last one; a pod that fails, or is deleted, fails the Job when ``backoffLimit`` says so, and the pods that still run are
 deleted with their logs; so are they at ``activeDeadlineSeconds``. A Job that fails is FailureTarget first, and Failed
-when its last pod is gone. On a node whose kubelet is dead containers go on, the taint manager deletes the pods, and
-they stay. While there is a file ``quota``, a Job has an event and no pods. The log of a container that has a file in
-``turn-over`` is empty when it has ended, as when the kubelet turns it over at that moment. (All of it as seen on
-Kubernetes 1.36.2.) A pod that is no Job's runs once, and goes with its owner. Names of a headless Service resolve once
-a pod has an address (``publishNotReadyAddresses``). Anything else
-raises: this is no Kubernetes.
+when its last pod is gone. The log of a container that has a file in ``turn-over`` is empty when it has ended, as when
+the kubelet turns it over at that moment. (All of it as seen on Kubernetes 1.36.2.) A pod that is no Job's runs once,
+and goes with its owner. Names of a headless Service resolve once a pod has an address (``publishNotReadyAddresses``).
+Anything else raises: this is no Kubernetes.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import os
 import signal
@@ -61,9 +58,6 @@ class Agent:
         for job in self.store.all("Job"):
             self._job(job)
         pods = self.store.all("Pod")
-        for pod in pods:
-            if self.is_dead(pod) and "deletionTimestamp" not in pod["metadata"]:
-                self._taint(pod)
         there = {one["metadata"]["uid"] for one in pods}
         for pod in pods:
             if UID not in pod["metadata"]["labels"]:
@@ -71,25 +65,6 @@ class Agent:
         for name, run in list(self._pods.items()):
             if run.done.is_set() and self.store.read("Pod", name) is None:
                 del self._pods[name]
-
-    def is_dead(self, pod: Object) -> bool:
-        """Whether the kubelet of its node doesn't act."""
-        return pod["spec"].get("nodeName") in json.loads((self.store.root / "dead.json").read_text())
-
-    def _taint(self, pod: Object) -> None:
-        """What the taint manager does when a pod has tolerated a dead node long enough; here at once."""
-        row = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "DeletionByTaintManager",
-            "message": "Taint manager: deleting due to NoExecute taint",
-        }
-        with self.store.locked():
-            now = self.store.read("Pod", pod["metadata"]["name"])
-            if now is not None:
-                now["status"].setdefault("conditions", []).append(row)
-                self.store.write(now)
-        self.store.delete(pod)
 
     def address(self) -> str:
         """Of the next pod."""
@@ -111,9 +86,6 @@ class Agent:
         assert (spec["completionMode"], spec["backoffLimit"], spec["template"]["spec"]["restartPolicy"]) == (
             "Indexed", 0, "Never",
         )  # fmt: skip
-        if (self.store.root / "quota").exists():
-            self._refuse(job)
-            return
         if not job["status"].get("startTime"):
             self._update(job, {"startTime": time.time()})
             for index in range(spec["completions"]):
@@ -145,24 +117,6 @@ class Agent:
         for pod in pods:
             if pod["metadata"]["name"] not in self._pods:
                 self._schedule(pod)
-
-    def _refuse(self, job: Object) -> None:
-        """The event of a Job whose pods a ResourceQuota refuses; the Job's status says nothing."""
-        name = job["metadata"]["name"]
-        words = (
-            f'Error creating: pods "{name}-0-7jfr2" is forbidden: exceeded quota: q, requested: pods=1, limited: pods=0'
-        )
-        event = {
-            "kind": "Event",
-            "metadata": {"name": f"{name}.1", "namespace": job["metadata"]["namespace"]},
-            "involvedObject": {"kind": "Job", "name": name},
-            "type": "Warning",
-            "reason": "FailedCreate",
-            "message": words,
-            "lastTimestamp": dt.datetime.now(dt.UTC).isoformat(),
-        }
-        with self.store.locked():
-            self.store.write(event)
 
     def _bare(self, pod: Object, there: set[str]) -> None:
         """A pod by itself runs once, and goes with its owner."""
@@ -206,9 +160,8 @@ class Agent:
         if term.get("namespaceSelector") != {}:  # without one, a term is about its own namespace
             others = [one for one in others if one["metadata"]["namespace"] == pod["metadata"]["namespace"]]
         taken = {one["spec"]["nodeName"] for one in others if wanted.items() <= one["metadata"]["labels"].items()}
-        dead = json.loads((self.store.root / "dead.json").read_text())
         for name, facts in nodes.items():
-            if name in (*taken, *dead) or not pod["spec"].get("nodeSelector", {}).items() <= facts["labels"].items():
+            if name in taken or not pod["spec"].get("nodeSelector", {}).items() <= facts["labels"].items():
                 continue
             if self._fits(pod, facts["allocatable"]):
                 pod["spec"]["nodeName"] = name
@@ -331,7 +284,7 @@ class PodRun(threading.Thread):
     def _wait(self, container: Container) -> int:
         grace = self.pod["spec"]["terminationGracePeriodSeconds"]
         killed_at = 0.0
-        while (code := container.code()) is None or self.agent.is_dead(self.pod):
+        while (code := container.code()) is None:
             if (self._ending.is_set() or self._asked()) and not killed_at:
                 self._ending.set()
                 killed_at = time.monotonic() + grace
@@ -381,8 +334,6 @@ class PodRun(threading.Thread):
 
     def _write(self, states: dict[str, Object] | None = None, *, phase: str = "") -> None:
         store = self.agent.store
-        if self.agent.is_dead(self.pod):
-            return
         with store.locked():
             now = store.read("Pod", self.name_)
             if now is None:
@@ -413,9 +364,7 @@ class PodRun(threading.Thread):
             store.write(now)
 
     def _asked(self) -> bool:
-        """Whether somebody deleted this very pod, and its kubelet knows."""
-        if self.agent.is_dead(self.pod):
-            return False
+        """Whether somebody deleted this very pod."""
         now = self.agent.store.read("Pod", self.name_)
         return now is None or "deletionTimestamp" in now["metadata"]
 

@@ -55,7 +55,6 @@ class Cluster:
         (self._bin / "kubectl").write_text(f'#!/bin/bash\nexec {sys.executable} {stand_in} "$@"\n')
         (self._bin / "kubectl").chmod(0o755)
         self.have_nodes(nodes)
-        self.have_dead()
         self._images: dict[str, dict[str, str]] = {}
         self.have_images(self._images)
         self._cache = root / "cache"
@@ -78,7 +77,6 @@ class Cluster:
     def tidy(self) -> None:
         """As it was at first."""
         self.have_nodes(2)
-        self.have_dead()
         self.have_all_images()
         for job in self.store.all("Job"):
             self.store.delete(job)
@@ -89,10 +87,6 @@ class Cluster:
         """That many nodes; ``full`` ones take no further pod, not even when one of ours has ended there."""
         each = {"labels": {}, "allocatable": {"cpu": "0" if full else "4", "memory": "8Gi"}}
         self._write("nodes.json", {f"k{number + 1}": each for number in range(count)})
-
-    def have_dead(self, *names: str) -> None:
-        """The nodes whose kubelets don't act: they take no new pods, and those that are there can't be deleted."""
-        self._write("dead.json", names)
 
     def have_images(self, images: Mapping[str, Mapping[str, str]]) -> None:
         """What can be pulled, by reference."""

@@ -32,11 +32,7 @@ from tests.render.test_rights_for_block_pods import RIGHTS, with_pods
 from tests.rendering import render_jobs
 from tests.slurm.hosts import until
 
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.long,
-    pytest.mark.filterwarnings("ignore:Unverified HTTPS request"),
-]
+pytestmark = [pytest.mark.system, pytest.mark.long, pytest.mark.filterwarnings("ignore:Unverified HTTPS request")]
 KUBECONFIG = "kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION"
 """Read from the environment when the client is imported."""
 FACTS = {"provider": "kubernetes", "address": "10.0.0.1", "nodes": 2, "workers_per_node": 3}
@@ -144,16 +140,6 @@ def test_a_block_is_a_pod_like_the_run_s_with_its_labels_and_owned_by_it(job: Jo
         pods.over()
 
 
-def test_what_a_client_leaves_is_deleted_when_it_ends(job: Job) -> None:
-    pods = BlockPods("left", [])
-    made = provider(pods)
-    for number in range(2):
-        made.submit("true", 1, f"parsl.tasks-left.block-{number}")
-    assert len(job.blocks()) == 2
-    pods.over()
-    assert job.blocks() == []
-
-
 def test_the_pods_of_a_client_that_is_killed_are_deleted_and_no_others(job: Job) -> None:
     other = BlockPods("other", [])
     try:
@@ -171,25 +157,6 @@ def test_the_pods_of_a_client_that_is_killed_are_deleted_and_no_others(job: Job)
         other.over()
 
 
-@pytest.mark.parametrize("kept", [[], ["get", "list", "create"]], ids=["none", "no-delete"])
-def test_missing_rights_are_said_before_there_is_a_pod(job: Job, kept: list[str]) -> None:
-    (role,) = [one for one in job.rights if one["kind"] == "Role"]
-    role["rules"][0]["verbs"] = kept or ["watch"]
-    job.apply()
-    lacks = "create, get, list, delete" if not kept else "delete"
-    until(lambda: refusal().endswith(f"may not {lacks} pods in namespace default, which a block of parsl needs"), lacks)
-    assert job.blocks() == []
-
-
-def refusal() -> str:
-    """The authorizer sees a changed role a moment later."""
-    try:
-        BlockPods("nothing", []).over()
-    except UnavailableError as error:
-        return str(error)
-    return ""
-
-
 def test_a_pod_that_the_cluster_refuses_ends_the_wait_with_its_words(job: Job) -> None:
     asked = json.loads(os.environ["GPUBENCH_BLOCK_PODS"])
     os.environ["GPUBENCH_BLOCK_PODS"] = json.dumps({**asked, "labels": {"team": "no label!"}})
@@ -198,20 +165,6 @@ def test_a_pod_that_the_cluster_refuses_ends_the_wait_with_its_words(job: Job) -
         with pytest.raises(UnavailableError, match=r"refuses a pod for a block of parsl: .*no label!"):
             provider(pods).submit("true", 1, "parsl.tasks-refused.block-0")
         with pytest.raises(UnavailableError, match="no label!"):
-            pods.check()
-    finally:
-        pods.over()
-
-
-def test_a_pod_that_does_not_run_in_time_and_one_that_has_ended_are_told(job: Job) -> None:
-    asked = json.loads(os.environ["GPUBENCH_BLOCK_PODS"])
-    os.environ["GPUBENCH_BLOCK_PODS"] = json.dumps({**asked, "start_s": 0})
-    pods = BlockPods("late", [])
-    try:
-        provider(pods).submit("true", 1, "parsl.tasks-late.block-0")
-        with pytest.raises(
-            UnavailableError, match=r"pod parsl\.tasks-late\.block-0\.\w+, .*didn't run after 0 s: Pending"
-        ):
             pods.check()
     finally:
         pods.over()

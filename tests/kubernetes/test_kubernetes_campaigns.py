@@ -110,36 +110,6 @@ def test_a_node_has_one_pod_of_gpubench_whatever_its_namespace(cluster: Cluster)
     assert sum("nodeName" in pod["spec"] for pod in cluster.pods()) == 1
 
 
-def test_a_dead_node_ends_its_job_and_the_next_one_runs_on_another(cluster: Cluster) -> None:
-    """Seen on Kubernetes 1.36.2: with a dead kubelet a Job is FailureTarget, and never Failed."""
-    campaign = cluster.plan(*ONE_VERSION, "--nodes", "1", "--blocks", "2")
-    cluster.run("submit", campaign)
-    until(lambda: running(cluster, "run-0"), "the first run")
-    (pod,) = cluster.pods()
-    cluster.have_dead(pod["spec"]["nodeName"])
-    until(lambda: "Failing" in cluster.run("status", campaign, code=4), "the pod's deletion")
-    with cluster.store.locked():  # as if its grace period were over
-        pod = cluster.store.read("Pod", pod["metadata"]["name"]) or {}
-        cluster.store.write({**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "2026-11-26T21:09:20Z"}})
-    said = cluster.run("status", "--watch", campaign, code=4)
-    assert f"{pod['metadata']['name']} on node {pod['spec']['nodeName']} was deleted and is still there" in said
-    assert "DeletionByTaintManager: Taint manager: deleting due to NoExecute taint" in said
-    assert [record["block"] for record in records(campaign).values() if record["status"] == "ok"] == [2, 2]
-
-
-@pytest.mark.long
-def test_an_image_that_cannot_be_pulled_is_told_while_it_waits_and_at_the_deadline(cluster: Cluster) -> None:
-    cluster.have_images({})
-    times = ("limits.job=20s", "kubernetes.start=5s", "estimates.run=200ms", "estimates.workload=100ms")
-    campaign = cluster.plan(*ONE_VERSION, *(word for one in times for word in ("--set", one)), reps=7)
-    cluster.run("submit", campaign)
-    said = cluster.run("status", "--watch", campaign, code=4)
-    assert "DeadlineExceeded: pod g-planned" in said
-    assert "container unpack: ImagePullBackOff: Back-off pulling image" in said
-    assert list(campaign.glob("runs/*")) == []
-    assert list(cluster.pods()) == []
-
-
 @pytest.mark.long
 def test_a_pod_that_is_deleted_fails_its_job_and_the_runs_before_are_kept(cluster: Cluster) -> None:
     campaign = cluster.plan(*ONE_VERSION, reps=20)
@@ -154,17 +124,6 @@ def test_a_pod_that_is_deleted_fails_its_job_and_the_runs_before_are_kept(cluste
     assert "BackoffLimitExceeded" in said
     assert statuses(campaign)[0] == ("ok", "")
     assert "1 ok, 1 lost of 2 runs" in said or "1 ok, 1 skipped of 2 runs" in said
-
-
-def test_a_job_without_pods_says_why(cluster: Cluster) -> None:
-    (cluster.root / "quota").touch()
-    try:
-        campaign = cluster.plan(*ONE_VERSION, "--nodes", "1")
-        cluster.run("submit", campaign)
-        until(lambda: "exceeded quota: q" in cluster.run("status", campaign, code=4), "the event")
-    finally:
-        (cluster.root / "quota").unlink()
-    cluster.run("cancel", campaign)
 
 
 def test_results_are_complete_though_nobody_looked_and_their_logs_were_turned_over(cluster: Cluster) -> None:
@@ -193,23 +152,3 @@ def test_a_node_that_is_drained_before_anybody_looked_loses_its_runs(cluster: Cl
     said = cluster.run("status", "--watch", campaign, code=4)
     assert "2 lost of 2 runs" in said
     assert "BackoffLimitExceeded: no pod of it has failed, so one was deleted: by hand, by a drain" in said
-
-
-@pytest.mark.long
-def test_a_torn_log_is_told_and_a_whole_one_is_taken_later(cluster: Cluster) -> None:
-    campaign = cluster.plan(*ONE_VERSION, "--nodes", "1")
-    cluster.run("submit", campaign)
-    until(lambda: cluster.store.all("Job")[0]["status"].get("conditions"), "the end of the job")
-    (log,), (last,) = cluster.root.glob("logs/*/run-1.log"), cluster.root.glob("logs/*/end.log")
-    whole = log.read_text()
-    last.write_text("")  # it has the results once more
-    log.write_text(whole[:200] + ("A" if whole[200] != "A" else "B") + whole[201:])
-    said = cluster.run("status", campaign, code=4)
-    assert "log of container run-1, rank 0: line 1 of 2 was changed on its way" in said
-    assert "1 ok, 1 lost of 2 runs" in said
-    log.write_text("".join(whole.splitlines(keepends=True)[:-1]))
-    assert "log of container run-1, rank 0: its end is missing" in cluster.run("status", campaign, code=4)
-    log.write_text("")
-    assert "log of container run-1, rank 0: holds no result; did the kubelet" in cluster.run("status", campaign, code=4)
-    log.write_text(whole)
-    assert cluster.run("status", campaign).endswith("2 ok of 2 runs\n")

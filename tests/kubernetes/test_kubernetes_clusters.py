@@ -176,12 +176,3 @@ def test_what_no_pod_could_use_is_refused_before_anything_is_written(mine: Stand
     assert "has no kubernetes.claim" in mine.start(nodes=1, code=6, more="")
     assert "--set kubernetes.run_as_user=" in mine.start(nodes=1, code=6, more=CLAIM.replace("{user}", "4321"))
     assert not mine.directory.exists()
-
-
-@pytest.mark.long
-def test_a_claim_that_holds_something_else_is_told_and_nothing_is_left(mine: Standing) -> None:
-    (mine.cluster.directory / "other").mkdir(exist_ok=True)
-    said = mine.start("--protocol", "tcp", nodes=1, code=4, more=CLAIM.replace('"outputs"', '"other"'))
-    assert "FAILED, exit code 2: BackoffLimitExceeded; container cluster of pod g-mine-j001-n1-" in said
-    assert "No such file" in (mine.directory / "jobs/j001-n1/cluster-rank0.log").read_text()
-    nothing_left(mine.left)
