@@ -133,15 +133,9 @@ class DockerDaemon(ContainerEngine):
         """Start it, again after ``stop``."""
         self.run(
             [
-                "dockerd",
-                f"--data-root={self.data}",
-                f"--exec-root={self.home / 'exec'}",
-                f"--pidfile={self.home / 'pid'}",
-                f"--host={self.host}",
-                "--storage-driver=overlay2",
-                "--iptables=false",
-                "--ip6tables=false",
-                "--bridge=none",
+                *("dockerd", f"--data-root={self.data}", f"--exec-root={self.home / 'exec'}"),
+                *(f"--pidfile={self.home / 'pid'}", f"--host={self.host}", "--storage-driver=overlay2"),
+                *("--iptables=false", "--ip6tables=false", "--bridge=none"),
             ],
             self._answers,
         )

@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.errors import DataError, InterruptedByUserError, MissingToolError, PlanRefusedError
+from gpubench.errors import DataError, InterruptedByUserError, MissingToolError
 from gpubench.images.docker import build
 from gpubench.images.docker.build import BuildOutcome, build_all
 from gpubench.images.docker.engine import Engine
 from tests.conftest import ROOT
 from tests.docker.daemon import DockerDaemon, RegistryServer
-from tests.docker.images import ARCHITECTURE, build_one, built, dockerfile, job, layers, remove, sha256, tags, untagged
+from tests.docker.images import build_one, built, dockerfile, job, remove, sha256, tags, untagged
 
 pytestmark = pytest.mark.system
 
@@ -95,29 +95,6 @@ def test_files_of_an_image_can_be_read(engine: Engine, base: str) -> None:
         engine.read_file("gpubench:nowhere", "/x")
     remove(engine, image)
     assert not engine.has(image)
-
-
-def test_a_base_of_another_architecture_is_refused_before_anything_is_built(engine: Engine, base: str) -> None:
-    with pytest.raises(PlanRefusedError, match=f"image {base} is for x86_64, the site's nodes are aarch64"):
-        engine.pin(base, "aarch64")
-
-
-def test_a_base_may_be_named_by_its_id(engine: Engine, base: str, tmp_path: Path) -> None:
-    image = engine.pin(base, ARCHITECTURE)
-    assert image.startswith("sha256:")
-    outcome = build_one(job("by-id", dockerfile(image)), tmp_path)
-    assert outcome.error is None
-    below = layers(engine, image)
-    assert layers(engine, outcome.image)[: len(below)] == below
-    remove(engine, outcome.image)
-
-
-def test_a_dockerfile_that_cannot_be_read_is_one_line(engine: Engine, tmp_path: Path) -> None:
-    outcome = build_one(job("typo", {"Dockerfile": b"FRUM x\n"}), tmp_path)
-    assert "its build failed (failed to solve: " in str(outcome.error)
-    assert "dockerfile parse error" in str(outcome.error)
-    assert "unknown instruction: FRUM" in str(outcome.error)
-    assert str(outcome.error).endswith(f"log: {tmp_path / 'typo.log'}")
 
 
 def test_a_broken_credential_helper_is_one_line(

@@ -38,12 +38,6 @@ def test_a_refusal_says_where_logins_are_kept(monkeypatch: pytest.MonkeyPatch) -
     assert error.then == f"check the login in /home/me/.docker/config.json: docker login {HOST}"
 
 
-def test_the_engine_s_full_disk_is_not_the_registry_s() -> None:
-    error = engine_failure("pull a", "write /var/lib/docker/tmp/x: no space left on device", HOST)
-    assert str(error).startswith("the disk of the container engine is full: could not pull a")
-    assert error.exit_code == 5
-
-
 def test_an_engine_that_is_forbidden_is_not_an_engine_that_is_down() -> None:
     forbidden = no_engine("unix:///run/docker.sock", "PermissionError(13, 'Permission denied')")
     assert "you may not use Docker at unix:///run/docker.sock" in str(forbidden)

@@ -7,7 +7,6 @@ import grp
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -18,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.campaigns import cluster_processes, nothing_left, until
-from tests.conftest import ROOT, need, plain_environment
+from tests.conftest import plain_environment
 from tests.docker.daemon import DockerDaemon, RegistryServer
 from tests.docker.site import Site, processes
 
@@ -109,15 +108,6 @@ def test_containers_of_an_interleaved_block_take_turns(site: Site) -> None:
     nothing_left(lambda: containers(site))
 
 
-def test_an_image_that_is_not_the_planned_build_fails_its_run_and_says_so(site: Site) -> None:
-    campaign = site.planned("changed")
-    plan = campaign / "plan.json"
-    plan.write_text(plan.read_text().replace(site.rows["1.16.0"]["build_id"], "f" * 32))
-    done = site.run("submit", str(campaign))
-    assert done.returncode == 4, done.stdout + done.stderr
-    assert f"planned {'f' * 32}" in done.stdout
-
-
 def test_ctrl_c_leaves_no_container_behind(site: Site) -> None:
     front = site.front(*site.bench("--variants", "a=1.22.0 b=1.22.0", "--blocks", "3", "--outputs", "stopped"))
     until(lambda: bool(list((site.directory / "stopped").glob("*/runs/*/samples.jsonl"))), "the first sample")
@@ -159,31 +149,6 @@ def test_what_containers_write_belongs_to_the_caller(site: Site, daemon: DockerD
     written = [path for path in campaign.glob("runs/*/*") if path.is_file()]
     assert written
     assert {path.stat().st_uid for path in written} == {somebody}
-
-
-@pytest.mark.long
-def test_an_image_imported_into_a_squashfs_file_runs_the_campaign_without_docker(site: Site) -> None:
-    need(shutil.which("ch-run") is not None, "ch-run (Debian: charliecloud-runtime)")
-    need(shutil.which("mksquashfs") is not None, "mksquashfs (Debian: squashfs-tools)")
-    # enroot is in no package registry; the stand-in fetches from the real registry and packs with the real mksquashfs.
-    enroot = {
-        "PATH": f"{ROOT / 'tests' / 'stand_ins'}:{os.environ['PATH']}",
-        "ENROOT_ALLOW_HTTP": "yes",
-        "ENROOT_SQUASH_OPTIONS": "-noI -noD -noF -noX -no-duplicates",  # compressing takes longest and shows nothing
-    }
-    done = site.run("images", "import", "1.22.0", *site.settings, env=enroot)
-    assert done.returncode == 0, done.stdout + done.stderr
-    words = ["bench", "--runtime", "enroot", "--suite", "verify", "--variants", "a=1.22.0 b=1.22.0"]
-    nowhere = {**enroot, "DOCKER_HOST": "unix:///nowhere/docker.sock"}
-    done = site.run(*words, "--blocks", "1", "--seed", "1", "--outputs", "squashed", env=nowhere)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (campaign,) = (site.directory / "squashed").iterdir()
-    row = site.rows["1.22.0"]
-    for process in processes(campaign):
-        assert (process["ucx"]["loaded"], process["build_id"]) == ("1.22.0", row["build_id"])
-    assert row["digest"].replace(":", "-") in next(campaign.glob("jobs/*/job.sh")).read_text()
-    listed = json.loads(site.run("images", "list", "--json").stdout)["images"]
-    assert [one["identity"] for one in listed if one["kind"] == "squashfs"] == [row["digest"]]
 
 
 def test_versions_are_built_on_one_image_of_their_stack(site: Site, daemon: DockerDaemon) -> None:

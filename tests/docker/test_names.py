@@ -3,14 +3,7 @@
 import pytest
 
 from gpubench.errors import PlanRefusedError, UsageError
-from gpubench.images.docker.names import (
-    Repository,
-    docker_architecture,
-    is_loopback,
-    require_architecture,
-    split_reference,
-    uname_architecture,
-)
+from gpubench.images.docker.names import Repository, is_loopback, require_architecture, split_reference
 
 DIGEST = f"sha256:{'a' * 64}"
 
@@ -62,12 +55,6 @@ def test_the_port_of_a_host_is_no_tag() -> None:
 def test_only_this_machine_is_asked_without_encryption() -> None:
     assert all(map(is_loopback, ["localhost:1", "127.0.0.1", "127.9.9.9:5000", "[::1]:5000"]))
     assert not any(map(is_loopback, ["10.0.0.1", "localhost.example", "registry:5000"]))
-
-
-def test_architectures_translate_both_ways() -> None:
-    for uname, docker in (("x86_64", "amd64"), ("aarch64", "arm64"), ("ppc64le", "ppc64le")):
-        assert docker_architecture(uname) == docker
-        assert uname_architecture(docker) == uname
 
 
 def test_another_architecture_is_refused() -> None:

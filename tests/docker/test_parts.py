@@ -13,7 +13,7 @@ from requests.auth import HTTPBasicAuth
 
 from gpubench.errors import DataError, SchedulerError
 from gpubench.images.docker import archive, build
-from gpubench.images.docker.build import _write_context, log_path
+from gpubench.images.docker.build import _write_context
 from gpubench.images.docker.names import Credentials, Repository
 from gpubench.images.docker.registry import LONGEST_PAUSE_S, _next_page, _Patience, log_in, parse_challenges
 from tests.docker.images import tar_of
@@ -164,7 +164,3 @@ def test_a_link_is_no_file() -> None:
         tar.addfile(link)
     with pytest.raises(DataError, match="no regular file"):
         archive.member([out.getvalue()], "manifest.json", what="image a")
-
-
-def test_a_branch_with_slashes_has_one_log(tmp_path: Path) -> None:
-    assert log_path(tmp_path, "topic/x y").name == "topic-x-y.log"

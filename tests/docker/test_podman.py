@@ -73,21 +73,6 @@ def test_a_login_is_used(
     assert engine.push(image, place, "v1").startswith("sha256:")
 
 
-def test_a_failing_build_leaves_the_other(
-    engine: Engine, podman: PodmanService, podman_base: str, tmp_path: Path
-) -> None:
-    good = job("good", dockerfile(podman_base, "RUN echo word > /word"))
-    bad = job("bad", dockerfile(podman_base, "RUN echo the cause >&2; exit 3"))
-    outcomes: dict[str, BuildOutcome] = {}
-    build_all(engine, [good, bad], tmp_path, lambda outcome: outcomes.update({outcome.job.name: outcome}))
-    assert outcomes["good"].error is None
-    assert outcomes["good"].digest == outcomes["good"].image
-    assert isinstance(outcomes["bad"].error, MissingToolError)
-    assert "exit status 3); log: " in str(outcomes["bad"].error)
-    assert "the cause" in outcomes["bad"].lines
-    assert not any("bad" in tag for tag in tags(podman))
-
-
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_killed_front_end_leaves_no_tag_and_no_process(
     how: signal.Signals, engine: Engine, podman: PodmanService, podman_base: str, tmp_path: Path

@@ -92,19 +92,6 @@ def test_a_registry_that_is_down_is_one_line_and_the_image_stays_in_the_engine(
         engine.pull(f"{place}:v2")
 
 
-def test_a_registry_comes_back_with_its_images(engine: Engine) -> None:
-    image = small(engine, "restart")
-    with RegistryServer() as own:
-        place = f"{own.host}/ucx"
-        digest = push(engine, image, place)
-        own.stop()
-        with pytest.raises(SchedulerError, match="doesn't answer"):
-            push(engine, image, place)
-        own.start()
-        assert push(engine, image, place) == digest
-        assert Registry(place).tags() == ["v1"]
-
-
 def test_a_login_is_needed_and_never_told(  # noqa: PLR0917 - fixtures
     engine: Engine,
     locked_registry: RegistryServer,
@@ -158,11 +145,6 @@ def test_a_registry_that_stops_answering_is_not_waited_for(
     assert "timed out" in str(caught.value)
 
 
-def test_what_the_registry_has_not_got_is_one_line(engine: Engine, registry: RegistryServer) -> None:
-    with pytest.raises(SchedulerError, match="hasn't got it: could not pull"):
-        engine.pull(f"{registry.host}/team/never:v1")
-
-
 def test_the_engine_s_full_disk_is_not_the_registry_s(
     engine: Engine, registry: RegistryServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,10 +152,7 @@ def test_the_engine_s_full_disk_is_not_the_registry_s(
     digest = push(engine, small(engine, "large", size=40 << 20), place)
     with DockerDaemon(size="24m") as tiny:
         monkeypatch.setenv("DOCKER_HOST", tiny.host)
-        with (
-            Engine.connect() as other,
-            pytest.raises(Exception, match="engine is full: could not pull"),
-        ):
+        with Engine.connect() as other, pytest.raises(Exception, match="engine is full: could not pull"):
             other.pull(f"{place}@{digest}")
         with contextlib.closing(tiny.client()) as client:
             assert client.images.list() == []
@@ -190,11 +169,7 @@ esac
 
 
 def test_a_credential_helper_is_asked(
-    engine: Engine,
-    locked_registry: RegistryServer,
-    docker_home: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    engine: Engine, locked_registry: RegistryServer, docker_home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     helper = tmp_path / "bin" / "docker-credential-planted"
     helper.parent.mkdir()

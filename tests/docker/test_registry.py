@@ -13,7 +13,6 @@ import pytest
 from gpubench.errors import DataError, MissingToolError, SchedulerError
 from gpubench.images.docker import registry as client
 from gpubench.images.docker.registry import Registry
-from tests.conftest import free_port
 from tests.docker.daemon import PASSWORD, USER, RegistryServer
 from tests.docker.images import log_in, sha256, tar_of
 from tests.docker.proxy import REFRESH, TOKEN, Fault, Proxy
@@ -117,12 +116,6 @@ def test_a_busy_registry_is_asked_again(proxy: Proxy, place: str) -> None:
     assert sum("/manifests/arm" in path for path in proxy.requests) == 4
 
 
-@pytest.mark.parametrize("said", ["nan", "inf", "-5", "soon", "Thu, 01 Jan 1970 00:00:00 GMT"])
-def test_a_wait_that_is_no_time_is_none(said: str, proxy: Proxy, place: str) -> None:
-    proxy.faults = [Fault(status=429, headers={"Retry-After": said})]
-    assert through(proxy).resolve("arm", "aarch64").labels == {"for": "arm64"}
-
-
 @pytest.mark.parametrize(
     ("fault", "line"),
     [
@@ -146,12 +139,6 @@ def test_a_silent_registry_is_not_waited_for(proxy: Proxy, place: str, monkeypat
     proxy.faults = [Fault(silent=5)] * 2
     with pytest.raises(SchedulerError, match=r"doesn't answer: .*timed out"):
         through(proxy).tags()
-
-
-def test_a_registry_that_is_down_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "ATTEMPTS", 2)
-    with pytest.raises(SchedulerError, match=r"doesn't answer: could not look up .*:v1 \(.*refused"):
-        Registry(f"127.0.0.1:{free_port()}/ucx").resolve("v1", "x86_64")
 
 
 @pytest.mark.parametrize("path", ["/manifests", "/blobs"])

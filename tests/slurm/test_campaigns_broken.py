@@ -104,25 +104,6 @@ def test_a_job_that_slurm_ends_at_its_limit_is_said_so_and_its_runs_are_planned_
     login.run("cancel", campaign)
 
 
-def test_what_the_queue_refuses_is_said_in_its_words_and_leaves_nothing_submitted(login: Login) -> None:
-    campaign = login.plan("--set", 'batch.queue="nope"')
-    said = login.run("submit", campaign, code=7)
-    assert "sbatch refuses job" in said
-    assert "invalid partition specified: nope" in said
-    assert job_ids(campaign) == {}
-    assert login.run("status", campaign, code=4).startswith("job j001-n1: unsubmitted\n")
-
-
-def test_a_campaign_on_no_shared_file_system_is_refused_before_anything_is_submitted(
-    slurm: SlurmCluster, login: Login
-) -> None:
-    campaign = login.plan("--set", "paths.shared=['/elsewhere', '$NOWHERE']")
-    said = login.run("submit", campaign, code=6)
-    assert "lies below none of paths.shared: /elsewhere; $NOWHERE (a variable in it isn't set here)" in said
-    assert not slurm.say("squeue", "--noheader")
-    assert not list(campaign.glob("jobs/*/submitted.json"))
-
-
 @pytest.mark.long
 def test_a_front_end_that_is_killed_before_it_hears_the_number_leaves_a_job_that_is_found(
     slurm: SlurmCluster, login: Login

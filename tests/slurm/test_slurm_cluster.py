@@ -16,13 +16,6 @@ from tests.slurm.cluster import SlurmCluster
 from tests.slurm.hosts import INTERFACE, NAMES, until
 
 pytestmark = pytest.mark.testbed
-REFUSED = {
-    "partition": (["-p", "nope"], 1, "invalid partition specified: nope"),
-    "nodes": (["-N", "9"], 1, "Node count specification invalid"),
-    "time": (["-t", "9:00:00"], 1, "Requested time limit is invalid (missing or exceeds some limit)"),
-    "gpus": (["--gpus-per-node=8"], 1, "Invalid generic resource (gres) specification"),
-    "option": (["--nv-meta=x"], 255, "unrecognized option '--nv-meta=x'"),
-}
 
 
 def submit(slurm: SlurmCluster, directory: Path, script: str, *words: str) -> str:
@@ -50,15 +43,6 @@ def test_a_batch_job_runs_on_four_hosts_with_names_networks_and_directories_of_t
         assert not others & set(said)
         assert "bash" in said  # the host's own first process
         assert f"{slurm.hosts[name].address}/24" in said
-
-
-@pytest.mark.parametrize(("words", "code", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_the_cluster_has_not_is_refused_at_once(
-    slurm: SlurmCluster, shared: Path, words: list[str], code: int, message: str
-) -> None:
-    done = slurm.run(["sbatch", "--parsable", *words, "--wrap", "true"], cwd=shared)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert message in done.stderr
 
 
 HOLD = """

@@ -63,10 +63,3 @@ def test_what_pyxis_does_not_know_is_refused(slurm: SlurmCluster, words: list[st
     done = slurm.run(["srun", "-N1", *words, "true"], pyxis=True)
     assert done.returncode in {1, 255}
     assert message in done.stderr
-
-
-def test_options_without_an_image_are_ignored_with_a_word(slurm: SlurmCluster) -> None:
-    done = slurm.run(["srun", "-N1", "-J", "--container-name", "--no-container-mount-home", "hostname"], pyxis=True)
-    assert done.returncode == 0
-    assert done.stdout in {"n1\n", "n2\n", "n3\n", "n4\n"}
-    assert "ignoring --[no-]container-mount-home because" in done.stderr

@@ -17,18 +17,8 @@ from tests.slurm.test_campaigns import leave_no_process
 pytestmark = pytest.mark.system
 
 START = (
-    "--site",
-    "local-slurm",
-    "--ucx",
-    UCX,
-    "--protocol",
-    "tcp",
-    "--workers",
-    "1",
-    "--time",
-    "10m",
-    "--name",
-    "mine",
+    *("--site", "local-slurm", "--ucx", UCX, "--protocol", "tcp"),
+    *("--workers", "1", "--time", "10m", "--name", "mine"),
 )
 
 
