@@ -18,6 +18,8 @@ def test_the_table_names_every_workload_at_a_lines_beginning_and_fits_80_columns
     assert max(map(len, lines)) <= 80
     named = [line.partition(":")[0] for line in gpubench("suites", "list").stdout.splitlines() if line[0] != " "]
     assert named == [*sorted(path.stem for path in (ROOT / "suites").glob("*.toml")), "all workloads"]
+    both = gpubench("suites", "list", "tasks").stdout.splitlines()
+    assert [line.partition(" ")[0] for line in both].count("tasks:") == 2, "a suite and a workload have this name"
     shown = gpubench("suites", "list", "quick").stdout.splitlines()
     assert shown[0].startswith("quick: ")
     heads = [line.split()[0] for line in shown[1:] if not line.startswith(" ")]
