@@ -274,3 +274,23 @@ def test_a_step_of_a_search_gets_its_blocks_from_the_search_alone(tmp_path: Path
     told = next_steps(reports.collect(reports.story(tmp_path / "search" / "step-01")))
     assert told[0].command == f"gpubench report {tmp_path / 'search'}"
     assert not [step for step in told if "--blocks" in step.command or "--over" in step.command]
+
+
+def test_blocks_cost_what_they_cost_at_each_place(tmp_path: Path) -> None:
+    """Seconds of a block on one, two and four nodes: as if each node took its time."""
+    made = reports.collect(reports.scaled(tmp_path / "c"))
+    outcomes = []
+    for outcome in made.outcomes:
+        start = dt.datetime.fromisoformat(made.plan.created_at) + outcome.run.order * dt.timedelta(seconds=10)
+        end = start + dt.timedelta(seconds=40 * outcome.job.nodes - 20)
+        record = dataclasses.replace(outcome.record, started_at=start.isoformat(), ended_at=end.isoformat())
+        outcomes.append(dataclasses.replace(outcome, record=record))
+    of_block = {nodes: 40 * nodes for nodes in (1, 2, 4)}  # three runs, the last of which begins after 20 s
+    undecided = [dataclasses.replace(one, verdict="inconclusive", more_blocks=3) for one in made.verdicts]
+    accounting = Accounting(tuple(outcomes))
+    further, *_ = next_steps(dataclasses.replace(made, accounting=accounting, verdicts=undecided))
+    assert further.why.startswith(f"about {format_seconds(3 * sum(of_block.values()))}, ")
+    gone = [dataclasses.replace(one, status="lost", record=None) if one.job.nodes == 4 and one.block.block == 0 else one
+            for one in outcomes]  # fmt: skip
+    rest, *_ = next_steps(dataclasses.replace(made, accounting=Accounting(tuple(gone)), verdicts=undecided))
+    assert rest.why == f"3 runs are missing: about {format_seconds(of_block[4])}"
