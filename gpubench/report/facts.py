@@ -14,7 +14,8 @@ _PATH = re.compile(r"(?:/[^/\s,]+){2,}((?:/[^/\s,]+){3})")
 def facts_table(plan: Plan, facts: Mapping[str, Sequence[str]], caption: str) -> TextTable:
     """A row per fact, a column per variant; ``facts`` are the values by name."""
     variants = [Heading(TextSpan(variant.label), "text") for variant in plan.variants]
-    return TextTable(["value", *variants], [[name, *_cells(values)] for name, values in facts.items()], caption, "cards")
+    rows = [[name, *_cells(values)] for name, values in facts.items()]
+    return TextTable(["value", *variants], rows, caption, "cards")
 
 
 def _cells(values: Sequence[str]) -> list[RichText]:
