@@ -58,16 +58,19 @@ def test_each_workload_has_a_line_with_what_is_found_and_what_more_would_take(ma
     assert lines[0].startswith("plan of ")
 
 
-def test_a_noise_that_the_workloads_share_is_said_to_be_the_same(made: Plan) -> None:
-    (line,) = (line for line in foreseen(made, (8, 3), (8, 3), (8, 3), pooled=True) if "the noise of" in line)
-    assert line.endswith("the noise of an earlier campaign like this, the same for all workloads:")
+def test_where_the_noise_of_workloads_cannot_be_told_apart_one_line_is_for_all(made: Plan) -> None:
+    lines = foreseen(made, (8, 3), (8, 3), (8, 3), pooled=True)
+    assert [line for line in lines if "differences of" in line] == [
+        "    each workload, whose noise can't be told apart: differences of 6.1 % or more "
+        "(up to 7.7 %, since that noise is uncertain)"
+    ]
 
 
-def test_a_plan_that_can_decide_nothing_at_its_margin_says_so_first(made: Plan) -> None:
+def test_a_plan_that_is_not_likely_to_decide_anything_at_its_margin_says_so_first(made: Plan) -> None:
     lines = foreseen(made, (25, 9), (None, None), (9, None))
     assert lines[0] == (
-        "caution: with this noise, the plan can decide no workload at the margin of 3 %; "
-        "it detects only differences of 6.1 % or more"
+        "caution: with this noise, no workload is likely to be decided at the margin of 3 %; "
+        "90 % power is for differences of 6.1 % or more"
     )
     assert lines[1].startswith("plan of ")
 
