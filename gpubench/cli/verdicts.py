@@ -51,8 +51,9 @@ def compare(
     Exit 0: all equivalent or improved; 20: a regression or a broken one; 21: undecided.
 
     TARGET may also be a table of samples (CSV, JSONL, Parquet). With B: B against A, unpaired, cell by cell that both
-    have. The family for Holm's correction is every planned comparison (every cell of a table), whatever is
-    shown. In a campaign's directory results.parquet and verdicts.json are written, also while it runs.
+    have. The family for Holm's correction is every planned comparison, whatever is shown (of a table, every cell
+    with every variant that is compared). In a campaign's directory results.parquet and verdicts.json are written,
+    also while it runs.
     """
     from gpubench.cli.display import show_answer
     from gpubench.results.loading import is_table

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from gpubench.errors import UsageError
+from gpubench.model.text import counted
 from gpubench.node.spec.records import LINKS_FILE, SAMPLES_FILE
 from gpubench.node.spec.sample_columns import COLUMNS
 from gpubench.results.campaigns import campaign_results
@@ -107,11 +108,12 @@ def load_table(path: Path, columns: str | None, by: Sequence[str]) -> Results:
 def _table_family(path: Path, frame: pl.DataFrame, by: Sequence[str], question: Question) -> list[ComparisonInput]:
     """Of the candidate that is named, else of each variant, against the baseline: the first row's, if none is named."""
     variants = frame["variant"].drop_nulls().cast(pl.String).unique(maintain_order=True).to_list()
-    baseline = question.baseline or next(iter([label for label in variants if label != question.candidate]), "")
+    baseline = question.baseline or next((label for label in variants if label != question.candidate), None)
     others = [label for label in variants if label != baseline]
-    if not others:
-        raise UsageError(f"{path} has one variant, {', '.join(variants)}", then="a comparison needs two")
-    if question.baseline is None and question.candidate is None:
+    if baseline is None or not others:
+        names = f" ({variants[0]})" if variants else ""
+        raise UsageError(f"{path} has {counted(len(variants), 'variant')}{names}", then="a comparison needs two")
+    if question.baseline is None and (question.candidate is None or len(others) > 1):
         _log.warning(f"{path}: the baseline is {baseline}, the variant of the first row; --baseline names another")
     candidates = [question.candidate] if question.candidate else others
     return [part for label in candidates for part in comparisons_from_frame(frame, baseline, label, by)]

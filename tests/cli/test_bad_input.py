@@ -136,6 +136,9 @@ WRONG: list[tuple[str, int, str]] = [
     ("results import draco-csv mine.py --out d", 3, "mine.py:1"),
     ("trend import --json --html x.html", 2, "--json prints, --html and --svg write files; choose one"),
     ("compare times.csv", 3, "name yours: --columns variant=build,wall_s=COLUMN"),
+    ("compare alone.csv", 2, "alone.csv has 1 variant (a); a comparison needs two"),
+    ("compare alone.csv --candidate a", 2, "alone.csv has 1 variant (a); a comparison needs two"),
+    ("compare nobody.csv", 2, "nobody.csv has 0 variants; a comparison needs two"),
     ("compare ms.csv", 3, "name yours: --columns variant=build,wall_ms=join_ms"),
     ("compare times.csv --columns variant=build,wall_s=took", 2, "--columns: the table has no column 'took'"),
     ("compare times.csv --columns variant=build,seconds", 2, "--columns: 'seconds' is no FIELD=COLUMN"),
@@ -233,6 +236,8 @@ def here(tmp_path: Path) -> Path:
     shutil.copytree(CAMPAIGN, tmp_path / "outputs" / "tiny")
     shutil.copytree(CAMPAIGN.with_name("import"), tmp_path / "import")
     rows = "".join(f"{build},1.5,1500,1.5e9,7,1\n" for build in "abc")
+    (tmp_path / "alone.csv").write_text("variant,wall_s,block\na,1,1\na,1,2\n")
+    (tmp_path / "nobody.csv").write_text("variant,wall_s,block\n,1,1\n,1,2\n")
     (tmp_path / "times.csv").write_text(f"build,seconds,join_ms,join_ns,rate,block\n{rows}")
     (tmp_path / "ms.csv").write_text("build,join_ms,block\na,1.5,1\nb,1.6,1\n")
     (tmp_path / "mine.py").write_text("def total(client, params): ...\n\n\ndef divide(number): ...\n")

@@ -173,7 +173,9 @@ def test_a_table_of_builds_and_seconds_is_told_which_option_and_which_column_it_
     )
 
 
-def test_of_three_variants_each_is_compared_with_the_first_or_with_the_one_that_is_named(tmp_path: Path) -> None:
+def test_of_three_variants_each_is_compared_with_the_first_or_with_the_one_that_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "three.csv"
     third = table().filter(pl.col("variant") == "B").with_columns(variant=pl.lit("C"), run="C" + pl.col("run"))
     pl.concat([table(), third]).write_csv(path)
@@ -183,8 +185,9 @@ def test_of_three_variants_each_is_compared_with_the_first_or_with_the_one_that_
         return {f"{cell['candidate']} vs {cell['baseline']}" for cell in cells}
 
     assert compared() == {"B vs A", "C vs A"}
-    assert compared("--baseline", "B") == {"A vs B", "C vs B"}
     assert compared("--candidate", "C") == {"C vs A"}
+    assert len([line for line in caplog.messages if "the baseline is A, the variant of the first row" in line]) == 2
+    assert compared("--baseline", "B") == {"A vs B", "C vs B"}
     assert compared("--candidate", "A") == {"A vs B"}
     assert "no variant 'Z' in the table" in str(run("compare", path, "--candidate", "Z").exception)
 
