@@ -45,9 +45,13 @@ def predict_for_plan(
     return predictions
 
 
-def power_by_first_pass(request: Request, blocks: int, foreseen: Sequence[PowerPrediction]) -> list[str]:
-    """A line: what ``blocks`` find if repetitions scatter as in the first pass; no workload that has a prediction."""
-    family = len(request.workloads) * (len(request.variants) - 1)
+def power_by_first_pass(
+    request: Request, blocks: int, foreseen: Sequence[PowerPrediction], *, family: int
+) -> list[str]:
+    """A line: what ``blocks`` find if repetitions scatter as in the first pass; no workload that has a prediction.
+
+    ``family``: how many comparisons are judged together.
+    """
     if request.tried is None or not family or blocks < LEAST_BLOCKS:
         return []
     from gpubench.stats.power import detectable_effect, sigma_from_parts  # noqa: PLC0415

@@ -57,7 +57,7 @@ def make_plan(
     layouts = len({shape.place[1] for shape in shapes})
     skipped = len({(issue.nodes, issue.variant) for issue in applied if issue.action == "skip"})
     total_s = round(scope.blocks * (scope.time.block_s * len(shapes) - skipped * layouts * scope.time.run_s), 1)
-    by_first_pass = power_by_first_pass(request, scope.blocks, foreseen)
+    by_first_pass = power_by_first_pass(request, scope.blocks, foreseen, family=len(comparisons))
     notes = [*request.repetitions, *by_first_pass, *_notes(request, scope), *_notes_on_variants(request, variants)]
     recorded = {name: getattr(request, name) for name in RECORDED} | {"variants": variants, "known_issues": applied}
     return Plan(

@@ -112,6 +112,9 @@ def test_node_counts_at_which_nothing_is_left_to_compare_are_named() -> None:
 
 
 def test_skipped_runs_cost_nothing() -> None:
+    made = skipping(nodes=[1, 8], workers=[1, 2])
+    runs = sum(not made.skip_reason(job.nodes, run.variant) for job, _, run in made.runs())
+    assert made.time.total_s == pytest.approx(runs * made.time.run_s), "with each number of workers"
     made = skipping()
     rows = {cost.nodes: cost for cost in node_hours(made)}
     assert {nodes: cost.runs for nodes, cost in rows.items()} == {1: 18, 4: 18, 8: 12, 16: 12}

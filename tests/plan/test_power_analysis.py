@@ -57,6 +57,20 @@ def test_a_workload_is_foreseen_by_an_earlier_campaign_or_by_the_first_pass_and_
     assert not lines[0].startswith("caution"), "what the first pass foretells isn't judged by an earlier campaign"
 
 
+def test_what_the_first_pass_foretells_holds_for_all_comparisons_that_are_judged_together():
+    """Each number of workers is a comparison of its own, and a wider family finds larger differences only."""
+    tried = FirstPass("first", 20.0, 3.5, {workload().params_id: PilotWorkload(1.0, 0.05, 1)})
+    sigma = sigma_from_parts(0.008, 0.05, workload().reps)
+    for changes, family in (({}, 1), ({"words": "a=1.16.0 b=1.17.0 c=1.18.0"}, 2), ({"workers": [1, 2, 4]}, 3)):
+        made = planned(tried=tried, **changes)
+        assert len(made.comparisons) == family
+        (line,) = (note for note in made.notes if "find differences" in note)
+        assert line == (
+            f"8 blocks find differences of about {100 * detectable_effect(sigma, 8, family, 0.9):.2g} % in tasks, "
+            "or more, with 90 % power, if repetitions scatter as in the first pass, and runs of one version by 0.8 %"
+        )
+
+
 def test_without_history_nothing_is_foreseen():
     assert planned().foreseen == []
 
