@@ -257,6 +257,23 @@ def test_what_the_binding_is_known_to_set_is_told_apart_from_the_rest(
 
 
 @pytest.mark.parametrize(
+    ("env", "old", "new", "why"),
+    [
+        # ucxx 0.45.1 sets 8192 in every process where nobody names it.
+        ({"UCX_RNDV_THRESH": "inf"}, "8192", "inf", "planned"),
+        ({"UCX_RNDV_THRESH": "inf"}, "8192", "1024", ""),
+        ({}, "8192", "inf", ""),
+    ],
+)
+def test_a_setting_against_what_the_binding_sets_by_itself_is_planned(
+    env: Mapping[str, str], old: str, new: str, why: str
+) -> None:
+    plan = make_plan((variant("1.17.0"), variant("1.19.0", "1.17.0", env)))
+    sides = [changed("environment.UCX_RNDV_THRESH", whole(), value) for value in (old, new)]
+    assert [change.why for change in between(*sides, plan)] == [why]
+
+
+@pytest.mark.parametrize(
     ("package", "field", "planned"),
     [
         ("dask", "versions.dask", True),

@@ -91,6 +91,11 @@ class PlannedEnvironment:
                 return "planned"
             if all(map(any, zip(planned, by_binding, strict=True))):
                 return "known"
+            # Where one side alone names it, the other has what its libraries set by themselves, as ucxx does with
+            # UCX_RNDV_THRESH: the default that a setting is compared with.
+            named = [fits for (side, _), fits in zip(sides, planned, strict=True) if name in side.variables]
+            if named and all(named):
+                return "planned"
         elif field.startswith(_OF_MANIFESTS):
             manifests = [side.manifest for side, _ in sides]
             if all(manifests) and any(_is_about(path, field) for path, _, _ in differences(*manifests)):
