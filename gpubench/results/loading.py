@@ -108,11 +108,14 @@ def load_table(path: Path, columns: str | None, by: Sequence[str]) -> Results:
 def _table_family(path: Path, frame: pl.DataFrame, by: Sequence[str], question: Question) -> list[ComparisonInput]:
     """Of the candidate that is named, else of each variant, against the baseline: the first row's, if none is named."""
     variants = frame["variant"].drop_nulls().cast(pl.String).unique(maintain_order=True).to_list()
-    baseline = question.baseline or next((label for label in variants if label != question.candidate), None)
+    baseline = question.baseline or next(iter(variants), None)
     others = [label for label in variants if label != baseline]
     if baseline is None or not others:
         names = f" ({variants[0]})" if variants else ""
         raise UsageError(f"{path} has {counted(len(variants), 'variant')}{names}", then="a comparison needs two")
+    if question.candidate == baseline:
+        whose = "" if question.baseline else ", the variant of the first row"
+        raise UsageError(f"{path}: {baseline} is the baseline{whose}", then=f"name another: --baseline {others[0]}")
     if question.baseline is None and (question.candidate is None or len(others) > 1):
         _log.warning(f"{path}: the baseline is {baseline}, the variant of the first row; --baseline names another")
     candidates = [question.candidate] if question.candidate else others

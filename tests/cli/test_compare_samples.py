@@ -188,7 +188,9 @@ def test_of_three_variants_each_is_compared_with_the_first_or_with_the_one_that_
     assert compared("--candidate", "C") == {"C vs A"}
     assert len([line for line in caplog.messages if "the baseline is A, the variant of the first row" in line]) == 2
     assert compared("--baseline", "B") == {"A vs B", "C vs B"}
-    assert compared("--candidate", "A") == {"A vs B"}
+    assert compared("--candidate", "A", "--baseline", "B") == {"A vs B"}
+    refused = str(run("compare", path, "--candidate", "A").exception)
+    assert refused == f"{path}: A is the baseline, the variant of the first row; name another: --baseline B"
     assert "no variant 'Z' in the table" in str(run("compare", path, "--candidate", "Z").exception)
 
 
