@@ -25,7 +25,9 @@ MaybeTime = Annotated[str | None, typer.Option("--time", help="Time limit of the
 Wait = Annotated[
     str,
     typer.Option(
-        "--wait", help="How long to wait, also in the queue; what was asked for happens even if it takes longer."
+        "--wait",
+        help="How long to wait, also in a queue, where what was asked for happens even if it takes longer. "
+        "This machine has none: nothing is started then.",
     ),
 ]
 

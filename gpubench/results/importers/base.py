@@ -28,7 +28,7 @@ class Row:
         line: in that file, from 1; of a file that isn't read by lines, the number of the record.
         workload: our name where we measure the same thing, else the source's.
         wall_s: seconds; of one repetition, or the arithmetic mean of ``reps`` of them.
-        extra: every field of the source, unchanged.
+        extra: fields of the source, unchanged: all of them, or those that no column of ours has taken.
         run: the program start that the time belongs to, as far as the source tells: its file, or the row.
         identity: must be different for every row of an import.
         date: the day of the measurement.

@@ -121,6 +121,7 @@ def _row(  # noqa: PLR0917 - what a row is made of
     columns = _with_own_names(cells, mapped)
     values: dict[str, Any] = {}
     params: dict[str, Any] = {}
+    left = dict(cells)
     for field, column in columns.items():
         text = cells[column] if FIELDS.get(field) in (str, _parameters) else dialect.plain(cells[column])
         value = positive(text) if field in TIMES else FIELDS[field](text) if field in FIELDS else plain_number(text)
@@ -128,6 +129,7 @@ def _row(  # noqa: PLR0917 - what a row is made of
             continue  # nobody said that this column is that field
         if text and value is None:
             return Refused(name, line, f"{column} '{text}' is no {field}")
+        left.pop(column, None)
         if field in FIELDS and text:
             values[field] = value
         elif field.startswith(PARAMS) and text:
@@ -149,7 +151,7 @@ def _row(  # noqa: PLR0917 - what a row is made of
         line=line,
         workload=values.pop("workload", path.stem),
         wall_s=seconds * TIMES[time],
-        extra=cells,
+        extra=left,
         run=values.pop("run", f"{name}:{line}"),
         identity=(name, line),
         params=values.pop("params", {}) | params,
