@@ -34,10 +34,13 @@ from gpubench.model.variant import ImageSpec
 from gpubench.render.shell import command_line
 from gpubench.results.loading import load
 from gpubench.results.merge.environment_changes import planned_environment
+from gpubench.results.merge.large_messages import another_way
+from gpubench.results.merge.provenance import Facts, facts
 from gpubench.schedulers.local import waited_s
-from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step, further_steps
+from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step, further_runs, further_steps
 from gpubench.stats.margin import Margin
 from gpubench.stats.setting_search import SettingAnswer
+from gpubench.store.accounting import account
 from gpubench.store.campaign import PLAN_FILE, SEARCH_FILE, Campaign
 
 _log = logging.getLogger(__name__)
@@ -80,6 +83,11 @@ class Search:
     def step_directory(self, number: int) -> Path:
         """Where the campaign of a step is, from 0."""
         return self.directory / f"step-{number:02d}"
+
+    def campaigns(self) -> list[Campaign]:
+        """Those of its steps that were planned."""
+        paths = sorted(self.directory.glob(f"step-*/{PLAN_FILE}"))
+        return [Campaign.open(path.parent) for path in paths]
 
     def steps(self) -> list[Step]:
         """The steps so far, of which the last may be unfinished; raises DataError for one of another search or gone."""
@@ -234,7 +242,7 @@ def run_search(
                 )
             points = len(search.space.points) if isinstance(search.space, PointList) else 0
             if points > 2 and isinstance(move, Begin) and len(steps) == 1:
-                _log.info(_outlook(points, longest))
+                _log.info(_outlook(points, longest / (2 * len(steps[0].blocks) or 1), search.settings))
             blocks = sum(len(step.blocks) for step in steps)
             if blocks == finished:
                 raise IncompleteError(
@@ -260,11 +268,14 @@ def _at_work_s() -> float:
     return time.monotonic() - waited_s()
 
 
-def _outlook(count: int, first_s: float) -> str:
-    """How many steps a list of points takes, and how long if each takes ``first_s``, that of the ends; 0: unknown."""
-    steps = further_steps(count)
-    price = f" ({format_seconds(steps * first_s)} if each takes as long as the first)" if first_s else ""
-    return f"{counted(count - 2, 'point')} between the ends: {counted(steps, 'further step')} for one change{price}"
+def _outlook(count: int, run_s: float, settings: SearchSettings) -> str:
+    """How many steps and runs a list of points takes, and how long if a run takes ``run_s``, as before; 0: unknown."""
+    steps, runs = further_steps(count), further_runs(count, settings)
+    price = f", {format_seconds(runs * run_s)} at the pace of the first step" if run_s else ""
+    return (
+        f"{counted(count - 2, 'point')} between the ends: {counted(steps, 'further step')} for one change, "
+        f"{runs} runs or more{price}"
+    )
 
 
 def answered(search: Search) -> tuple[Search, list[Step], SearchAnswer | SettingAnswer]:
@@ -281,9 +292,8 @@ def answered(search: Search) -> tuple[Search, list[Step], SearchAnswer | Setting
 
 def binding_notes(search: Search, answer: SearchAnswer) -> list[str]:
     """What the binding sets at one of two neighbours alone: it may be the cause as well as the code of the version."""
-    paths = [path for path in sorted(search.directory.glob("step-*")) if (path / PLAN_FILE).exists()]
     by_binding: dict[str, Mapping[str, str]] = {}
-    for campaign in map(Campaign.open, paths if answer.shown else []):
+    for campaign in search.campaigns() if answer.shown else []:
         sides = planned_environment(campaign.plan, campaign.manifests()).sides
         by_binding |= {label: side.by_binding for label, side in sides.items()}
     label = search.space.label
@@ -296,6 +306,17 @@ def binding_notes(search: Search, answer: SearchAnswer) -> list[str]:
         for name, value in by_binding[alone].items()
         if by_binding[other].get(name) != value
     ]
+
+
+def way_notes(search: Search, pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """How UCX moves large messages, where each pair of labels differs in that."""
+    seen: dict[str, list[Facts]] = {label: [] for pair in pairs for label in pair}
+    for campaign in search.campaigns() if pairs else []:
+        for run in account(campaign).outcomes:
+            if run.directory and run.run.variant in seen:
+                seen[run.run.variant].append(facts(run.provenance))
+    lines = (another_way({label: seen[label] for label in pair}) for pair in pairs)
+    return [*filter(None, lines)]
 
 
 def _over_settings(search: Search, low: int, high: int) -> str:

@@ -233,3 +233,4 @@ def _at_end(context: WorkloadContext, spec: RunSpec, outcome: ClientOutcome) -> 
     outcome.lanes = sorted({lane for by_peer in lanes.values() for lane in ucx_log.every(by_peer)})
     outcome.transport = proofs.check_transport(spec, lanes)
     proofs.check_needed(spec, outcome.talked, {worker["address"]: worker for worker in outcome.workers}, lanes)
+    outcome.warnings += proofs.not_chosen(spec, outcome.talked, outcome.carriers)

@@ -216,6 +216,23 @@ def check_needed(
                 )
 
 
+def not_chosen(spec: RunSpec, talked: Mapping[str, Iterable[str]], carriers: Iterable[str]) -> List[str]:
+    """A warning where UCX could send by a transport that the site needs, and chose none of them for large messages.
+
+    Not a failure: which transport a version chooses may be what makes it slower. ``carriers``: see ``ucx_log``; empty
+    where UCX doesn't say what it chose.
+    """
+    chosen = {carrier.partition(" ")[0] for carrier in carriers}
+    return [
+        "UCX chose {} for large messages, and none of need_transport.{} ({})".format(
+            ", ".join(sorted(chosen)), key, ", ".join(needed)
+        )
+        for key, addresses in sorted(talked.items())
+        for needed in [needed_on(spec.device, spec.need_transport.get(key, []))]
+        if addresses and needed and chosen and not chosen & set(needed)
+    ]
+
+
 def unused_variables(spec: RunSpec, unused_by_process: Sequence[Mapping[str, str]]) -> List[str]:
     """A warning about planned ``UCX_*`` that no process's UCX reads: they change nothing.
 

@@ -16,9 +16,13 @@ the kind that the bindings ask for (``frag cuda``; UCX_RNDV_FRAG_MEM_TYPE)."""
 SELF, SAME_NODE, UNKNOWN = "self", "intra-node", "unknown"
 _MEMORY = {"cpu": "host memory", "gpu": "cuda"}
 """By device: how UCX calls the memory of the messages that matter, or begins its name."""
-_DATA = r"\| (?:.*_send.* from|rendezvous data send.* from|rendezvous data fetch.* into) {}"
-"""The title of a table about data in such memory. UCX calls the part of a message that follows its announcement so."""
+_DATA = r"\| (?:.*(?:tagged|active) message by .* from|rendezvous data send.* from|rendezvous data fetch.* into) {}"
+"""The title of a table about data in such memory. UCX calls the part of a message that follows its announcement so.
+The bindings send no data as a stream."""
 STAGED = "through main memory"
+_NOT_OF_THE_WAY = re.compile(r"^(?:\(\?\) )?(?:rendezvous )?|,\s*(?:f|fr|fra|frag\b.*)?$")
+"""In such a description: that it is expected only, that the receiver is asked first, which are other tables' words for
+the same; and the kind of the fragments, which UCX before 1.20 cuts off after 63 characters."""
 
 Lanes = Mapping[str, Iterable[str]]
 
@@ -54,8 +58,10 @@ def transports(all_lanes: Iterable[str]) -> List[str]:
 
 
 def carriers(log: str, device: str) -> List[str]:
-    """The transports that UCX chose for the largest messages that this process sent and received, from and into its
-    device's memory: ``cuda_ipc``, or ``rc_mlx5 through main memory`` where data of a GPU is copied there on its way.
+    """How UCX chose to move the largest messages of this process, from and into its device's memory.
+
+    ``cuda_ipc (zero-copy flushed write to remote)``: a transport, and UCX's words for what it does; ``rc_mlx5 (pipeline
+    read from remote, cuda_copy, frag host) through main memory`` where data of a GPU is copied there on its way.
 
     UCX prints the table of an operation when a process first does it: it has sent such a message. The row that ends
     with ``inf`` says how large ones go. What a sender expects of its peer (``(?)``) needn't be what happens: where a
@@ -76,8 +82,9 @@ def carriers(log: str, device: str) -> List[str]:
             is_ours = True
         elif is_ours and "..inf |" in line:
             description, lanes_chosen = line.rstrip(" |").rsplit("|", 2)[1:]
+            way = _NOT_OF_THE_WAY.sub("", description.strip())
             staged = f" {STAGED}" if device == "gpu" and _STAGED.search(description) else ""
-            chosen.update(name + staged for name in _LANE.findall(lanes_chosen))
+            chosen.update(f"{name} ({way}){staged}" for name in _LANE.findall(lanes_chosen))
     return sorted(chosen)
 
 

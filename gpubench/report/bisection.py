@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from gpubench.campaign.bisection import Search, binding_notes
+from gpubench.campaign.bisection import Search, binding_notes, way_notes
 from gpubench.campaign.bisection_differences import DifferenceSpace
 from gpubench.campaign.bisection_points import PointList
 from gpubench.model.text import counted
@@ -117,10 +117,12 @@ class SearchResult(Outcome[PointList, SearchAnswer]):
         return sentences
 
     def notes(self) -> list[str]:
-        """What the neighbours say of themselves, and what the binding sets at one of them alone."""
-        named = [point for change in self.answer.shown for point in (change.low, change.high)]
+        """What the neighbours say of themselves, how UCX sends in them, and what the binding sets at one alone."""
+        pairs = [(change.low, change.high) for change in self.answer.shown]
+        named = [point for pair in pairs for point in pair]
         subjects = [f"{self.space.label(at)}: {self.space.subject(at)}" for at in named if self.space.subject(at)]
-        return [*subjects, *binding_notes(self.search, self.answer)]
+        ways = way_notes(self.search, [(self.space.label(low), self.space.label(high)) for low, high in pairs])
+        return [*subjects, *ways, *binding_notes(self.search, self.answer)]
 
     def measured(self) -> list[Section]:
         """The picture, and a row for each point that was measured."""

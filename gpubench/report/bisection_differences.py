@@ -5,6 +5,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from gpubench.campaign.bisection import way_notes
 from gpubench.campaign.bisection_differences import SHORT_LABELS, Difference, DifferenceSpace
 from gpubench.model.text import counted
 from gpubench.model.variant import parse_variant
@@ -52,6 +53,10 @@ class DifferenceResult(Outcome[DifferenceSpace, SettingAnswer]):
             sentences.append(PROMISE.format(self.noun))
         ends = [point for point in (FIRST, LAST) if self.space.label(point) in SHORT_LABELS]
         return [*sentences, *(f"{self.space.label(point)}: {self._typed(point)}" for point in ends)]
+
+    def notes(self) -> list[str]:
+        """How UCX sends, where the ends differ in that."""
+        return way_notes(self.search, [(self.fast, self.slow)]) if self.answer.chosen else []
 
     def measured(self) -> list[Section]:
         """The shares that were restored, and a row for each difference."""
@@ -128,6 +133,7 @@ class DifferenceResult(Outcome[DifferenceSpace, SettingAnswer]):
             ],
             "unknown": self._unknown(),
             "unbuilt": dict(self.search.unbuilt),
+            "notes": self.notes(),
             "not_searched": [{"name": name, "reason": reason} for name, reason in self._left_out()],
             "steps": len(self.steps),
             "runs": self.runs,

@@ -13,7 +13,9 @@ from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.results.merge.environment_changes import Changes
 from gpubench.results.merge.evidence import NOISE
 from gpubench.results.merge.explain import Explained, FieldDifference, planned_values
+from gpubench.results.merge.large_messages import another_way
 from gpubench.results.merge.provenance import UNSET
+from gpubench.stats.flags import NO_TRAFFIC
 from gpubench.stats.margin import Margin
 from gpubench.stats.paired_difference import PairedDifference
 from gpubench.store.accounting import RunResult
@@ -62,10 +64,22 @@ def variants_section(inputs: JudgedCampaign) -> Section:
 def cautions(inputs: JudgedCampaign) -> list[str]:
     """Notes beside the verdicts.
 
-    Another margin than planned, failed runs, unplanned differences, and settings of transports that changed none.
+    Another margin than planned, runs that can't be used, failed ones, unplanned differences, settings of transports
+    that changed none, and how UCX moves large messages where that may be why a variant is slower or faster.
     """
     failures, transports = (read(inputs.plan, inputs.outcomes) for read in (_failures, _same_transports))
-    return [*_other_margin(inputs), *failures, *unplanned(inputs.plan, inputs.changes), *transports]
+    others = unplanned(inputs.plan, inputs.changes)
+    return [*_other_margin(inputs), *_unused(inputs), *failures, *others, *transports, *_other_ways(inputs)]
+
+
+def _other_ways(inputs: JudgedCampaign) -> Iterator[str]:
+    """Of each pair of which one is slower in a workload that moves data."""
+    decided = [verdict for verdict in inputs.verdicts if verdict.verdict in ("regression", "improvement")]
+    moving = [verdict for verdict in decided if NO_TRAFFIC not in verdict.flags]
+    for pair in dict.fromkeys((verdict.baseline, verdict.candidate) for verdict in moving):
+        sides = {label: [run.facts for run in inputs.evidence_of(label)] for label in pair}
+        if line := another_way(sides):
+            yield line
 
 
 def _other_margin(inputs: JudgedCampaign) -> Iterator[str]:
@@ -73,6 +87,13 @@ def _other_margin(inputs: JudgedCampaign) -> Iterator[str]:
     margin, planned = inputs.settings.margin, Margin(inputs.plan.margin)
     if margin != planned:
         yield f"the campaign was planned with a margin of ±{planned.percent}, not ±{margin.percent}"
+
+
+def _unused(inputs: JudgedCampaign) -> Iterator[str]:
+    """Runs that ended ok and yet are in no figure."""
+    if inputs.unused:
+        count = len(inputs.unused)
+        yield inputs.unused[0] if count == 1 else f"{count} runs can't be used; the first: {inputs.unused[0]}"
 
 
 def _failures(plan: Plan, outcomes: Iterable[RunResult]) -> Iterator[str]:

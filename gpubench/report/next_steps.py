@@ -2,7 +2,6 @@
 
 import dataclasses
 import datetime as dt
-import math
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,7 @@ from gpubench.model.variant import ImageSpec, parse_variant
 from gpubench.render.shell import command_line
 from gpubench.report import labels
 from gpubench.results.judged_campaign import JudgedCampaign
-from gpubench.stats.bisection import SearchSettings
+from gpubench.stats.bisection import SearchSettings, further_runs
 from gpubench.stats.power import MOST_FURTHER
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import RunResult, missing_runs, over_budget
@@ -164,8 +163,7 @@ def _search(inputs: JudgedCampaign) -> Iterator[NextStep]:
         return
     workload, settings = question.workload, SearchSettings()
     if question.steps_of_versions > 1:
-        steps = math.ceil(math.log(question.steps_of_versions, 3))
-        runs = 2 * settings.least + 4 * settings.least * steps + 4 * settings.least_in_last
+        runs = 2 * settings.least + further_runs(question.steps_of_versions + 1, settings)
         why = f"from which version on {workload} is slower: {_price_alone(inputs, workload, runs)}"
         yield NextStep(f"{_typed(inputs, 'bisect')} --over versions", why)
     if question.ends[0] != question.ends[1]:

@@ -70,8 +70,7 @@ def _judge_campaign(campaign: Campaign, question: Question) -> JudgedCampaign:
     records = Records()
     accounting = account_now(campaign, records)
     merged = merge_directory(campaign.runs_dir, records)
-    warnings = (*accounting.warnings, *(str(error) for error in merged.errors))
-    warnings += added_later(campaign)
+    warnings = (*accounting.warnings, *added_later(campaign))
     for warning in warnings:
         _log.warning(warning)
     results = campaign_results(campaign, accounting.outcomes, merged)
@@ -106,6 +105,7 @@ def _judge_campaign(campaign: Campaign, question: Question) -> JudgedCampaign:
         evidence=seen,
         manifests=manifests,
         warnings=warnings,
+        unused=[str(error) for error in merged.errors],
         generated_at=dt.datetime.now(dt.UTC),
         target=str(campaign.directory),
     )

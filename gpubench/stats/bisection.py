@@ -194,6 +194,11 @@ def further_steps(count: int) -> int:
     return steps
 
 
+def further_runs(count: int, settings: SearchSettings) -> int:
+    """How many runs these steps take where the first look at each decides: of both ends and two points between them."""
+    return 4 * settings.least * (further_steps(count) - 1) + 4 * settings.least_in_last
+
+
 def answer_so_far(count: int, steps: Sequence[Step], settings: SearchSettings) -> SearchAnswer | None:
     """The answer of a search that stops here, where a change is named already; None: none is."""
     has_last = any(step.kind == "last" for step in steps)

@@ -19,6 +19,7 @@ from gpubench.node.proofs import (
     check_processes,
     check_protocol,
     check_transport,
+    not_chosen,
     note_talk,
 )
 from gpubench.node.spec import RunSpec
@@ -275,6 +276,19 @@ def test_workers_on_the_cpu_need_no_transport_for_gpu_memory() -> None:
     check_needed(dataclasses.replace(NEEDS, device="cpu"), talked, WORKERS, lanes)
     with pytest.raises(CheckError, match="the site needs cuda_ipc on the same node"):
         check_needed(NEEDS, talked, WORKERS, lanes)
+
+
+def test_a_needed_transport_that_ucx_has_and_does_not_choose_is_a_warning() -> None:
+    """A version that chooses another one is what is measured, so its runs count."""
+    talked = {"same_node": [A, B], "between_nodes": []}
+    direct, staged = "cuda_ipc (zero-copy flushed write to remote)", "tcp (copy-in copy-out) through main memory"
+    assert not_chosen(NEEDS, talked, [staged]) == [
+        "UCX chose tcp for large messages, and none of need_transport.same_node (cuda_ipc)"
+    ]
+    assert not_chosen(NEEDS, talked, [direct, staged]) == []
+    assert not_chosen(NEEDS, talked, []) == [], "UCX before 1.18 doesn't say"
+    assert not_chosen(NEEDS, {"same_node": [], "between_nodes": []}, [staged]) == []
+    assert not_chosen(dataclasses.replace(NEEDS, device="cpu"), talked, [staged]) == []
 
 
 def test_under_tcp_there_is_no_transport_to_look_for() -> None:

@@ -93,6 +93,24 @@ TABLE_OF_1_22 = """
 """
 
 
+# A worker and the handshake of its connections, which the binding sends as a stream: 1.22.0, then 1.18.0.
+STREAM = """
+[1795957769.731174] [vm:10480:1]   | ucp_context_0 inter-node cfg#4                             |
+[1795957769.731174] [vm:10480:1]   | stream message by ucp_stream_send* from host memory        |
+[1795957769.731174] [vm:10480:1]   | 16369..inf | multi-frag stream copy-in copy-out   | tcp/lo |
+"""
+STREAM_OF_1_18 = """
+[1795957804.583580] [vm:10777:1]   | ucp_context_0 inter-node cfg#4 | (null) from host memory                     |
+[1795957804.583581] [vm:10777:1]   |                         0..inf | multi-frag stream copy-in copy-out | tcp/lo |
+"""
+
+
+@pytest.mark.parametrize("table", [STREAM, STREAM_OF_1_18])
+def test_the_handshake_of_a_connection_is_no_large_message(table: str) -> None:
+    assert carriers(table, "cpu") == []
+    assert carriers(TABLE_OF_1_22 + table, "cpu") == ["cma (zero-copy read from remote)"]
+
+
 # Two workers on one H100, UCX 1.22.0, driver 580: with cuda_ipc, and without it.
 TABLES_OF_GPU = """
 [1795770700.1] [vm:700 :0]   +------------+--------------------------------------------------+---------------+
@@ -114,10 +132,10 @@ TABLES_OF_GPU = """
 
 
 def test_what_ucx_chose_for_messages_between_gpus_is_read() -> None:
-    assert carriers(TABLES_OF_GPU, "gpu") == ["cuda_ipc"]
+    assert carriers(TABLES_OF_GPU, "gpu") == ["cuda_ipc (zero-copy flushed write to remote)"]
     copied = TABLES_OF_GPU.replace("zero-copy flushed write to remote | cuda_ipc/cuda |", "copy-in copy-out | tcp/lo |")
-    assert carriers(copied, "gpu") == ["tcp through main memory"]
-    assert carriers(copied, "cpu") == ["tcp"]
+    assert carriers(copied, "gpu") == ["tcp (copy-in copy-out) through main memory"]
+    assert carriers(copied, "cpu") == ["tcp (fragmented copy-in copy-out)"]
 
 
 # A rendezvous between GPUs, put together from proto.c:106, proto_debug.c:316 and rndv_mtype.inl:185 of UCX 1.22.0.
@@ -133,19 +151,28 @@ FETCH, SEND = (
     "rendezvous data send from cuda/GPU0 to cuda/dev[1]",
 )
 DIRECT, STAGED = "zero-copy read from remote", "pipeline read from remote, cuda_copy, frag host"
+STAGED_BY = "rc_mlx5 (pipeline read from remote, cuda_copy) through main memory"
 
 
 @pytest.mark.parametrize(
     ("operation", "large", "found"),
     [
-        (FETCH, DIRECT, ["rc_mlx5"]),
-        (FETCH, STAGED, ["rc_mlx5 through main memory"]),
-        (FETCH.replace("fetch", "fetch(multi)"), STAGED, ["rc_mlx5 through main memory"]),
-        (FETCH, STAGED.replace("frag host", "frag cuda"), ["rc_mlx5"]),
-        (SEND, "zero-copy fenced write to remote", ["rc_mlx5"]),
-        (SEND, "pipeline cuda_copy, fenced write to remote, frag host", ["rc_mlx5 through main memory"]),
-        # As much as UCX before 1.21 has room for, of one that ends with ``frag cuda``.
-        (FETCH, "(?) pipeline zero-copy fenced write to remote, cuda_copy", ["rc_mlx5"]),
+        (FETCH, DIRECT, [f"rc_mlx5 ({DIRECT})"]),
+        (FETCH, STAGED, [STAGED_BY]),
+        (FETCH.replace("fetch", "fetch(multi)"), STAGED, [STAGED_BY]),
+        (FETCH, STAGED.replace("frag host", "frag cuda"), ["rc_mlx5 (pipeline read from remote, cuda_copy)"]),
+        (SEND, "zero-copy fenced write to remote", ["rc_mlx5 (zero-copy fenced write to remote)"]),
+        (
+            SEND,
+            "pipeline cuda_copy, fenced write to remote, frag host",
+            ["rc_mlx5 (pipeline cuda_copy, fenced write to remote) through main memory"],
+        ),
+        # As much as UCX before 1.20 has room for, of one that ends with ``frag cuda``.
+        (
+            FETCH,
+            "(?) pipeline zero-copy fenced write to remote, cuda_copy, frag",
+            ["rc_mlx5 (pipeline zero-copy fenced write to remote, cuda_copy)"],
+        ),
         ("rendezvous data fetch into host memory from cuda/dev[1]", STAGED, []),
         ("rendezvous data send from host memory to cuda/dev[1]", STAGED, []),
     ],
@@ -160,12 +187,12 @@ def test_a_gpu_s_data_that_goes_through_main_memory_is_told_from_data_that_goes_
 def test_what_a_process_chose_anew_stands_beside_what_its_peer_was_expected_to_do() -> None:
     """The lanes are there, and the GPU can't open the other's memory (uct_cuda_ipc_rkey_unpack, cuda_ipc_md.c:448)."""
     anew = RENDEZVOUS.format(operation=FETCH, small="copy-in copy-out", large=STAGED)
-    assert carriers(TABLES_OF_GPU + anew, "gpu") == ["cuda_ipc", "rc_mlx5 through main memory"]
+    assert carriers(TABLES_OF_GPU + anew, "gpu") == ["cuda_ipc (zero-copy flushed write to remote)", STAGED_BY]
 
 
 @pytest.mark.parametrize("table", [TABLE_OF_1_19, TABLE_OF_1_22])
 def test_what_ucx_chose_for_the_largest_messages_from_the_devices_memory_is_read(table: str) -> None:
-    assert carriers(INTRA + table, "cpu") == ["cma"]
+    assert carriers(INTRA + table, "cpu") == ["cma (zero-copy read from remote)"]
     assert carriers(INTRA + table, "gpu") == []
     assert carriers(INTRA, "cpu") == []
 

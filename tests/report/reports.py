@@ -43,7 +43,8 @@ def collect(campaign: Campaign) -> JudgedCampaign:
         changes=Changes(),
         evidence={},
         manifests=campaign.manifests(),
-        warnings=[*accounting.warnings, *map(str, merged.errors)],
+        warnings=accounting.warnings,
+        unused=[*map(str, merged.errors)],
         generated_at=NOW,
         target="",
     )

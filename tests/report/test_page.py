@@ -176,6 +176,36 @@ def test_two_settings_of_transports_that_change_nothing_are_a_note(story: Judged
     assert differences.cautions(dataclasses.replace(other, accounting=Accounting(tuple(outcomes)))) == []
 
 
+def test_how_ucx_moves_large_messages_is_told_where_it_went_with_a_slower_variant(story: JudgedCampaign) -> None:
+    """A version that is slower because it chooses another way says so itself; one that isn't slower needs no reason."""
+    slower = next(one for one in story.verdicts if one.verdict == "regression")
+    ways = {slower.baseline: "cma (zero-copy read from remote)", slower.candidate: "tcp (fragmented copy-in copy-out)"}
+    label_of = {outcome.directory.name: outcome.run.variant for outcome in story.outcomes if outcome.directory}
+
+    def moving(ways: dict[str, str], *odd: str) -> JudgedCampaign:
+        changed = reports.recorded(story)
+        for run, one in changed.items():
+            way = ways.get(label_of[run], "")
+            one["transport"] = {"observed": ["cma", "tcp"], "carriers": [*odd, *([way] if way else [])]}
+            odd = ()
+        return reports.with_provenance(story, changed)
+
+    line = (
+        f"UCX moves large messages in another way: by cma (zero-copy read from remote) in {slower.baseline}, "
+        f"by tcp (fragmented copy-in copy-out) in {slower.candidate}"
+    )
+    assert line in differences.cautions(moving(ways))
+    equal = dict.fromkeys(ways, "cma (zero-copy read from remote)")
+    for others in (equal, {slower.candidate: ways[slower.candidate]}):
+        assert not [text for text in differences.cautions(moving(others)) if "large messages" in text]
+    odd = differences.cautions(moving(equal, "tcp (eager copy-in copy-out)"))
+    assert not [text for text in odd if "large messages" in text], "one run of one side is no difference of versions"
+    calm = dataclasses.replace(
+        moving(ways), verdicts=[dataclasses.replace(one, verdict="equivalent") for one in story.verdicts]
+    )
+    assert line not in differences.cautions(calm)
+
+
 def test_many_fields_of_one_kind_are_one_note_that_says_the_first(story: JudgedCampaign) -> None:
     changed = reports.recorded(story)
     for one in changed.values():

@@ -23,7 +23,7 @@ _OF_EACH_RUN = (
 
 SHOWN = ("processes", "ucx.loaded", "ucx.path", "transport.observed", "transport.carriers", "transport.lanes")
 """Fields that prove what a run used. They differ where versions of UCX do, so they aren't compared."""
-NOT_PROVED = "not proved: UCX didn't say (1.18 and newer can)"
+NOT_PROVED = "not proved: UCX didn't say (1.18 and newer do, unless UCX_PROTO_ENABLE=n)"
 _SAID = ("python", "node_half", "cpus_near_gpu")
 _OF_UCX = ("loaded", "path")
 _OF_NODES = {"network": _NETWORK, "environment": ENVIRONMENT}
@@ -130,7 +130,8 @@ def _facts(provenance: Mapping[str, Any]) -> Facts:
 
 
 def _of_transport(transport: Mapping[str, list[str]]) -> Iterator[tuple[str, str, Any]]:
-    listed = {name: ", ".join(sorted(transports)) for name, transports in transport.items() if transports}
+    signs = {"carriers": "; "}  # whose words hold commas
+    listed = {name: signs.get(name, ", ").join(sorted(parts)) for name, parts in transport.items() if parts}
     if "observed" in listed:  # all others were possible, and nothing proves more
         listed.setdefault("carriers", NOT_PROVED)
     yield from (("", f"transport.{name}", transports) for name, transports in listed.items())
