@@ -230,8 +230,8 @@ def _first_cautions(inputs: JudgedCampaign) -> list[TextSpan]:
     """What differs besides the plan, for the first screen; of many lines the first."""
     lines = cautions(inputs)
     if len(lines) > _MOST_CAUTIONS:
-        kept = lines[: _MOST_CAUTIONS - 1]
-        lines = [*kept, f"{len(lines) - len(kept)} more notes like this are under “Notes and files”"]
+        *kept, last = lines[:_MOST_CAUTIONS]
+        lines = [*kept, f"{last} (and {len(lines) - _MOST_CAUTIONS} more like this under “Notes and files”)"]
     return [TextSpan(line, "note") for line in lines]
 
 

@@ -149,7 +149,8 @@ def _pairs(first: Side, second: Side) -> Iterator[tuple[Evidence, Evidence]]:
     if first.chosen:
         yield _evidence(first, first.runs[0]), _evidence(second, second.runs[0])
         return
-    before, after = ({(run.job.place, run.block.block): run for run in side.runs} for side in (first, second))
+    ran = ([run for run in side.runs if run.status != "skipped"] for side in (first, second))
+    before, after = ({(run.job.place, run.block.block): run for run in runs} for runs in ran)
     blocks = [block for block in before if block in after]
     if not blocks:
         labels = f"{first.variant.label} and {second.variant.label}"

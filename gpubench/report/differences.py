@@ -69,7 +69,7 @@ def cautions(inputs: JudgedCampaign) -> list[str]:
     """
     failures, transports = (read(inputs.plan, inputs.outcomes) for read in (_failures, _same_transports))
     others = unplanned(inputs.plan, inputs.changes)
-    return [*_other_margin(inputs), *_unused(inputs), *failures, *others, *transports, *_other_ways(inputs)]
+    return [*_other_margin(inputs), *failures, *_unused(inputs), *others, *transports, *_other_ways(inputs)]
 
 
 def _other_ways(inputs: JudgedCampaign) -> Iterator[str]:

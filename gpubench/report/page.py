@@ -74,7 +74,7 @@ def _environment(templates: tuple[tuple[str, str], ...]) -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"markup": marked_up, "paragraph": _paragraph, "heading": _heading, "sort": _sort}
-    made.filters["picture"] = lambda chart: markupsafe.Markup(svg(chart))  # noqa: S704 - Vega escapes
+    made.filters["picture"] = lambda chart, narrow=False: markupsafe.Markup(svg(chart, narrow=narrow))  # noqa: S704 - Vega escapes
     return made
 
 

@@ -98,12 +98,16 @@ class TextTable:
 
 @dataclasses.dataclass(frozen=True)
 class Chart:
-    """A picture of the page: ``name`` becomes its file's, ``draw`` makes its Vega-Lite spec when it is needed."""
+    """A picture of the page: ``name`` becomes its file's, ``draw`` makes its Vega-Lite spec when it is needed.
+
+    ``draw_narrow`` makes that for the screen of a phone; None: the same one, which can be moved there.
+    """
 
     anchor: str
     name: str
     draw: Callable[[], Spec]
     caption: RichText = ""
+    draw_narrow: Callable[[], Spec] | None = None
 
     @functools.cached_property
     def spec(self) -> Spec:

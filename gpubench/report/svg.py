@@ -15,13 +15,14 @@ _STYLE = "report/style.css.j2"
 _PADDING = {"left": 36, "right": 12, "top": 12, "bottom": 12}  # letters may be wider where the file is looked at
 
 
-def svg(chart: Chart) -> str:
-    """The chart for inside of a page.
+def svg(chart: Chart, *, narrow: bool = False) -> str:
+    """The chart for inside of a page, or for that on a phone.
 
     Raises:
         DataError: a chart that the renderer refuses.
     """
-    return _draw(chart.name, all_visible(chart.spec))
+    spec = chart.draw_narrow() if narrow and chart.draw_narrow else chart.spec
+    return _draw(chart.name, all_visible(spec))
 
 
 def images(charts: Iterable[Chart], templates: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:

@@ -146,11 +146,12 @@ def _forest_part(verdicts: Sequence[Verdict], settings: VerdictSettings) -> list
     # There is little room for names.
     names = [name.replace(" workers in all", " workers") for name in _names(verdicts)]
     draw = functools.partial(forest, verdicts, names, settings.margin)
+    narrow = functools.partial(draw, narrow=True)
     seen = {verdict.verdict for verdict in verdicts}
     key = [part for word in labels.MARKS if word in seen for part in (verdict_mark(word), " ")]
     margin = settings.margin.ends
     caption = [f"Dot and line: change and its interval. Band: {margin}; the axis is logarithmic beyond it. ", *key]
-    return [SectionPart(charts=[Chart("forest", "effects", draw, caption)])]
+    return [SectionPart(charts=[Chart("forest", "effects", draw, caption, narrow)])]
 
 
 def verdict_table(verdicts: Sequence[Verdict], *, linked: bool = False) -> TextTable:

@@ -85,6 +85,8 @@ def lock_path() -> Path:
 def acquire_machine(job_dir: Path, waiting: Callable[[str], None], ended_by: str = "") -> Iterator[int]:
     """Wait until no other job of this user runs on this machine; yields the lock, for the job to hold.
 
+    First come, first served.
+
     Args:
         job_dir: says to others who holds the machine.
         waiting: called with the holder's words about every second while waiting.
@@ -102,7 +104,8 @@ def acquire_machine(job_dir: Path, waiting: Callable[[str], None], ended_by: str
     began = time.monotonic()
     try:
         try:
-            poll_until(lambda: _try_lock(handle, waiting), interval_s=0.5)
+            with _place_in_queue(path) as is_first:
+                poll_until(lambda: _try_lock(handle, waiting, is_first), interval_s=0.5)
         finally:
             _waits.append(time.monotonic() - began)
         os.ftruncate(handle, 0)
@@ -118,13 +121,51 @@ def waited_s() -> float:
     return sum(_waits)
 
 
-def _try_lock(handle: int, waiting: Callable[[str], None]) -> bool:
+@contextlib.contextmanager
+def _place_in_queue(lock: Path) -> Iterator[Callable[[], bool]]:
+    """A file per process that waits, locked by it, so that one that was killed keeps nobody behind it waiting.
+
+    Yields whether nobody waits who came before; where no file can be made, everybody is first.
+    """
+    path = lock.with_name(f"{lock.name}.{time.time_ns():020d}-{os.getpid()}")
+
+    def is_first() -> bool:
+        before = (other for other in lock.parent.glob(f"{lock.name}.*") if other.name < path.name)
+        return not any(map(_is_held, before))
+
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file = path.open("w")
+    except OSError:
+        yield lambda: True
+        return
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield is_first
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _is_held(path: Path) -> bool:
+    """Whether the process that waits by this file lives; else the file is removed."""
+    with contextlib.suppress(OSError), path.open("r") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        path.unlink(missing_ok=True)
+    return False
+
+
+def _try_lock(handle: int, waiting: Callable[[str], None], is_first: Callable[[], bool]) -> bool:
+    try:
+        if is_first():
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
     except BlockingIOError:
-        waiting(os.pread(handle, 4096, 0).decode("utf-8", "replace").strip())
-        return False
-    return True
+        pass
+    waiting(os.pread(handle, 4096, 0).decode("utf-8", "replace").strip())
+    return False
 
 
 def submit(job_dir: Path, environ: Mapping[str, str], lock: int | None) -> Job:

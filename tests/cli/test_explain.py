@@ -43,6 +43,18 @@ def campaign(tmp_path: Path) -> Campaign:
     return Campaign.open(tmp_path / "home")
 
 
+def test_blocks_that_were_not_begun_are_no_blocks_of_a_difference(gpubench: Run, tmp_path: Path) -> None:
+    made = begin(tmp_path / "c", make_plan(suite=QUICK[4:], blocks=6))
+    writer, *_, last = Writer(made), *sorted({block.block for _, block, _ in made.rows()})
+    for job, block, run in made.rows():
+        late = {"status": "skipped", "reason": "no time left in the budget: 3 s"} if block.block > last - 2 else {}
+        writer.write(job, block, run, **late)
+    shown = gpubench("diff", "1.17.0", "1.19.0", made.directory).stdout
+    assert f"1.17.0 → 1.19.0, 4 blocks of {made.plan.campaign}" in shown
+    assert "means over 4 blocks" in shown
+    assert "(in 4)" not in shown
+
+
 def run_of(campaign: Campaign, label: str, block: int) -> str:
     return next(run.run for _, place, run in campaign.rows() if (run.variant, place.block) == (label, block))
 

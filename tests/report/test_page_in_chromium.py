@@ -76,9 +76,14 @@ def test_a_telephone_shows_it_without_sideways_scrolling(page: browser.Page, rep
     page.open(report.as_uri(), width=375, height=800, mobile=True)
     assert page.evaluate("document.documentElement.scrollWidth") == 375
     assert page.evaluate("document.querySelector('#verdict-table td').getBoundingClientRect().right") <= 375
-    assert page.evaluate("document.querySelector('#chart-forest').scrollWidth") <= 375  # every effect is in sight
-    # Other pictures keep the size of their letters, and are moved inside of their box.
-    box = "document.querySelectorAll('.chart')[1]"
+    # That of the effects is drawn anew: all of it is in sight, and its letters have their size.
+    assert 300 < page.evaluate("document.querySelector('.narrow').scrollWidth") <= 375
+    assert page.evaluate("document.querySelector('.narrow svg').getBoundingClientRect().width") == page.evaluate(
+        "Number(document.querySelector('.narrow svg').getAttribute('width'))"
+    )
+    assert page.evaluate("document.querySelector('#chart-forest').clientHeight") == 0
+    # Other pictures are moved inside of their box.
+    box = "document.querySelectorAll('.chart')[2]"
     assert page.evaluate(f"{box}.scrollWidth") > 600
     assert page.evaluate(f"getComputedStyle({box}).overflowX") == "auto"
 
@@ -119,7 +124,7 @@ def test_it_prints_on_six_pages_with_its_charts_and_without_what_is_folded(page:
     page.call("Emulation.setEmulatedMedia", media="print")
     height = "(id) => document.getElementById(id).getBoundingClientRect().height"
     assert page.evaluate(f"({height})('chart-forest')") > 100
-    assert page.evaluate("[...document.querySelectorAll('.chart')].every((one) => one.clientHeight > 50)")
+    assert page.evaluate("[...document.querySelectorAll('.chart:not(.narrow)')].every((one) => one.clientHeight > 50)")
     assert page.evaluate(f"({height})('runs')") < 30
     assert page.evaluate(f"({height})('differs')") > 100
     page.call("Emulation.setEmulatedMedia", media="")

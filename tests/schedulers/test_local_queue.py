@@ -90,6 +90,35 @@ def test_the_job_holds_the_machine_until_it_has_ended(tmp_path: Path) -> None:
     assert holders[0] == f"{first} (front end: process {os.getpid()})"
 
 
+def test_who_came_first_has_the_machine_first_and_one_that_died_keeps_nobody_waiting(
+    tmp_path: Path, queue: Path
+) -> None:
+    running = submit(job_dir(tmp_path, "read -r _\n", "first"))
+    queue.with_name(f"{queue.name}.{0:020d}-1").touch()  # of a process that was killed
+    order: list[str] = []
+    came = threading.Event()
+
+    def late() -> None:
+        with local.acquire_machine(tmp_path, lambda _holder: came.set()):
+            order.append("late")
+        came.set()
+
+    latecomer = threading.Thread(target=late)
+
+    def waiting(_holder: str) -> None:
+        assert running.process.stdin
+        running.process.stdin.close()
+        running.close()  # from here on the machine is free
+        latecomer.start()
+        assert came.wait(60)
+
+    with local.acquire_machine(tmp_path, waiting):
+        order.append("early")
+    latecomer.join(60)
+    assert order == ["early", "late"]
+    assert [path.name for path in queue.parent.iterdir()] == [queue.name]
+
+
 def test_the_machine_is_free_again_after_a_wait_that_was_given_up(tmp_path: Path) -> None:
     running = submit(job_dir(tmp_path, "read -r _\n", "first"))
 

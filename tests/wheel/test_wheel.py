@@ -40,7 +40,7 @@ def test_the_wheel_works_in_an_empty_directory(installed: Environment, tmp_path:
     said("report", "tiny")
     page = (tmp_path / "tiny" / "report.html").read_text()
     assert "<h1" in page
-    assert '<div class="chart" id="chart-forest"' in page
+    assert '<div class="chart broad" id="chart-forest"' in page
     said("sites", "new", "mine", "--scheduler", "slurm", "--runtime", "venv")
     schema = (tmp_path / "mine.toml").read_text().split("\n")[0].removeprefix("#:schema file://")
     assert Path(schema).is_relative_to(installed.directory)

@@ -12,16 +12,18 @@ from gpubench.stats.verdict import Verdict
 _SHAPES = ("triangle-up", "triangle-down", "circle", "diamond", "cross")
 """Of the verdicts, as their marks in ``labels.MARKS``."""
 _WIDTH, _ROW = WIDTH - 220, 25
+_NARROW_WIDTH, _NARROW_ROW = 320, 44
+"""On the screen of a phone, where names stand above their rows."""
 _BEYOND = 4.0
 """Times the largest effect: the part of an interval that lies farther away is cut, and is in the table."""
 _SIGNED = "(datum.value > 0 ? '+' : '') + format(datum.value, '~r')"
 
 
-def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: Margin) -> Spec:
+def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: Margin, *, narrow: bool = False) -> Spec:
     """Effects with their intervals over the band of the margin, in percent, slower to the right; a facet per pair.
 
     The axis is almost even within the margin and logarithmic beyond, so that the margin stays visible beside a workload
-    that is ten times noisier. What lies beyond the picture has an arrow at its edge.
+    that is ten times noisier. What lies beyond the picture has an arrow at its edge. ``narrow``: for a phone.
     """
     faster, band = 100 * margin.faster, 100 * margin
     least, most = bounds = [round(100 * end, 3) for end in _range(verdicts, margin)]
@@ -34,8 +36,9 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: Margin) ->
     def x(**channel: Any) -> Spec:
         return {"type": "quantitative", "scale": scale, "axis": axis, "title": title, **channel}
 
+    beside = {"labelLimit": 200, "labelPadding": 8, "ticks": False, "domain": False}
     row = {
-        "y": category("name", axis={"labelLimit": 200, "labelPadding": 8, "ticks": False, "domain": False}),
+        "y": category("name", axis=None if narrow else beside),
         "color": category("verdict", legend=None, scale=_scale([f"var(--{word})" for word in labels.MARKS])),
     }
     interval = {**row, "x": x(field="low"), "x2": {"field": "high"}}
@@ -46,6 +49,9 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: Margin) ->
         layer("rule", interval, where="isValid(datum.low)", strokeWidth=2.5),
         layer("point", point, where=f"inrange(datum.effect, {bounds})", size=90),
     ]
+    if narrow:
+        above = {"x": {"value": 0}, "y": row["y"], "text": {"field": "name"}}
+        layers.append(layer("text", above, align="left", dy=-14, fontSize=12, color="var(--ink)"))
     left = (least, "left", f"datum.effect < {least}", f"datum.low < {least}")
     right = (most, "right", f"datum.effect > {most}", f"datum.high > {most}")
     for edge, side, beyond, cut in (left, right):
@@ -55,7 +61,8 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: Margin) ->
         text = {**end, "text": {"field": "text"}}
         inward = 12 if side == "left" else -12
         layers.append(layer("text", text, where=beyond, align=side, dx=inward, fontSize=11))
-    inner = {"width": _WIDTH, "height": {"step": _ROW}, "layer": layers}
+    width, step = (_NARROW_WIDTH, _NARROW_ROW) if narrow else (_WIDTH, _ROW)
+    inner = {"width": width, "height": {"step": step}, "layer": layers}
     facet = {"row": category("pair", sort=pairs)}
     faceted = {**data(rows), "facet": facet, "spec": inner, "spacing": 8, "resolve": {"scale": {"y": "independent"}}}
     return dressed(faceted, "Effects with their intervals")
