@@ -24,8 +24,8 @@ import uv
 ROOT = Path(__file__).resolve().parent.parent
 COSMIC_RAY = "cosmic-ray==8.7.0"
 FAST = "not system and not integration and not long and not testbed"
-OTHERS = ("stats", "merge", "plan", "store", "results", "report", "fsck", "model", "importers", "render", "cli")
-"""Folders of tests that are tried after the package's own: those that use it."""
+OTHERS = ("stats", "merge", "plan", "store", "results", "report", "fsck", "model", "importers", "render")
+"""Folders of tests that are tried after the package's own: those that use it, and need no process."""
 LONGEST_S = 1800
 """A test run that takes longer counts as one that failed: long enough for a busy machine."""
 DRAW = """

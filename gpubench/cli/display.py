@@ -12,7 +12,6 @@ import typer
 
 from gpubench.campaign.completeness import require_complete
 from gpubench.cli.say import say, say_lines, say_text
-from gpubench.store.accounting import run_counts
 from gpubench.store.campaign import Campaign
 
 if TYPE_CHECKING:
@@ -52,8 +51,8 @@ def show_answer(answer: VerdictAnswer, form: Form = "lines") -> None:
         say_lines(sentences(answer.verdicts, answer.settings))
     if not (sys.stdout.isatty() and _show_table(answer.verdicts)):
         say_lines(verdict_lines(answer.verdicts))
-    if answer.accounting is not None:
-        say(f"runs: {run_counts(answer.accounting.outcomes)}")
+    if answer.runs:
+        say(f"runs: {answer.runs}")
     say_lines(f"note: {note}" for note in answer.section.notes)
 
 

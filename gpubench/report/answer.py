@@ -8,7 +8,6 @@ from gpubench.report import labels
 from gpubench.report.sections import Section
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict
-from gpubench.store.accounting import Accounting
 
 _MOST_SENTENCES = 2
 """Candidates that have a sentence each."""
@@ -19,13 +18,13 @@ _FOUND = (("broken", "broken"), ("regression", "slower"), ("improvement", "faste
 class VerdictAnswer:
     """Verdicts, and the notes on them; ``document`` is all of it as Markdown.
 
-    ``compared`` says what the names of a campaign's variants stand for.
+    ``runs`` says how a campaign's runs ended, ``compared`` what the names of a campaign's variants stand for.
     """
 
     verdicts: Sequence[Verdict]
     settings: VerdictSettings
     section: Section
-    accounting: Accounting | None = None
+    runs: str = ""
     document: Callable[[], str] | None = None
     compared: str = ""
 

@@ -14,7 +14,7 @@ from gpubench.report.bisection_page import Outcome, bench_command
 from gpubench.report.charts.bisection import restored
 from gpubench.report.estimates import bounds, figures, no_figure, ratio, with_interval
 from gpubench.report.sections import Chart, ColumnStyle, Heading, Medium, Section, SectionPart, TextTable
-from gpubench.stats.bisection import NAMED_LEVEL, Estimate, difference
+from gpubench.stats.bisection import NAMED_LEVEL, SAME_LEVEL, Estimate, difference
 from gpubench.stats.ratio import ratio_of_means
 from gpubench.stats.setting_search import FIRST, LAST, MOST_TESTED, SettingAnswer, end_of, point_of, settings_of
 
@@ -206,7 +206,10 @@ class DifferenceResult(Outcome[DifferenceSpace, SettingAnswer]):
         if not reverted:
             return f"No {self.noun} in which they differ can be reverted."
         which = f"the one {self.noun}" if reverted == 1 else f"the {reverted} {self.space.over}"
-        return f"It is none of {which} that could be reverted: with all of them reverted {self.slow} is as slow."
+        every = [at for at in range(len(self.space.searched)) if at not in self.answer.excluded]
+        rest = difference(self.blocks, point_of(self.answer.slow, every), self.answer.slow, SAME_LEVEL)
+        effect = f" {self.slow} takes {with_interval(rest)} (at 90 %) against itself with that." if rest else ""
+        return f"It is none of {which} that could be reverted: reverting all restores less than the margin.{effect}"
 
     def _words(self, chosen: Sequence[int], *, fast: bool) -> str:
         end = FIRST + LAST - self.answer.slow if fast else self.answer.slow

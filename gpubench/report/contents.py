@@ -24,6 +24,7 @@ from gpubench.stats.data import ComparisonInput, Key
 from gpubench.stats.question import Question
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.unpaired import UNPAIRED
+from gpubench.store.accounting import run_counts
 from gpubench.store.campaign import Campaign
 from gpubench.store.states import account_now
 
@@ -61,7 +62,8 @@ def judged_answer(judged: JudgedCampaign, question: Question) -> VerdictAnswer:
 
     planned = question.baseline is None and question.candidate is None
     whole = document if planned else None
-    return VerdictAnswer(shown, judged.settings, section, judged.accounting, whole, compared(judged))
+    runs = run_counts(judged.outcomes, len(judged.unused))
+    return VerdictAnswer(shown, judged.settings, section, runs, whole, compared(judged))
 
 
 def verdict_answer(results: Results, question: Question) -> VerdictAnswer:
