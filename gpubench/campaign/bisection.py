@@ -191,9 +191,8 @@ def _prepared(search: Search, steps: Sequence[Step]) -> Search:
     differences = dataclasses.replace(differences, stacks=_stacks_to_name(ends))
     count = len(differences.searched)
     least = math.ceil(math.log2(count)) + 2 if count > 1 else 2
-    _log.info(
-        f"{counted(count, space.over.removesuffix('s'))} to search: {least} further steps or more; 1 if it is none of them"
-    )
+    what = counted(count, space.over.removesuffix("s"))
+    _log.info(f"{what} to search: {least} further steps or more; 1 if it is none of them")
     _add(search.directory, "differences", dataclasses.asdict(differences))
     return dataclasses.replace(search, space=dataclasses.replace(space, differences=differences))
 
