@@ -11,12 +11,11 @@ import pytest
 from gpubench.node.workloads import dask_compat
 
 
-@pytest.mark.parametrize("name", ["transfer_incoming_log", "incoming_transfer_log"])
-def test_the_transfer_log_is_found_under_both_names_and_loses_its_bound(name: str) -> None:
-    worker = types.SimpleNamespace(**{name: collections.deque([{"total": 1}], maxlen=2)})
+def test_the_transfer_log_loses_its_bound() -> None:
+    worker = types.SimpleNamespace(transfer_incoming_log=collections.deque([{"total": 1}], maxlen=2))
     log = dask_compat.incoming_log(worker)
     for total in (2, 3, 4):
-        getattr(worker, name).append({"total": total})
+        worker.transfer_incoming_log.append({"total": total})
     assert [entry["total"] for entry in log] == [1, 2, 3, 4]
     assert dask_compat.incoming_log(worker) is log
 
@@ -43,23 +42,11 @@ def test_the_shuffle_keyword_follows_the_signature() -> None:
     assert dask_compat.task_shuffle(old) == {"shuffle": "tasks"}
 
 
-class Transfers:
-    """What ``clean`` touches of a worker, by the names of early 2022 or of today."""
-
-    def __init__(self, names: tuple[str, str]) -> None:
-        for name in names:
-            setattr(self, name, collections.deque([{"total": 1}] * 3, maxlen=10))
-
-
-@pytest.mark.parametrize(
-    "names", [("transfer_incoming_log", "transfer_outgoing_log"), ("incoming_transfer_log", "outgoing_transfer_log")]
-)
-def test_cleaning_empties_both_logs_and_the_functions_that_old_workers_keep(
-    names: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cleaning_empties_both_logs_and_the_functions_that_old_workers_keep(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = {b"function": object()}
     monkeypatch.setattr("distributed.worker.cache_loads", kept, raising=False)
-    worker = Transfers(names)
+    names = ("transfer_incoming_log", "transfer_outgoing_log")
+    worker = types.SimpleNamespace(**{name: collections.deque([{"total": 1}] * 3, maxlen=10) for name in names})
     dask_compat.clean(worker)
     assert [len(getattr(worker, name)) for name in names] == [0, 0]
     assert kept == {}
@@ -76,7 +63,6 @@ def worker(**changes: Any) -> Any:
     [
         (worker(status=types.SimpleNamespace(name="paused")), True, 0, 0),
         (worker(metrics={"spilled_bytes": {"memory": 9, "disk": 5}}), False, 5, 0),
-        (worker(metrics={"spilled_bytes": 7}), False, 7, 0),
         (worker(metrics={dask_compat.SPILLED: {"from_gpu": 3, "to_disk": 0}}), False, 0, 3),
         (worker(metrics={dask_compat.SPILLED: {"from_gpu": 3, "to_disk": 2}}), False, 2, 3),
     ],

@@ -1,6 +1,6 @@
 """What a workload family provides, and what it is given.
 
-Node half: Python 3.9; dask, distributed, numpy, pandas as the image has them (2023.3 to the newest).
+Node half: Python 3.9; dask, distributed, numpy, pandas as the image has them (2022.11 to the newest).
 """
 
 import abc

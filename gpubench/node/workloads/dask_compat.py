@@ -1,4 +1,4 @@
-"""Everything that differs between dask versions (2022.3 to the newest), and nothing else.
+"""Everything that differs between dask versions (2022.11 to the newest), and nothing else.
 
 Node half: runs in the client and, through ``client.run``, in the workers.
 """
@@ -11,10 +11,7 @@ import inspect
 import time
 from typing import Any, Callable, Deque, Dict, Iterator, List, Set, Tuple
 
-_LOG_NAMES = ("transfer_incoming_log", "incoming_transfer_log")
-"""The second in early 2022; both, the old one deprecated, in 2023.3 and 2025.7; only the first in 2026.8."""
 DRAIN_POLL_S = 0.01
-_OUTGOING_NAMES = ("transfer_outgoing_log", "outgoing_transfer_log")
 
 
 def incoming_log(worker: Any) -> Deque[Dict[str, Any]]:
@@ -23,11 +20,9 @@ def incoming_log(worker: Any) -> Deque[Dict[str, Any]]:
     The bound is 100 000 entries in 2023.3 but 1000 in 2025.7 (``distributed.admin.low-level-log-length``): fewer than
     one join on a large cluster makes.
     """
-    name = _log_name(worker)
-    log: Deque[Dict[str, Any]] = getattr(worker, name)
+    log: Deque[Dict[str, Any]] = worker.transfer_incoming_log
     if log.maxlen is not None:
-        log = collections.deque(log)
-        setattr(worker, name, log)
+        log = worker.transfer_incoming_log = collections.deque(log)
     return log
 
 
@@ -43,8 +38,7 @@ def clean(dask_worker: Any) -> None:
     if cache is not None:
         cache.clear()
     incoming_log(dask_worker).clear()
-    for name in _OUTGOING_NAMES[:1] if hasattr(dask_worker, _OUTGOING_NAMES[0]) else _OUTGOING_NAMES[1:]:
-        getattr(dask_worker, name).clear()
+    dask_worker.transfer_outgoing_log.clear()
     gc.collect()
 
 
@@ -96,12 +90,9 @@ def short_of_memory(dask_scheduler: Any) -> Dict[str, Dict[str, Any]]:
     workers = {}
     for address, worker in dask_scheduler.workers.items():
         metrics = worker.metrics or {}
-        spilled = metrics.get("spilled_bytes", metrics.get("spilled_nbytes", 0))  # the second in 2022
-        if isinstance(spilled, dict):
-            spilled = spilled.get("disk", 0)
         counted = metrics.get(SPILLED, {})
-        spilled += counted.get("to_disk", 0)
-        paused = getattr(worker.status, "name", worker.status) == "paused"
+        spilled = metrics.get("spilled_bytes", {}).get("disk", 0) + counted.get("to_disk", 0)
+        paused = worker.status.name == "paused"
         if paused or spilled or counted.get("from_gpu"):
             workers[address] = {
                 "name": str(worker.name),
@@ -139,10 +130,6 @@ async def call_on_workers(function: Callable[[], object], dask_scheduler: Any) -
     for address, answer in zip(addresses, await asyncio.gather(*calls)):
         if answer["status"] != "OK":
             raise RuntimeError("{}: {}".format(address, answer.get("exception_text", answer["status"])))
-
-
-def _log_name(worker: Any) -> str:
-    return next(name for name in _LOG_NAMES if hasattr(worker, name))
 
 
 def holders(client: Any, collection: Any) -> Dict[str, List[str]]:
