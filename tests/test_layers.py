@@ -26,10 +26,10 @@ STANDARD = sys.stdlib_module_names - NEWER_THAN_39
 LIBRARIES: dict[str, set[str]] = {
     "gpubench/node/admission.py": {"distributed"},
     "gpubench/node/client.py": {"dask", "distributed"},
+    "gpubench/node/cluster_follower.py": {"distributed"},
     "gpubench/node/gpu_worker.py": {"dask_cuda"},
     "gpubench/node/inspect_cluster.py": {"distributed"},
     "gpubench/node/inspect_process.py": {"numpy"},
-    "gpubench/node/retire.py": {"distributed"},
     "gpubench/node/dask_processes.py": {"distributed", "numba"},
     "gpubench/node/worker_registry.py": {"distributed"},
     "gpubench/node/workloads/arrays.py": {"dask", "numpy"},

@@ -6,8 +6,7 @@ from pathlib import Path
 from gpubench.clusters.inspect_client import CONNECT_S, address_in, ask, image_python, named_python
 from gpubench.clusters.options import InspectOptions
 from gpubench.errors import GpubenchError, IncompleteError, MissingToolError, PlanRefusedError, UsageError
-from gpubench.node.spec.cluster import SCHEDULER_FILE
-from gpubench.node.spec.inspect_record import InspectRecord
+from gpubench.node.spec.cluster import SCHEDULER_FILE, InspectRecord
 from gpubench.plan.cluster_checks import check_count, check_libraries, check_versions, host_lines
 from gpubench.plan.cpu_affinity import WorkerAffinity, judge_affinity
 from gpubench.render.cluster import client_python, planned_ucx, variables

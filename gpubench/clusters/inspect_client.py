@@ -12,7 +12,7 @@ from gpubench.errors import InterruptedByUserError, MissingToolError, PlanRefuse
 from gpubench.files import temporary_directory, write_atomically
 from gpubench.images.obtain import kind_of, obtain_images
 from gpubench.model.site import Site
-from gpubench.node.spec.inspect_record import InspectRecord
+from gpubench.node.spec.cluster import InspectRecord
 from gpubench.polling import poll_until
 from gpubench.render.cluster import WITH_PYTHON
 from gpubench.render.node_half import NODE_HALF, pack

@@ -13,8 +13,6 @@ import os
 from typing import Any, Dict
 
 VARIABLE = "GPUBENCH_ADMISSION"
-PRELOAD = "gpubench.node.preload_admission"
-"""For a worker that a nanny starts in a process of its own."""
 
 
 def environment(protocol: str, token: str) -> Dict[str, str]:

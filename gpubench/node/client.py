@@ -14,7 +14,7 @@ import traceback
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
 
-from gpubench.node import gpu_proofs, packages, process_facts, proofs, speed, ucx_log
+from gpubench.node import gpu_proofs, image, process_facts, proofs, speed, ucx_log
 from gpubench.node.dask_processes import RESULT_FILE, address_in
 from gpubench.node.limit import Limit, WorkloadTimeoutError
 from gpubench.node.spec import RunSpec, WorkloadRecord
@@ -126,7 +126,7 @@ def _ready(client: Any, spec: RunSpec, outcome: ClientOutcome, *, started: float
     outcome.processes = [cluster["process"], *workers, mine]
     proofs.check_protocol(spec, [process["address"] for process in (cluster["process"], *workers)])
     proofs.check_processes(spec, outcome.processes)
-    proofs.check_packages(mine, packages.packages_in_manifest(where))
+    proofs.check_packages(mine, image.packages_in_manifest(where))
     outcome.warnings += gpu_proofs.check_at_start(spec, workers)
     outcome.warnings += crowded_hosts(spec.protocol, outcome.processes)
     return WorkloadContext(

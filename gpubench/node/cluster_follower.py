@@ -4,10 +4,10 @@ import math
 import os
 import time
 from pathlib import Path
-from typing import Any, Dict, Optional, Set, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 from gpubench.node import rendezvous
-from gpubench.node.cluster_end import ClusterEndedError, time_left
+from gpubench.node.cluster_state import ClusterEndedError, rank_of, time_left
 from gpubench.node.control_channel import Connection, join
 from gpubench.node.process import Child, command
 from gpubench.node.run_node import RunNode
@@ -16,6 +16,7 @@ from gpubench.node.stop import IDLE_S, StopRequest
 from gpubench.node.workloads.clock import poll_until
 
 TICK_S = 0.1
+CONNECT_S = 60.0
 NEARLY_OVER, GIVEN_BACK = "the job's time is nearly over", "it is given back"
 """Why a node leaves; any other reason is a signal's, which nobody asked of this cluster."""
 
@@ -123,3 +124,32 @@ class _Member:
                     self.connection.send({"kind": "died", "cause": child.cause()})
         if len(self._told) == len(children) and all(child.code for child in children):
             raise ClusterEndedError("every worker of this node died")
+
+
+def workers_on(rank: int, dask_scheduler: Any) -> List[str]:
+    """Addresses of the workers on this node, for ``run_on_scheduler``."""
+    return [address for address, worker in dask_scheduler.workers.items() if rank_of(str(worker.name)) == rank]
+
+
+def retire(address: str, rank: int) -> int:
+    """``node.pyz retire``: Dask moves the data of a node's workers to the others, and closes them.
+
+    Raises:
+        SystemExit: some have data for which the others have no place.
+    """
+    from distributed import Client
+
+    client = Client(address, timeout=CONNECT_S, name="gpubench-retire", set_as_default=False)
+    try:
+        retired: Set[str] = set()
+        while True:  # a worker may register while others are retired
+            left = set(client.run_on_scheduler(workers_on, rank))
+            if not left or left & retired:
+                break
+            client.retire_workers(workers=sorted(left), close_workers=True)
+            retired |= left
+    finally:
+        client.close()
+    if left:
+        raise SystemExit(f"no other worker has a place for the data of {', '.join(sorted(left))}")
+    return 0

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 from gpubench.node import rendezvous
-from gpubench.node.cluster_end import ClusterEndedError, time_left
-from gpubench.node.cluster_state import ClusterStateFile
+from gpubench.node.cluster_state import ClusterEndedError, ClusterStateFile, time_left
 from gpubench.node.control_channel import ControlServer, Message
-from gpubench.node.net import interface_address
+from gpubench.node.machine import interface_address
 from gpubench.node.process import Child
 from gpubench.node.run_node import RunNode
 from gpubench.node.spec.cluster import GONE, JOINED, LEAVING, REQUESTS, SCHEDULER_FILE

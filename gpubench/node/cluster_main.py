@@ -6,19 +6,18 @@ import sys
 from pathlib import Path
 from typing import Optional
 
-from gpubench.node.build import WrongImageError, check_build
-from gpubench.node.cluster_end import END_VARIABLE, ClusterEndedError
 from gpubench.node.cluster_follower import follow_head
 from gpubench.node.cluster_head import ClusterHead
-from gpubench.node.cluster_state import ClusterStateFile
+from gpubench.node.cluster_state import END_VARIABLE, ClusterEndedError, ClusterStateFile
 from gpubench.node.gpu import resolve
+from gpubench.node.image import WrongImageError, check_build
 from gpubench.node.rank import RankError, find_rank
 from gpubench.node.rendezvous import RendezvousTimeoutError
 from gpubench.node.run_node import NotCleanError, RunNode, unused_segments
 from gpubench.node.spec import RunSpec
 from gpubench.node.spec.cluster import TOKEN_FILE
+from gpubench.node.spec.records import EXIT_NODE, EXIT_OK
 from gpubench.node.spec.run import RANK0
-from gpubench.node.spec.supervisor_exit import EXIT_NODE, EXIT_OK
 from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.node.workloads import clock
 from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE, end_marked_below

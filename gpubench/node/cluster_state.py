@@ -1,5 +1,6 @@
-"""The nodes and workers of a standing cluster: the state that rank 0 writes to a file."""
+"""The nodes and workers of a standing cluster, in the state that rank 0 writes to a file, and when it ends."""
 
+import os
 import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional
@@ -16,8 +17,21 @@ from gpubench.node.spec.cluster import (
     ClusterState,
 )
 from gpubench.node.supervisor import registration_phases
+from gpubench.node.workloads import clock
 from gpubench.node.workloads.clock import utc_now
 from gpubench.node.writer.atomic import write_atomic
+
+END_VARIABLE = "GPUBENCH_END"
+
+
+class ClusterEndedError(Exception):
+    """The cluster can't go on; the message says why."""
+
+
+def time_left() -> float:
+    """Seconds until the job's end, which its script exported; infinite without one."""
+    end = os.environ.get(END_VARIABLE, "")
+    return float(end) - clock.now() if end.isdigit() else float("inf")
 
 
 def rank_of(name: str) -> int:

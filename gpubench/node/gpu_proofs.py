@@ -4,7 +4,7 @@ from typing import Any, List, Mapping, Sequence
 
 from gpubench.node.proofs import CheckError, Facts
 from gpubench.node.spec import RunSpec, near_gpu
-from gpubench.node.ucx import CUDA_MODULE
+from gpubench.node.workloads.ucx import CUDA_MODULE
 
 RMM_ALIGNMENT = 256
 """dask-cuda rounds the size of a pool down to multiples of that many bytes, as RMM allocates."""

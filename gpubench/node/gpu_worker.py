@@ -6,12 +6,10 @@ import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
-from gpubench.node.admission import PRELOAD
 from gpubench.node.gpu import VISIBLE, count
 from gpubench.node.workloads import nvml
 
-ALLOCATING = "gpubench.node.preload_rmm"
-CPUS_NEAR_GPU = "gpubench.node.preload_cpu_binding"
+PRELOAD = "gpubench.node.preload_gpu_worker"
 
 
 def worker_processes(device: str, workers: int) -> int:
@@ -23,15 +21,13 @@ def worker_options(device: str, rmm_pool: str) -> List[str]:
     """Words for ``dask cuda worker`` beside those that it shares with ``dask worker``.
 
     ``rmm_pool`` in bytes makes a pool of that size; under ``none`` and ``default`` no option is given: without it,
-    ``dask cuda worker`` makes no pool. Its nannies start workers as new processes, which close themselves to others,
-    are bound to the CPUs near their GPUs as a whole, and all allocate arrays in the same way.
+    ``dask cuda worker`` makes no pool. Its nannies start workers as new processes, which need the preload.
     Source: dask-cuda's API reference, ``dask cuda worker --rmm-pool-size``.
     """
     if device != "gpu":
         return []
     pool = ["--rmm-pool-size", rmm_pool] if rmm_pool.isdigit() else []
-    preloads = (PRELOAD, CPUS_NEAR_GPU, ALLOCATING)
-    return [*pool, *(word for module in preloads for word in ("--preload", module))]
+    return [*pool, "--preload", PRELOAD]
 
 
 DEATH_TIMEOUT = "--death-timeout"

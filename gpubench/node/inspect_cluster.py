@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 from gpubench.node import process
-from gpubench.node.spec.inspect_record import INSPECT_RECORD, InspectRecord
+from gpubench.node.spec.cluster import INSPECT_RECORD, InspectRecord
 from gpubench.node.writer.atomic import write_atomic
 
 MUST_AGREE = ("python", "dask", "distributed")

@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 from typing import Any, Dict, List
 
-from gpubench.node import gpu, gpu_worker, packages, ucx
+from gpubench.node import gpu, gpu_worker, image
+from gpubench.node.workloads import ucx
 
 CPUS = Path("/sys/devices/system/cpu")
 NUMA = Path("/sys/devices/system/node")
@@ -50,7 +51,7 @@ def _process(role: str, process: Any) -> Dict[str, Any]:
         "address": str(process.address),
         "host": os.uname().nodename,
         "ucx": ucx.loaded()["version"],
-        "packages": packages.packages_id(),
+        "packages": image.packages_id(),
     }
 
 

@@ -3,9 +3,12 @@
 The supervisor reads /proc each second, without a further process.
 """
 
+import contextlib
+import fcntl
 import os
 import platform
 import socket
+import struct
 import time
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
@@ -13,6 +16,7 @@ from typing import Any, Dict, List, Tuple
 from gpubench.node.spec.memory import machine_memory
 from gpubench.node.workloads import nvml
 
+SIOCGIFADDR = 0x8915  # linux/sockios.h
 NODE_NAME_VARIABLE = "GPUBENCH_NODE_NAME"
 """Set in a pod, whose own host name says nothing of the machine."""
 
@@ -88,6 +92,21 @@ def interfaces(root: str = "/sys/class/net") -> Dict[str, Dict[str, str]]:
         if not of_containers:
             devices[path.name] = {"speed": _read(str(path / "speed")), "mtu": _read(str(path / "mtu"))}
     return devices
+
+
+def interface_address(interface: str) -> str:
+    """IPv4 address of a network interface.
+
+    Raises:
+        OSError: no such interface, or it has no address; the message names the interfaces that exist.
+    """
+    with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as probe:
+        try:
+            packed = fcntl.ioctl(probe.fileno(), SIOCGIFADDR, struct.pack("256s", interface.encode()[:15]))
+        except OSError as error:
+            names = ", ".join(name for _, name in socket.if_nameindex())
+            raise OSError(f"interface {interface} has no IPv4 address here (there is: {names})") from error
+    return socket.inet_ntoa(packed[20:24])
 
 
 def _field(path: str, name: str) -> str:

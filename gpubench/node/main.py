@@ -19,7 +19,7 @@ from gpubench.node.process import die_with_parent
 from gpubench.node.rank import RankError
 from gpubench.node.spec import RunSpec
 from gpubench.node.spec.plain import SpecError
-from gpubench.node.spec.supervisor_exit import EXIT_NODE, EXIT_OK
+from gpubench.node.spec.records import EXIT_NODE, EXIT_OK
 from gpubench.node.stop import StoppedError, StopRequest
 
 EXIT_USAGE = 2
@@ -87,7 +87,7 @@ def _look(options: argparse.Namespace) -> int:
 
 
 def _retire(options: argparse.Namespace) -> int:
-    from gpubench.node.retire import retire
+    from gpubench.node.cluster_follower import retire
 
     die_with_parent(options.parent)
     return retire(options.address, options.rank)

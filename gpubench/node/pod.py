@@ -21,7 +21,7 @@ from gpubench.node.rendezvous import TOKEN_VARIABLE, RendezvousTimeoutError
 from gpubench.node.spec import RunSpec
 from gpubench.node.spec.log_transport import FILES, encode
 from gpubench.node.spec.plain import SpecError
-from gpubench.node.spec.supervisor_exit import EXIT_NODE, EXIT_OK
+from gpubench.node.spec.records import EXIT_NODE, EXIT_OK
 from gpubench.node.stop import IDLE_S, StopRequest
 from gpubench.node.writer.atomic import write_atomic
 

@@ -12,12 +12,12 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List
 
-from gpubench.node import build, forked, gpu_worker, packages, ucx, ucx_log
+from gpubench.node import forked, gpu_worker, image, ucx_log
 from gpubench.node.machine import host
 from gpubench.node.process import hash_of_archive
 from gpubench.node.spec import near_gpu
 from gpubench.node.variables import AT_START, ucx_variables
-from gpubench.node.workloads import dask_compat, device
+from gpubench.node.workloads import dask_compat, device, ucx
 
 POLL_S = 0.01
 
@@ -57,8 +57,8 @@ def describe(role: str, build_manifest: str = "") -> Dict[str, Any]:
         },
         "connect_timeout": dask_compat.connect_timeout(),
         "versions": versions(),
-        "packages": packages.packages_id(),
-        "build_id": build.read_build_id(build_manifest),
+        "packages": image.packages_id(),
+        "build_id": image.build_id(build_manifest),
     }
 
 

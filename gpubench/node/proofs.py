@@ -6,10 +6,11 @@ Library, variables, build, packages, transports and traffic, as read inside the 
 import re
 from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 
-from gpubench.node import ucx, ucx_log
+from gpubench.node import ucx_log
 from gpubench.node.spec import RunSpec
 from gpubench.node.spec.run import needed_on
 from gpubench.node.variables import ucx_variables
+from gpubench.node.workloads import ucx
 
 Facts = Mapping[str, Any]
 BY_GPUS = ("UCX_CUDA_COPY_MAX_REG_RATIO",)

@@ -13,20 +13,19 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
 
 from gpubench.node import admission, proofs, scratch, ucx_log
-from gpubench.node.build import WrongImageError, check_build
+from gpubench.node.image import WrongImageError, check_build
 from gpubench.node.process import hash_of_archive
 from gpubench.node.rank import RankError, find_rank
 from gpubench.node.rendezvous import TOKEN_VARIABLE, RendezvousTimeoutError
 from gpubench.node.run_node import NotCleanError, RunNode
 from gpubench.node.spec import RunRecord, RunSpec, WorkloadRecord
 from gpubench.node.spec.plain import SpecError, from_plain
-from gpubench.node.spec.records import LOGS_FILE, PROVENANCE, RUN_RECORD, workload_record
-from gpubench.node.spec.supervisor_exit import EXIT_NODE, EXIT_OK
+from gpubench.node.spec.records import EXIT_NODE, EXIT_OK, LOGS_FILE, PROVENANCE, RUN_RECORD, workload_record
 from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.node.supervisor import Leader, NodeLostError, RunFailedError
-from gpubench.node.ucx_info import configurations
 from gpubench.node.workloads import clock
 from gpubench.node.workloads.clock import utc_now
+from gpubench.node.workloads.ucx import configurations
 from gpubench.node.writer.atomic import write_atomic
 from gpubench.node.writer.run_dir import attempt_of, claim, finish, finished, recorded, write_provenance
 

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import tempfile
 import time
 from pathlib import Path
@@ -13,13 +14,11 @@ from typing import Dict, List, Optional, Sequence, Set
 from gpubench.node import forked, gpu, gpu_worker, scratch
 from gpubench.node.admission import VARIABLE
 from gpubench.node.dask_processes import LATE
-from gpubench.node.kernel_caches import kernel_caches
 from gpubench.node.machine import LoadSampler, facts
-from gpubench.node.net import answers, split_address
 from gpubench.node.process import MOST_WORDS, Child, Planned, command, role_words, stop_all
 from gpubench.node.spec import RunSpec
 from gpubench.node.spec.run import LAUNCH_NODE
-from gpubench.node.variables import process_environment
+from gpubench.node.variables import kernel_caches, process_environment
 from gpubench.node.workloads.clock import poll_until
 from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE, await_cleaners, end_marked, marked
 from gpubench.node.writer.atomic import write_atomic
@@ -69,6 +68,16 @@ def unused_segments() -> List[Path]:
                     segments.append(path)
     used = maps_anywhere([str(path) for path in segments])
     return [path for path in segments if str(path) not in used]
+
+
+def _answers(address: str) -> bool:
+    """Whether something accepts a TCP connection at ``ucxx://127.0.0.1:8786``."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=1.0):
+            return True
+    except OSError:
+        return False
 
 
 class NotCleanError(Exception):
@@ -189,7 +198,7 @@ class RunNode:
             address = str(json.loads(self._scheduler_file.read_text(encoding="utf-8")).get("address", ""))
         except (OSError, ValueError):
             return ""
-        return address if address and answers(*split_address(address)[1:]) else ""
+        return address if address and _answers(address) else ""
 
     def workers(self) -> List[Planned]:
         """This node's workers. They import what they need, and wait until ``tell_address`` is called."""

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional
 from gpubench.node import rendezvous
 from gpubench.node.control_channel import FACTS, STOP, ControlServer, Message
 from gpubench.node.dask_processes import RESULT_FILE
-from gpubench.node.net import interface_address
+from gpubench.node.machine import interface_address
 from gpubench.node.process import Child
 from gpubench.node.run_node import RunNode
 from gpubench.node.spec import RunSpec

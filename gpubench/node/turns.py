@@ -20,7 +20,7 @@ from typing import Iterator, List, Optional, Sequence, Set
 from gpubench.node import rendezvous
 from gpubench.node.control_channel import Connection, ControlServer, Message, join
 from gpubench.node.limit import Limit
-from gpubench.node.net import interface_address
+from gpubench.node.machine import interface_address
 from gpubench.node.process import Child
 from gpubench.node.run_node import RunNode
 from gpubench.node.spec.turns import END, START, Turn, TurnsSpec, rendezvous_name

@@ -1,7 +1,10 @@
 """The environment variables of every process of a run: built, not inherited."""
 
+import contextlib
+import hashlib
 import os
 import pwd
+import stat
 from pathlib import Path
 from typing import Dict, List, Mapping, Tuple
 
@@ -85,6 +88,28 @@ def process_environment(
     if changed:
         warnings.append("the run's own value was used instead of the environment's: {}".format(", ".join(changed)))
     return env, warnings
+
+
+KERNEL_CACHES = {"CUPY_CACHE_DIR": "cupy", "CUDA_CACHE_PATH": "cuda", "LIBCUDF_KERNEL_CACHE_PATH": "cudf"}
+"""Sources: CuPy's reference, environment variables; CUDA programming guide, environment variables; libcudf's guide,
+jitify cache."""
+
+
+def kernel_caches(scratches: Path, image: str) -> Dict[str, str]:
+    """Where CUDA, cupy and cuDF keep the kernels that they compile at first use: a folder per image, for all its runs.
+
+    In a folder of the run each worker would compile them anew, inside a repetition wherever one is first needed then.
+    Empty where no folder of this user's own can be made below ``scratches``: everybody may write to ``/tmp``, and a
+    folder of somebody else's could hold any code. ``image`` is the image's identity.
+    """
+    name = hashlib.sha256(image.encode("utf-8")).hexdigest()[:12]
+    folder = scratches / f"gpubench-kernels-{os.getuid()}-{name}"
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        return {}
+    return {variable: str(folder / part) for variable, part in KERNEL_CACHES.items()}
 
 
 def _has_name() -> bool:

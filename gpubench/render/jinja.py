@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gpubench.model.base import one_line
-from gpubench.node.spec.supervisor_exit import EXIT_NODE
+from gpubench.node.spec.records import EXIT_NODE
 from gpubench.render.shell import command_line
 
 if TYPE_CHECKING:

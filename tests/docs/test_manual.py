@@ -21,7 +21,7 @@ from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_READER_GONE, EXIT_REGRESSION
 from gpubench.images.obtain import kind_of
 from gpubench.model.base import parse_toml
 from gpubench.model.known_issue import load_known_issues
-from gpubench.node.spec.supervisor_exit import EXIT_NODE
+from gpubench.node.spec.records import EXIT_NODE
 from gpubench.plan.image_checks import check_image
 from gpubench.resources.own_workloads import own_workloads
 from gpubench.resources.profiles import load_site, load_suite

@@ -18,13 +18,13 @@ from tests.node.specs_by_hand import quiet_environment
 ROOT = Path(__file__).parents[2]
 CLUSTER = """
 import asyncio, json, sys
-from gpubench.node import admission
+from gpubench.node import admission, gpu_worker
 admission.close_to_others()
 from distributed import Nanny, Scheduler, Worker
 async def main(protocol, kind):
     where = dict(interface="lo", protocol=protocol, dashboard_address="127.0.0.1:0")
     async with Scheduler(port=0, **where) as scheduler:
-        Kind, more = {"worker": (Worker, {}), "nanny": (Nanny, {"preload": [admission.PRELOAD]})}[kind]
+        Kind, more = {"worker": (Worker, {}), "nanny": (Nanny, {"preload": [gpu_worker.PRELOAD]})}[kind]
         async with Kind(scheduler.address, nthreads=1, **where, **more) as worker:
             address = worker.worker_address if kind == "nanny" else worker.address
             print(json.dumps([scheduler.address, address]), flush=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.node.retire import retire
+from gpubench.node.cluster_follower import retire
 from gpubench.node.spec.cluster import (
     GONE,
     JOINED,

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.node.machine import LoadSampler, facts, interfaces
-from gpubench.node.net import interface_address
+from gpubench.node.machine import LoadSampler, facts, interface_address, interfaces
 from gpubench.node.process_facts import describe
 
 

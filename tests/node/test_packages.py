@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.node.packages import packages
+from gpubench.node.image import packages
 
 
 def of_the_standard_library() -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.node.packages import packages, packages_id, packages_in_manifest
+from gpubench.node.image import packages, packages_id, packages_in_manifest
 from gpubench.node.proofs import (
     CheckError,
     binding_environment,

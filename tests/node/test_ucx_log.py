@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.node.ucx import first
 from gpubench.node.ucx_log import carriers, every, lanes, transports, unused
+from gpubench.node.workloads.ucx import first
 from tests.conftest import need
 
 INTER = "[1795185083.361571] [vm:14310:0]      ucp_worker.c:1903 UCX  INFO    ucp_context_0 inter-node cfg#0 tag(tcp/lo)  rma_am(tcp/lo)  am(tcp/lo)  stream(tcp/lo)"
@@ -209,7 +209,7 @@ def test_the_planned_library_is_the_first_that_the_search_leads_to(tmp_path: Pat
 
 
 def test_a_process_without_ucx_says_none() -> None:
-    code = "from gpubench.node.ucx import loaded; print(loaded())"
+    code = "from gpubench.node.workloads.ucx import loaded; print(loaded())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=150, check=True)
     assert done.stdout.strip() == "{'version': 'none', 'path': ''}"
 
@@ -221,7 +221,9 @@ def test_the_version_is_what_the_mapped_library_says_of_itself(tmp_path) -> None
     source.write_text('const char *ucp_get_version_string(void) { return "1.14.1 revision abc"; }')
     library = tmp_path / "libucp.so.0"
     subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True, timeout=150)
-    code = f"import ctypes; ctypes.CDLL({str(library)!r}); from gpubench.node.ucx import loaded; print(loaded())"
+    code = (
+        f"import ctypes; ctypes.CDLL({str(library)!r}); from gpubench.node.workloads.ucx import loaded; print(loaded())"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=150, check=True)
     assert done.stdout.strip() == str({"version": "1.14.1", "path": str(library)})
 

@@ -233,11 +233,11 @@ def test_cpus_beyond_the_64th_are_near_a_gpu_too(environment: Environment) -> No
 
 BOUND = """
 import multiprocessing, os
-from gpubench.node import preload_cpu_binding
+from gpubench.node import preload_gpu_worker
 step = os.sched_getaffinity(0)
 from importlib import reload
 multiprocessing.parent_process = lambda: "a nanny"
-reload(preload_cpu_binding)
+reload(preload_gpu_worker)
 print(len(step), *sorted(os.sched_getaffinity(0)))
 """
 

@@ -1,4 +1,7 @@
-"""A standing cluster: what its rank 0 is asked and tells. Node half: Python 3.9, standard library only."""
+"""A standing cluster: what its rank 0 is asked and tells, and what a look at it finds.
+
+Node half: Python 3.9, standard library only.
+"""
 
 import dataclasses
 from typing import Any, Dict, List
@@ -6,6 +9,7 @@ from typing import Any, Dict, List
 from gpubench.node.spec.plain import Document
 
 CLUSTER_STATE = "gpubench/cluster-state/1"
+INSPECT_RECORD = "gpubench/looked/1"
 
 STATE_FILE = "state.json"
 SCHEDULER_FILE = "scheduler.json"
@@ -47,3 +51,25 @@ class ClusterState(Document):
     def connected(self) -> int:
         """How many workers are connected."""
         return sum(int(node["connected"]) for node in self.nodes)
+
+
+@dataclasses.dataclass
+class InspectRecord(Document):
+    """What ``gpubench cluster verify`` and ``affinity`` are told. ``unreachable`` is why nobody answers, or empty.
+
+    ``versions`` by process (``client``, ``scheduler``, a worker's address) and package. ``processes`` are the answers
+    of scheduler and workers (see ``inspect_process``), workers with ``name threads memory_limit`` (bytes) as the
+    scheduler knows them; only where client and cluster have the same Python, dask and distributed.
+    """
+
+    SCHEMA = INSPECT_RECORD
+
+    schema: str
+    unreachable: str = ""
+    versions: Dict[str, Dict[str, str]] = dataclasses.field(default_factory=dict)
+    processes: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
+
+    @property
+    def workers(self) -> List[Dict[str, Any]]:
+        """Those of ``processes`` that are workers."""
+        return [process for process in self.processes if process["role"] == "worker"]

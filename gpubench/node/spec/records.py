@@ -1,9 +1,13 @@
-"""What a run leaves behind beside its samples: the ``run.json`` that is written last."""
+"""What a run leaves behind beside its samples: its exit code, and the ``run.json`` that is written last."""
 
 import dataclasses
 from typing import Any, Dict, List, Optional
 
 from gpubench.node.spec.run import WorkloadSpec
+
+EXIT_OK = 0
+EXIT_NODE = 40
+"""Of a supervisor: no record could be written, or the node is not usable for further runs."""
 
 RUN_RECORD = "gpubench/run/1"
 PROVENANCE = "gpubench/provenance/1"

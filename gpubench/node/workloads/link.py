@@ -19,7 +19,7 @@ import signal
 import socket
 import sys
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from distributed.comm.addressing import get_address_host
 
@@ -27,7 +27,7 @@ from gpubench.node.workloads import nvml
 from gpubench.node.workloads.base import Answer, Measurement, UnavailableError, WorkloadContext
 from gpubench.node.workloads.links import Link
 from gpubench.node.workloads.message import chosen_pairs
-from gpubench.node.workloads.programs import program_of
+from gpubench.node.workloads.ucx import LIBRARY, mapped, program_of
 
 PROGRAM = "ucx_perftest"
 SEND_RECV = "send_recv"
@@ -50,15 +50,9 @@ _REFUSED = "Connection refused"
 _RESET = "UCXXConnectionResetError"
 
 
-def libraries(pid: str) -> Set[str]:
-    """Files of libucp that a process has mapped."""
-    maps = Path("/proc", pid, "maps").read_text(encoding="utf-8", errors="replace")
-    return {"/" + line.partition("/")[2] for line in maps.splitlines() if "/libucp.so" in line}
-
-
 def program() -> Dict[str, str]:
     """``library``: the libucp in this process; ``program``: its ``ucx_perftest``, empty where it came without one."""
-    library = next(iter(sorted(libraries("self"))), "")
+    library = next(iter(mapped(LIBRARY)), "")
     return {"library": library, "program": program_of(library, PROGRAM)}
 
 
@@ -180,7 +174,7 @@ async def self_test(test: str, arguments: Sequence[str]) -> Dict[str, Any]:
         server, port = await _listening(test, arguments)
         if server.returncode is not None:
             return {"error": await _last_words(test, server)}
-        mapped = {library for pid in _family(server.pid) for library in libraries(str(pid))}
+        mapped = {library for pid in _family(server.pid) for library in mapped(LIBRARY, str(pid))}
         played = await play("127.0.0.1", port, test, arguments)
         await _end(server)
         if not played.get("again"):

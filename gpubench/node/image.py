@@ -1,22 +1,49 @@
-"""The packages of this process's Python: those that it finds, and those that its image was built with."""
+"""The image of this process: its build and the packages that it was built with, by its manifest; those that it has."""
 
 import json
 import re
 from pathlib import Path
 from typing import Any, Dict
 
+from gpubench.node.spec import RunSpec
 from gpubench.node.spec.plain import content_id
 
 _HEADER = re.compile(r"^(Name|Version):[ \t]*(.*)$", re.MULTILINE | re.IGNORECASE)
 
 
-def packages_in_manifest(path: str) -> str:
-    """``packages_id`` of what the image's manifest at ``path`` lists; empty where there is none, or it lists none."""
+class WrongImageError(Exception):
+    """The container was started from another build than the planned one."""
+
+
+def check_build(spec: RunSpec) -> None:
+    """Raise WrongImageError unless this is the planned build; nothing is checked where none is planned."""
+    build = build_id(spec.build_manifest)
+    if spec.build_id and build != spec.build_id:
+        what = f"build {build}" if build else "no build id"
+        raise WrongImageError(
+            f"the image of variant {spec.variant} has {what} in {spec.build_manifest}, planned {spec.build_id}"
+        )
+
+
+def build_id(manifest: str) -> str:
+    """The build id in the image's manifest at this path; empty where there is none or it can't be read."""
+    return str(_listed(manifest, "build_id") or "")
+
+
+def packages_in_manifest(manifest: str) -> str:
+    """``packages_id`` of what the image's manifest lists; empty where there is none, or it lists none."""
+    packages = _listed(manifest, "stack", "packages")
+    return content_id(packages) if packages else ""
+
+
+def _listed(manifest: str, *keys: str) -> Any:
     try:
-        listed = json.loads(Path(path).read_text(encoding="utf-8"))["stack"]["packages"] if path else None
+        value = json.loads(Path(manifest).read_text(encoding="utf-8"))
+        for key in keys:
+            value = value[key]
     except (OSError, ValueError, KeyError, TypeError):
-        return ""
-    return content_id(listed) if listed else ""
+        return None
+    return value
 
 
 def packages() -> Dict[str, str]:
