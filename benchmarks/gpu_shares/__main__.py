@@ -17,7 +17,7 @@ import polars as pl
 
 from benchmarks.gpu_shares.shares import shares
 from benchmarks.rounds import machine
-from gpubench.node import gpu
+from gpubench.node.workloads import nvml
 
 AIM = 0.9
 GPUBENCH = [str(Path(sys.executable).with_name("gpubench"))]
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pool", default="32GB", help="memory pool of each GPU (RMM); gpu-one needs 30 GiB")
     parser.add_argument("--outputs", type=Path, default=Path("outputs/gpu"))
     parser.add_argument("--dry-run", action="store_true", help="print the commands and both plans")
-    parser.add_argument("--gpus", type=int, default=gpu.count(), help="of the node; default: as many as NVML counts")
+    parser.add_argument("--gpus", type=int, default=nvml.count(), help="of the node; default: as many as NVML counts")
     parser.add_argument("--show", type=Path, nargs="+", metavar="CAMPAIGN", help="measure nothing, print its figures")
     options = parser.parse_args(arguments)
     if options.show:

@@ -4,15 +4,19 @@ A process of its own under the supervisor. Samples go straight into the run dire
 run record goes into one file, written last.
 """
 
+import argparse
 import contextlib
+import ctypes
 import dataclasses
 import functools
 import json
+import os
 import re
+import sys
 import time
 import traceback
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, NoReturn, Optional
 
 from gpubench.node import gpu_proofs, image, process_facts, proofs, speed, ucx_log
 from gpubench.node.dask_processes import RESULT_FILE, address_in
@@ -23,13 +27,14 @@ from gpubench.node.spec.records import workload_record
 from gpubench.node.spec.turns import END
 from gpubench.node.spec.waiting import crowded_hosts
 from gpubench.node.turns import ClientTurns
-from gpubench.node.workload import check_nothing_spilled, describe_error, measure_into, watched
-from gpubench.node.workloads import counters
+from gpubench.node.workload import check_nothing_spilled, describe_error, watched
+from gpubench.node.workloads import counters, links
 from gpubench.node.workloads.base import UnavailableError, WorkloadContext
 from gpubench.node.workloads.bindings import keep_notifier
-from gpubench.node.workloads.families import load
-from gpubench.node.workloads.repetitions import slowness
+from gpubench.node.workloads.families import create, load
+from gpubench.node.workloads.repetitions import measure, slowness
 from gpubench.node.writer.atomic import write_atomic
+from gpubench.node.writer.run_dir import append_links, append_sample
 
 ANSWER_S = 60.0
 """In which all processes of a cluster answer: ``Client.run`` itself waits for ever for one whose event loop hangs."""
@@ -66,17 +71,18 @@ class ClientOutcome:
         return message
 
 
-def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path, turns: Optional[ClientTurns] = None) -> int:
-    """Measure everything that the spec names; returns the process's exit code. ``address`` as for ``address_in``.
+def run_client(options: argparse.Namespace, spec: RunSpec) -> NoReturn:
+    """Measure everything that the spec names, and end this process.
 
-    With ``turns``, only while it is this run's turn.
+    With a handle of turns among the options, only while it is this run's turn.
     """
     import dask
     from distributed import Client
 
     load(spec.workloads)
+    run_dir, turns = Path(options.run_dir), None if options.turns is None else ClientTurns(options.turns)
     outcome = ClientOutcome(dask_config=dict(dask.config.config))
-    address = address_in(address, spec.deadlines.start_s)
+    address = address_in(options.address, spec.deadlines.start_s)
     if spec.protocol == "ucx" and spec.binding == "ucxx":
         keep_notifier()
     started = time.monotonic()
@@ -100,8 +106,12 @@ def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path, turns:
         outcome.error = outcome.error or f"a process of the cluster doesn't answer: {error}"
     for planned in spec.workloads[len(outcome.workloads) :]:
         outcome.workloads.append(workload_record(planned, "failed", outcome.error))
-    write_atomic(scratch / RESULT_FILE, json.dumps(to_plain(outcome), default=str).encode("utf-8"))
-    return 0
+    write_atomic(Path(RESULT_FILE), json.dumps(to_plain(outcome), default=str).encode("utf-8"))
+    # All is written. Dask and the binding take more than a second to close, and the cluster is ended anyway.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    ctypes.CDLL(None).fflush(None)  # UCX's log is a C stream
+    os._exit(0)
 
 
 def _ready(client: Any, spec: RunSpec, outcome: ClientOutcome, *, started: float, shared: str) -> WorkloadContext:
@@ -164,7 +174,7 @@ def _measure_all(
     spec: RunSpec,
     outcome: ClientOutcome,
     run_dir: Path,
-    turns: Optional[ClientTurns] = None,
+    turns: Optional[ClientTurns],
     *,
     probes: List[Dict[str, Any]],
 ) -> None:
@@ -190,12 +200,18 @@ def _measure_all(
                 )
                 if not place:
                     probes.append(context.client.run(speed.probe))
-                rounds = [turn.reps for turn in spec.turns if turn.workload == place]
-                options: Dict[str, Any] = {"rounds": rounds, "slow": slowness(spec.env), "clean": True}
-                if turns:
-                    options["between"] = functools.partial(turns.switch, place, limit)
                 try:
-                    result = measure_into(run_dir, context, planned, record, **options)
+                    result = measure(
+                        create(planned.name, context, planned.backend, planned.params),
+                        planned,
+                        functools.partial(append_sample, run_dir),
+                        slow=slowness(spec.env),
+                        rounds=[turn.reps for turn in spec.turns if turn.workload == place],
+                        between=functools.partial(turns.switch, place, limit) if turns else None,
+                    )
+                    about = {"workload": planned.name, "params_id": planned.params_id}
+                    append_links(run_dir, [{**row, **about} for row in links.rows(result.links)])
+                    record.details, record.status, record.reason = result.details, result.status, result.reason
                     senders = [row["sender"] for row in result.links]
                     proofs.check_same_workers(context.workers, result.answered)
                     proofs.check_moved(spec, planned.name, result.seen_bytes, result.least_moved_bytes, senders)

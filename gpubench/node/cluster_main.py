@@ -20,7 +20,7 @@ from gpubench.node.spec.records import EXIT_NODE, EXIT_OK
 from gpubench.node.spec.run import RANK0
 from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.node.workloads import clock
-from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE, end_marked_below
+from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE, end_marked
 
 SCHEDULER_ONLY_RANK = -1
 """Rank of a supervisor that has the scheduler and runs on none of the nodes; further jobs continue the nodes' ranks."""
@@ -90,7 +90,7 @@ def run(
 
 def clean(directory: Path) -> None:
     """End what is left on this machine of a cluster whose supervisors were killed, with its shared memory."""
-    end_marked_below(CLUSTER_VARIABLE, f"{directory.resolve()}:")
+    end_marked(CLUSTER_VARIABLE, lambda mark: mark.startswith(f"{directory.resolve()}:"))
     for path in unused_segments():
         path.unlink()
 

@@ -1,7 +1,6 @@
 """Find GPUs, and choose those of a run. NVML is asked, because a CUDA library can be imported without a GPU."""
 
 import contextlib
-import ctypes
 import importlib.util
 import os
 import time
@@ -10,33 +9,16 @@ from typing import Dict, List, Mapping
 
 from gpubench.node.workloads import nvml
 from gpubench.node.workloads.clock import poll_until
+from gpubench.node.workloads.nvml import VISIBLE
 
 DEVICES = ("auto", "cpu", "gpu")
-VISIBLE = "CUDA_VISIBLE_DEVICES"
-
-
-def count() -> int:
-    """How many GPUs the driver knows, 0 without a driver.
-
-    Source: NVML API reference, nvmlInit_v2 and nvmlDeviceGetCount_v2; 0 is NVML_SUCCESS.
-    """
-    try:
-        nvml = ctypes.CDLL("libnvidia-ml.so.1")
-    except OSError:
-        return 0
-    if nvml.nvmlInit_v2() != 0:
-        return 0
-    number = ctypes.c_uint(0)
-    failed = nvml.nvmlDeviceGetCount_v2(ctypes.byref(number))
-    nvml.nvmlShutdown()
-    return 0 if failed else number.value
 
 
 def resolve(device: str) -> str:
     """``auto`` → ``gpu`` where a GPU answers and this Python has cupy, else ``cpu``."""
     if device != "auto":
         return device
-    return "gpu" if count() and importlib.util.find_spec("cupy") else "cpu"
+    return "gpu" if nvml.count() and importlib.util.find_spec("cupy") else "cpu"
 
 
 def chosen(workers: int, inherited: Mapping[str, str]) -> Dict[str, str]:
@@ -48,28 +30,28 @@ def chosen(workers: int, inherited: Mapping[str, str]) -> Dict[str, str]:
     Source: CUDA programming guide, environment variables.
     """
     kept = {MPS_VARIABLE: inherited[MPS_VARIABLE]} if MPS_VARIABLE in inherited else {}
-    if VISIBLE not in inherited and not count():
+    if VISIBLE not in inherited and not nvml.count():
         return kept
     return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", VISIBLE: ",".join(_given(inherited)[:workers]), **kept}
 
 
 def _given(environ: Mapping[str, str]) -> List[str]:
     """The GPUs that ``environ`` names; all of the node where it says nothing."""
-    return nvml.named(environ[VISIBLE]) if VISIBLE in environ else [str(index) for index in range(count())]
+    return nvml.named(environ[VISIBLE]) if VISIBLE in environ else [str(index) for index in range(nvml.count())]
 
 
 def lacking(workers: int, environ: Mapping[str, str]) -> str:
     """Why not each of a node's workers can have a GPU of its own, and others of the run beside it; empty if so."""
-    given = _given(environ)
+    given, known = _given(environ), nvml.count()
     if len(given) < workers:
         shown = "isn't set" if VISIBLE not in environ else f"= {environ[VISIBLE] or 'none'}"
         return (
-            f"{len(given)} of {workers} workers can have a GPU of their own ({VISIBLE} {shown}, NVML knows {count()}); "
+            f"{len(given)} of {workers} workers can have a GPU of their own ({VISIBLE} {shown}, NVML knows {known}); "
             "a part of a GPU (MIG) counts if that variable names it"
         )
     absent = [device for device in given[:workers] if not nvml.knows(device)]
     if absent:
-        return f"{VISIBLE} names GPU {', '.join(absent)}, which NVML doesn't know on this node (it knows {count()})"
+        return f"{VISIBLE} names GPU {', '.join(absent)}, which NVML doesn't know on this node (it knows {known})"
     for device in given[:workers]:
         mode = nvml.compute_mode(device)
         if mode == nvml.PROHIBITED or (mode == nvml.EXCLUSIVE_PROCESS and not MPS.exists()):

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
-from gpubench.node.gpu import VISIBLE, count
 from gpubench.node.workloads import nvml
+from gpubench.node.workloads.nvml import VISIBLE
 
 PRELOAD = "gpubench.node.preload_gpu_worker"
 
@@ -38,7 +38,7 @@ def cuda_worker() -> Callable[[List[str]], None]:
     from dask_cuda import cuda_worker
 
     command = _command()
-    if not count():
+    if not nvml.count():
         raise SystemExit("no GPU answers to NVML here, and GPU workers need one each")
     bind_to_own_gpus(cuda_worker)
     options = {option for parameter in command.params for option in parameter.opts}

@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 from typing import Any, Dict, List
 
-from gpubench.node import gpu, gpu_worker, image
+from gpubench.node import gpu_worker, image
 from gpubench.node.workloads import ucx
+from gpubench.node.workloads.nvml import VISIBLE
 
 CPUS = Path("/sys/devices/system/cpu")
 NUMA = Path("/sys/devices/system/node")
@@ -33,7 +34,7 @@ async def of_worker(worker: Any, answer_s: float) -> Dict[str, Any]:
     CPUs are asked for in one of its threads that run tasks: a library may have bound only these. If all are busy for
     ``answer_s`` seconds, ``error`` says so.
     """
-    facts = {**_process("worker", worker), "gpus": os.environ.get(gpu.VISIBLE, "")}
+    facts = {**_process("worker", worker), "gpus": os.environ.get(VISIBLE, "")}
     if answer_s:
         place = asyncio.get_running_loop().run_in_executor(worker.executors["default"], placed)
         try:
@@ -71,7 +72,7 @@ def placed() -> Dict[str, Any]:
         "cpus": online,
         "cores": {str(cpu): _core(cpu) for cpu in online},
         "numa": {path.name[4:]: numbers(_text(path / "cpulist")) for path in sorted(NUMA.glob("node[0-9]*"))},
-        **({"gpu": gpu_worker.place()} if os.environ.get(gpu.VISIBLE) else {}),
+        **({"gpu": gpu_worker.place()} if os.environ.get(VISIBLE) else {}),
     }
 
 

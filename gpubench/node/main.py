@@ -5,7 +5,6 @@ But for ``variables``: it notes the variables before libraries that are imported
 """
 
 import argparse
-import ctypes
 import dataclasses
 import gc
 import os
@@ -13,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import List, Optional
 
-from gpubench.node import dask_processes, forked, gpu, role_options, variables  # noqa: F401 - see above
+from gpubench.node import admission, dask_processes, forked, gpu, role_options, variables  # noqa: F401 - see above
 from gpubench.node.gpu import DEVICES, resolve
 from gpubench.node.process import die_with_parent
 from gpubench.node.rank import RankError
@@ -38,28 +37,33 @@ def main(arguments: Optional[List[str]] = None) -> int:
         dask_arguments, lines = role_options.adopt(options, unknown, resolve(options.device or "auto"))
         role_options.check(options)
         if options.spec is None:
-            for line in lines:
-                print(f"gpubench run: {line}", file=sys.stderr)  # noqa: T201
-            return _by_hand(options, dask_arguments)
-        text = Path(options.spec).read_text(encoding="utf-8")
-        spec = RunSpec.parse(text, options.spec)
+            return _by_hand(options, dask_arguments, lines)
+        spec = RunSpec.parse(Path(options.spec).read_text(encoding="utf-8"), options.spec)
         spec = dataclasses.replace(spec, device=resolve(options.device or spec.device))
         if options.role == forked.ROLE:
             die_with_parent(options.parent)
             _import_for_all(spec)
             options = parser.parse_args(forked.become(Path(options.members), options.parent))
-        return _act(options, spec)
+        if options.role == "auto" or (options.role == "scheduler" and options.scheduler_file is None):
+            from gpubench.node.run import supervise
+
+            return supervise(options, spec)
+        die_with_parent(options.parent)
+        admission.close_to_others()
+        if options.role == "client":
+            from gpubench.node.client import run_client
+
+            run_client(options, spec)
+        _become(options, spec)
+        return EXIT_OK
     except ModuleNotFoundError as error:
         if options.command == "run" and options.spec is not None:
             raise  # a role of a run: its supervisor reads the whole story in the log
         print(f"gpubench {options.command}: this Python has no {error.name}; use the image's Python", file=sys.stderr)  # noqa: T201
         return EXIT_USAGE
-    except StoppedError as error:
+    except (role_options.CombinationError, SpecError, RankError, OSError, StoppedError) as error:
         print(f"gpubench {options.command}: {error}", file=sys.stderr)  # noqa: T201
-        return EXIT_NODE
-    except (role_options.CombinationError, SpecError, RankError, OSError) as error:
-        print(f"gpubench {options.command}: {error}", file=sys.stderr)  # noqa: T201
-        return EXIT_NODE if isinstance(error, OSError) else EXIT_USAGE
+        return EXIT_NODE if isinstance(error, (OSError, StoppedError)) else EXIT_USAGE
 
 
 def _cluster(options: argparse.Namespace) -> int:
@@ -117,7 +121,9 @@ OTHERS = {"cluster": _cluster, "conduct": _conduct, "look": _look, "pod": _pod, 
 """Commands beside ``run``."""
 
 
-def _by_hand(options: argparse.Namespace, dask_arguments: List[str]) -> int:
+def _by_hand(options: argparse.Namespace, dask_arguments: List[str], lines: List[str]) -> int:
+    for line in lines:
+        print(f"gpubench run: {line}", file=sys.stderr)  # noqa: T201
     if options.role == "scheduler":
         dask_processes.run_scheduler(role_options.by_hand_scheduler_arguments(options, dask_arguments))
     else:
@@ -127,30 +133,21 @@ def _by_hand(options: argparse.Namespace, dask_arguments: List[str]) -> int:
     return EXIT_OK
 
 
-def _act(options: argparse.Namespace, spec: RunSpec) -> int:
-    if options.role == "auto" or (options.role == "scheduler" and options.scheduler_file is None):
-        from gpubench.node.run import supervise
+def _become(options: argparse.Namespace, spec: RunSpec) -> None:
+    """A scheduler or a worker, as planned or with the protocol that the command line names."""
+    from gpubench.node.workloads import families
 
-        return supervise(options, spec)
-    die_with_parent(options.parent)
-    from gpubench.node import admission
-
-    admission.close_to_others()
-    # Scheduler and workers are started as planned, or with the protocol that the command line names.
     started = dataclasses.replace(spec, protocol=options.protocol or spec.protocol)
-    if options.role != "client":
-        from gpubench.node.workloads import families
-
-        # The scheduler unpickles the graphs of the workloads. Here the others import at the same time; at the first
-        # graph they would wait for it.
-        families.load(spec.workloads)
+    # The scheduler unpickles the graphs of the workloads. Here the others import at the same time; at the first graph
+    # they would wait for it.
+    families.load(spec.workloads)
     if options.role == "scheduler":
         watched = []
         if options.registry:
             os.environ[dask_processes.REGISTRY_VARIABLE] = options.registry
             watched = ["--preload", dask_processes.REGISTRY]
         dask_processes.run_scheduler([*dask_processes.scheduler_arguments(started, options.scheduler_file), *watched])
-    elif options.role == "worker":
+    else:
         # The client asks for it first: imported while the scheduler starts.
         from gpubench.node import process_facts  # noqa: F401
 
@@ -160,18 +157,6 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
         become_worker = dask_processes.WORKERS[spec.device]()  # imports, while the scheduler does the same
         address = dask_processes.address_in(options.address, spec.deadlines.start_s)
         become_worker(dask_processes.worker_arguments(started, address, options.name, options.local_directory or "."))
-    else:
-        from gpubench.node.client import run_client
-        from gpubench.node.turns import ClientTurns
-
-        turns = None if options.turns is None else ClientTurns(options.turns)
-        code = run_client(spec, options.address, Path.cwd(), Path(options.run_dir), turns)
-        # All is written. Dask and the binding take more than a second to close, and the cluster is ended anyway.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        ctypes.CDLL(None).fflush(None)  # UCX's log is a C stream
-        os._exit(code)
-    return EXIT_OK
 
 
 def _import_for_all(spec: RunSpec) -> None:

@@ -19,7 +19,7 @@ from gpubench.node.workloads.clock import poll_until
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 TAIL_LINES = 20
 MOST_LINES, MOST_WORDS = 400, 300
-"""Lines at the end of a log in which an error may stand, and characters of it that are kept."""
+"""Lines at the end of a log in which an error may stand, and characters of an error that are kept."""
 TRACEBACK = "Traceback (most recent call last):"
 RAISED_FROM = "The above exception was the direct cause of the following exception:"
 POLL_S = 0.02

@@ -22,18 +22,9 @@ from gpubench.node.workloads import dask_compat, device, ucx
 POLL_S = 0.01
 
 REPORTED = (
-    "dask",
-    "distributed",
-    "numpy",
-    "pandas",
-    "cupy",
-    "cudf",
-    "rmm",
-    "ucxx",
-    "ucp",
-    "distributed_ucxx",
-    "dask_cuda",
+    *("dask", "distributed", "numpy", "pandas", "cupy", "cudf", "rmm", "ucxx", "ucp", "distributed_ucxx", "dask_cuda"),
 )
+"""Libraries whose versions a process reports as far as it has imported them."""
 
 
 def describe(role: str, build_manifest: str = "") -> Dict[str, Any]:
@@ -56,20 +47,12 @@ def describe(role: str, build_manifest: str = "") -> Dict[str, Any]:
             "env": ucx_variables(os.environ),
         },
         "connect_timeout": dask_compat.connect_timeout(),
-        "versions": versions(),
+        "versions": {
+            name: str(getattr(sys.modules[name], "__version__", "?")) for name in REPORTED if name in sys.modules
+        },
         "packages": image.packages_id(),
         "build_id": image.build_id(build_manifest),
     }
-
-
-def describe_scheduler(dask_scheduler: Any, build_manifest: str = "") -> Dict[str, Any]:
-    """``describe`` for ``Client.run_on_scheduler``, with the scheduler's address."""
-    return dict(describe("scheduler", build_manifest), address=dask_scheduler.address)
-
-
-def describe_worker(dask_worker: Any, build_manifest: str = "") -> Dict[str, Any]:
-    """``describe`` for ``Client.run``, with the worker's name: its port is another one in every run."""
-    return dict(describe("worker", build_manifest), name=str(dask_worker.name))
 
 
 def worker_addresses(dask_scheduler: Any) -> List[str]:
@@ -88,10 +71,10 @@ async def cluster_when_complete(
 ) -> Dict[str, Any]:
     """Wait in the scheduler until so many workers are connected, for ``Client.run_on_scheduler``.
 
-    Returns ``process`` (``describe_scheduler``, taken before the wait), ``connected`` (workers at the end of the wait)
-    and ``registered_at`` (see ``dask_compat.registrations``).
+    Returns ``process`` (``describe`` with the ``address``, taken before the wait), ``connected`` (workers at the end of
+    the wait) and ``registered_at`` (see ``dask_compat.registrations``).
     """
-    process = describe_scheduler(dask_scheduler, build_manifest)
+    process = dict(describe("scheduler", build_manifest), address=dask_scheduler.address)
     deadline = time.monotonic() + timeout_s
     while len(dask_scheduler.workers) < workers and time.monotonic() < deadline:
         await asyncio.sleep(POLL_S)
@@ -103,13 +86,14 @@ async def cluster_when_complete(
 
 
 def worker_at_start(dask_worker: Any, build_manifest: str, kind: str) -> Dict[str, Any]:
-    """``describe_worker`` with ``memory_pool``, for ``Client.run``; ``kind`` is the device.
+    """``describe`` with ``name`` and ``memory_pool``, for ``Client.run``; ``kind`` is the device.
 
-    A GPU worker says its ``gpu`` (see ``gpu_worker.place``), ``cpus_near_gpu`` (see ``near_gpu.share``), where NVML has
-    that GPU ``on_bus`` and where CUDA has the one on which it computes, UCX's module for GPU memory, and the variables
-    with which its parent was started. From now on it counts what it spills.
+    The worker's port is another one in every run. A GPU worker says its ``gpu`` (see ``gpu_worker.place``),
+    ``cpus_near_gpu`` (see ``near_gpu.share``), where NVML has that GPU ``on_bus`` and where CUDA has the one on which
+    it computes, UCX's module for GPU memory, and the variables with which its parent was started. From now on it counts
+    what it spills.
     """
-    facts = dict(describe_worker(dask_worker, build_manifest), memory_pool=device.memory_pool(kind))
+    facts = dict(describe("worker", build_manifest), name=str(dask_worker.name), memory_pool=device.memory_pool(kind))
     if kind == "gpu":
         place = gpu_worker.place()
         facts.update(gpu=place, cpus_near_gpu=near_gpu.share(place))
@@ -137,8 +121,3 @@ def ucx_said(kind: str) -> Dict[str, Any]:
 def clock() -> float:
     """Seconds since 1970 as this machine has them, for ``Client.run_on_scheduler``."""
     return time.time()
-
-
-def versions() -> Dict[str, str]:
-    """Versions of the libraries that this process has imported."""
-    return {name: str(getattr(sys.modules[name], "__version__", "?")) for name in REPORTED if name in sys.modules}

@@ -19,7 +19,9 @@ from gpubench.node.process import MOST_WORDS, Child, Planned, command, role_word
 from gpubench.node.spec import RunSpec
 from gpubench.node.spec.run import LAUNCH_NODE
 from gpubench.node.variables import kernel_caches, process_environment
+from gpubench.node.workloads import nvml
 from gpubench.node.workloads.clock import poll_until
+from gpubench.node.workloads.nvml import VISIBLE
 from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE, await_cleaners, end_marked, marked
 from gpubench.node.writer.atomic import write_atomic
 
@@ -110,9 +112,9 @@ class RunNode:
         self.scratch, self._hold = scratch.make(self._scratches, f"{spec.run}-{rank}")
         self.env, self.warnings = process_environment(spec, os.environ, self.scratch, f"{self.run_mark}{rank}")
         if spec.device == "gpu":
-            if not spec.has_workers(rank) and not self.env.get(gpu.VISIBLE):
+            if not spec.has_workers(rank) and not self.env.get(VISIBLE):
                 # Dask's ucx looks for the first GPU that it names (diagnostics/nvml.py:292@2026.7.1).
-                self.env.pop(gpu.VISIBLE, None)
+                self.env.pop(VISIBLE, None)
             self.env = {**kernel_caches(self._scratches, spec.build_id or spec.image), **self.env}
         self._address_file = self.scratch / "address"
         self.address = f"{LATE}{self._address_file}"
@@ -136,7 +138,7 @@ class RunNode:
         """Why this node's workers can't have a GPU each; empty if they can, or need none."""
         needs = self.spec.device == "gpu" and self.spec.has_workers(self.rank)
         # Without a driver's library here the workers judge: the image's variables may lead them to one.
-        return gpu.lacking(self.spec.workers_per_node, self.env) if needs and gpu.count() else ""
+        return gpu.lacking(self.spec.workers_per_node, self.env) if needs and nvml.count() else ""
 
     def ensure_clean(self) -> None:
         """Wait until no process of another run of this campaign is here; end processes and remove files of dead
@@ -163,7 +165,7 @@ class RunNode:
             raise NotCleanError(f"node not clean: process {sorted(owners)} of {whose} is still running")
         scratch.clear(self._scratches)
         if self.spec.device == "gpu" and self.spec.has_workers(self.rank) and not self.spec.beside:
-            self.facts["gpus_in_use"] = gpu.in_use(self.env.get(gpu.VISIBLE, ""))
+            self.facts["gpus_in_use"] = gpu.in_use(self.env.get(VISIBLE, ""))
 
     def start(self, planned: Sequence[Planned]) -> None:
         """Start processes of the cluster: several on a CPU as forks of one process."""
@@ -223,8 +225,9 @@ class RunNode:
     def stop(self) -> None:
         """End every process of this node, and remove what they left in shared memory."""
         stop_all(self.children, GRACE_S)
-        end_marked(CLUSTER_VARIABLE, self.env[CLUSTER_VARIABLE])  # processes that a workload started in other sessions
-        await_cleaners(self.env[CLUSTER_VARIABLE])
+        mark = self.env[CLUSTER_VARIABLE]
+        end_marked(CLUSTER_VARIABLE, mark.__eq__)  # processes that a workload started in other sessions
+        await_cleaners(mark)
         for path in unused_segments():
             with contextlib.suppress(OSError):
                 path.unlink()

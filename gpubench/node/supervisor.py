@@ -5,7 +5,7 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
 from gpubench.node import rendezvous
 from gpubench.node.control_channel import FACTS, STOP, ControlServer, Message
@@ -76,11 +76,8 @@ class Leader:
             NodeLostError: it isn't there.
             StoppedError: the run was asked to end.
         """
-        try:
+        with self._needing_turns("the run got no turns"):
             self.turns = Turns.join(self.node, self.token, self.stop)
-        except ConductorGoneError as error:
-            self._raise_if_asked_to_end()  # the conductor may have been asked first
-            raise NodeLostError(f"the run got no turns: {error}") from error
 
     def run(self) -> Dict[str, Any]:
         """Bring the cluster up, let the client measure, and return what the client wrote.
@@ -90,49 +87,49 @@ class Leader:
             NodeLostError: a node is gone, never came or can't write, or the conductor is gone.
             StoppedError: a signal or the end of the front end ended it, here or on another node.
         """
+        with self._needing_turns("the run lost its turns"):
+            if self.turns:
+                self.turns.await_start(self.stop)
+            lacking = self.node.lacking_gpus()
+            if lacking:  # a scheduler that finds no GPU may end before a worker says so, and with other words
+                raise RunFailedError(lacking)
+            began, began_at = time.monotonic(), time.time()
+            where = rendezvous.rank_0_address(os.environ)
+            host = rendezvous.EVERY_ADDRESS if where else interface_address(self.spec.interface)
+            server = self.server = ControlServer(host, self.token, port=where[1] if where else 0, order=self.spec.order)
+            arguments = ["--address", self.node.address, "--run-dir", str(self.run_dir)]
+            handles = []
+            if self.turns:
+                self.turns.wake(server)
+                handles = [self.turns.clients_end.fileno()]
+                arguments += ["--turns", str(handles[0])]
+            planned = self.node.planned("client", "client", *arguments, handles=handles)
+            self.node.start([*self.node.scheduler(), *self.node.workers(), planned])
+            client = self.node.children[-1]
+            if where:
+                server.greeting = {"kind": FACTS}
+            else:
+                rendezvous.publish(self.rendezvous, self.token, {"server": [server.host, server.port]})
+            self._await_scheduler(server, began + self.spec.deadlines.start_s)
+            self._supervise(client, server, began)
+            result = self._result(client, server, began)
+            result["registered_s"] = [round(at - began_at, 3) for at in result.get("registered_at", [])]
+            self.phases.update(registration_phases(result["registered_s"]))
+            self.phases["start"] = round(result.get("ready_s", 0.0), 3)
+            waited = self.turns.waiting_s() if self.turns else 0.0
+            self.phases["run"] = round(time.monotonic() - began - waited, 3)
+            if self.turns:
+                self.phases["waited"] = round(self.turns.before_s + waited, 3)
+            return result
+
+    @contextlib.contextmanager
+    def _needing_turns(self, what: str) -> Iterator[None]:
         try:
-            return self._run()
+            yield
         except TurnsLostError as error:
             self._raise_if_asked_to_end()  # the conductor may have been asked first
             lost = NodeLostError if isinstance(error, ConductorGoneError) else RunFailedError
-            raise lost(f"the run lost its turns: {error}") from error
-
-    def _run(self) -> Dict[str, Any]:
-        if self.turns:
-            self.turns.await_start(self.stop)
-        lacking = self.node.lacking_gpus()
-        if lacking:  # a scheduler that finds no GPU may end before a worker says so, and with other words
-            raise RunFailedError(lacking)
-        began, began_at = time.monotonic(), time.time()
-        where = rendezvous.rank_0_address(os.environ)
-        host = rendezvous.EVERY_ADDRESS if where else interface_address(self.spec.interface)
-        server = self.server = ControlServer(host, self.token, port=where[1] if where else 0, order=self.spec.order)
-        arguments = ["--address", self.node.address, "--run-dir", str(self.run_dir)]
-        handles = []
-        if self.turns:
-            self.turns.wake(server)
-            handles = [self.turns.clients_end.fileno()]
-            arguments += ["--turns", str(handles[0])]
-        planned = self.node.planned("client", "client", *arguments, handles=handles)
-        self.node.start([*self.node.scheduler(), *self.node.workers(), planned])
-        client = self.node.children[-1]
-        if where:
-            server.greeting = {"kind": FACTS}
-        else:
-            rendezvous.publish(
-                self.rendezvous, self.token, {"server": [server.host, server.port], "attempt": self.run_dir.name}
-            )
-        self._await_scheduler(server, began + self.spec.deadlines.start_s)
-        self._supervise(client, server, began)
-        result = self._result(client, server, began)
-        result["registered_s"] = [round(at - began_at, 3) for at in result.get("registered_at", [])]
-        self.phases.update(registration_phases(result["registered_s"]))
-        self.phases["start"] = round(result.get("ready_s", 0.0), 3)
-        waited = self.turns.waiting_s() if self.turns else 0.0
-        self.phases["run"] = round(time.monotonic() - began - waited, 3)
-        if self.turns:
-            self.phases["waited"] = round(self.turns.before_s + waited, 3)
-        return result
+            raise lost(f"{what}: {error}") from error
 
     def finish(self, *, failed: bool) -> Dict[int, Dict[str, Any]]:
         """End every process on every node; returns the other ranks' final reports, by rank."""

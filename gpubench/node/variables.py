@@ -12,6 +12,7 @@ from gpubench.node import gpu
 from gpubench.node.machine import NODE_NAME_VARIABLE
 from gpubench.node.spec import PROCESS_DEFAULTS, RunSpec
 from gpubench.node.workloads import clock
+from gpubench.node.workloads.nvml import VISIBLE
 from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE
 
 # Variables that would change a benchmark unnoticed. They are dropped, with a warning.
@@ -69,7 +70,7 @@ def process_environment(
     if spec.device == "gpu":
         # Dask's command starts a worker on each GPU that is named, also by the site: those of this run's workers only.
         chosen = gpu.chosen(spec.workers_per_node, {**inherited, **spec.env})
-        env.update({name: value for name, value in chosen.items() if name == gpu.VISIBLE or name not in spec.env})
+        env.update({name: value for name, value in chosen.items() if name == VISIBLE or name not in spec.env})
     env[CLUSTER_VARIABLE] = mark
     env.update({name: inherited[name] for name in (clock.VARIABLE, NODE_NAME_VARIABLE) if name in inherited})
     dropped = sorted(

@@ -1,4 +1,4 @@
-"""One planned workload on a cluster: its samples and links go into a directory, how it ended into its record.
+"""What ends a workload before its time, and how its end is told.
 
 A worker that runs out of memory ends its workload. Otherwise Dask spills a worker's results, from the GPU to main
 memory and from there to disk (and these would be measured), then pauses the worker, which takes no more tasks, and the
@@ -6,19 +6,14 @@ workload waits until its time limit.
 """
 
 import contextlib
-import functools
 import threading
 import traceback
-from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, Mapping, Sequence
 
 from gpubench.node import process_facts, proofs
-from gpubench.node.spec import WorkloadRecord, WorkloadSpec
-from gpubench.node.workloads import families, links
+from gpubench.node.process import MOST_WORDS
 from gpubench.node.workloads.base import WorkloadContext
 from gpubench.node.workloads.catalogue.own import PACKAGE
-from gpubench.node.workloads.repetitions import Result, measure
-from gpubench.node.writer.run_dir import append_links, append_sample
 
 LOOK_S = 1.0
 """One small message to the scheduler in that time."""
@@ -94,22 +89,6 @@ def describe(facts: Mapping[str, Any]) -> str:
     if facts["from_gpu"] or facts["spilled"]:
         parts.append(_moved(facts["from_gpu"], facts["spilled"]))
     return "{} ran out of memory: {}".format(facts["name"], ", ".join(parts))
-
-
-MOST_WORDS = 300
-"""Characters of an error that a record keeps."""
-
-
-def measure_into(
-    directory: Path, context: WorkloadContext, planned: WorkloadSpec, record: WorkloadRecord, **options: Any
-) -> Result:
-    """Measure a workload; ``options`` as for ``measure``. Whatever the workload raises comes through."""
-    measurement = families.create(planned.name, context, planned.backend, planned.params)
-    result = measure(measurement, planned, functools.partial(append_sample, directory), **options)
-    about = {"workload": planned.name, "params_id": planned.params_id}
-    append_links(directory, [{**row, **about} for row in links.rows(result.links)])
-    record.details, record.status, record.reason = result.details, result.status, result.reason
-    return result
 
 
 def describe_error(error: BaseException) -> str:

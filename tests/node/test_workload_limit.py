@@ -80,16 +80,18 @@ except ValueError as error:
 def test_a_client_whose_cluster_does_not_answer_writes_what_it_has(silent: str) -> None:
     """``Client.run`` waits for ever for a worker whose event loop hangs, for example in a GPU that synchronises."""
     code = f"""
-import distributed, json, pathlib, tempfile
+import argparse, distributed, json, os, pathlib, tempfile
 from gpubench.node import client
 from gpubench.node.spec import Deadlines
 from tests.node.specs_by_hand import run_spec
 distributed.Client = client._ready = client._measure_all = client._at_end = lambda *words, **options: None
 client.{silent} = lambda *words, **options: time.sleep(600)
 client.ANSWER_S = 0.2
-folder = pathlib.Path(tempfile.mkdtemp())
-client.run_client(run_spec(deadlines=Deadlines(start_s=0.0)), "tcp://127.0.0.1:1", folder, folder)
-result = json.loads((folder / "client-result.json").read_text())
+client.os._exit = lambda code: None
+os.chdir(tempfile.mkdtemp())
+options = argparse.Namespace(address="tcp://127.0.0.1:1", run_dir=".", turns=None)
+client.run_client(options, run_spec(deadlines=Deadlines(start_s=0.0)))
+result = json.loads(pathlib.Path("client-result.json").read_text())
 print(result["error"], [one["status"] for one in result["workloads"]])
 """
     assert said(code) == "a process of the cluster doesn't answer: no answer within 0.2 s ['failed']\n"

@@ -14,8 +14,8 @@ import pytest
 
 import gpubench.node.workloads
 from gpubench.model.suite import Suite
-from gpubench.node.workloads import bindings, families
-from gpubench.node.workloads.base import Measurement, WorkloadContext
+from gpubench.node.workloads import bindings
+from gpubench.node.workloads.base import Measurement
 from gpubench.node.workloads.catalogue import CATALOGUE, Shape
 
 FOLDER = Path(gpubench.node.workloads.__file__).parent
@@ -169,29 +169,10 @@ def test_a_file_imports_only_what_every_image_has_or_the_optional_library_it_is_
 
 def test_every_binding_has_its_adapter() -> None:
     assert set(bindings.ADAPTERS) == {"tcp", "ucxx", "ucx-py"}
-    assert isinstance(bindings.adapter("tcp"), bindings.Tcp)
+    assert isinstance(bindings.ADAPTERS["tcp"](), bindings.Tcp)
     for binding, library in (("ucxx", "ucxx"), ("ucx-py", "ucp")):
         if importlib.util.find_spec(library) is None:
             with pytest.raises(ModuleNotFoundError, match=library):
-                bindings.adapter(binding)
+                bindings.ADAPTERS[binding]()
         else:
-            assert isinstance(bindings.adapter(binding), bindings.Endpoints)
-    with pytest.raises(ValueError, match="no adapter for binding 'mpi'"):
-        bindings.adapter("mpi")
-
-
-@pytest.mark.parametrize(
-    ("name", "backend", "device", "params", "message"),
-    [
-        ("sort", "dask", "cpu", {}, "no workload"),
-        ("tasks", "polars", "cpu", {"count": 1}, "no backend"),
-        ("tasks", "dask", "tpu", {"count": 1}, "doesn't run on"),
-        ("tasks", "dask", "cpu", {"counts": 1}, "takes"),
-        ("tasks", "dask", "cpu", {}, "takes"),
-    ],
-)
-def test_what_the_catalogue_does_not_know_is_refused(
-    name: str, backend: str, device: str, params: dict[str, int], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        families.create(name, WorkloadContext(None, [], 1, device, "tcp"), backend, params)
+            assert isinstance(bindings.ADAPTERS[binding](), bindings.Endpoints)

@@ -178,7 +178,7 @@ for count, shown in ((1, ""), (1, "0"), (1, "GPU-1"), (1, "7")):
 nvml.limits(), nvml.own(), nvml.devices()
 """
 CHOSEN = "import os; from gpubench.node import gpu; print(gpu.chosen({workers}, os.environ).get(gpu.VISIBLE, ''))"
-COUNT = "from gpubench.node import gpu; print(gpu.count(), gpu.resolve('auto'), gpu.resolve('cpu'))"
+COUNT = "from gpubench.node import gpu; print(gpu.nvml.count(), gpu.resolve('auto'), gpu.resolve('cpu'))"
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,6 @@ class OwnClock(Measurement):
     uses_transfer_log = False
     nominal_bytes = 64
     least_moved_bytes = 48
-    moved_bytes_own = 48
     said = 0.125
 
     @property
@@ -293,7 +292,7 @@ def test_a_class_of_the_public_base_has_its_own_clock_bytes_and_links(own: Make,
     assert (result.seen_bytes, result.least_moved_bytes) == (96, 96)
     sender, receiver = cluster.workers
     assert [(one["sender"], one["receiver"], one["bytes"]) for one in result.links] == [(sender, receiver, 96)]
-    assert result.answers[0].details == {"seen": [["rows"], "dask", "cpu", cluster.seed, 1]}
+    assert result.details["seen"] == [["rows"], "dask", "cpu", cluster.seed, 1]
 
 
 @pytest.mark.parametrize("says", [float("inf"), 0.0, -1.0, float("nan")])

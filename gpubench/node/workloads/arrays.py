@@ -11,9 +11,17 @@ import dask.array
 import numpy as np
 
 from gpubench.node.workloads import dask_compat
-from gpubench.node.workloads.base import Answer, WorkloadContext, judged
+from gpubench.node.workloads.base import Answer, WorkloadContext, judged, partials_moved
 from gpubench.node.workloads.lazy import LazyMeasurement
-from gpubench.node.workloads.random_blocks import ITEM_BYTES, array_of_blocks, drawn, normal, settled, uniform
+from gpubench.node.workloads.random_blocks import (
+    ITEM_BYTES,
+    array_of_blocks,
+    drawn,
+    mirrored_bytes,
+    normal,
+    settled,
+    uniform,
+)
 
 SIGMAS = 6.0
 """A right sum lies outside once in 5·10⁸ repetitions."""
@@ -150,16 +158,7 @@ class TransposeSum(ArraySum):
 
     @property
     def least_moved_bytes(self) -> int:
-        """One of x[i, j] and x[j, i] (they are equally large) for every such pair that no worker holds together."""
-        rows, columns = self._data.chunks
-        holders = self.block_holders()
-        total = 0
-        for i in range(len(rows)):
-            for j in range(i):
-                here, there = (holders[str((self._data.name, *place))] for place in ((i, j), (j, i)))
-                if not set(here) & set(there):
-                    total += int(rows[i] * columns[j]) * ITEM_BYTES
-        return total
+        return mirrored_bytes(self._data, self.block_holders())
 
 
 class StridedSum(ArraySum):
@@ -194,8 +193,7 @@ class StridedSum(ArraySum):
 
     @property
     def least_moved_bytes(self) -> int:
-        """One partial sum from each worker with blocks but the one that adds them up; nothing sure if not yet drawn."""
+        """Partial sums; nothing is sure if the blocks are not yet drawn."""
         if self.params["generate"]:
             return 0
-        owners = {workers[0] for workers in self.block_holders().values() if len(workers) == 1}
-        return ITEM_BYTES * max(0, len(owners) - 1)
+        return ITEM_BYTES * partials_moved(self.block_holders().values())

@@ -6,7 +6,7 @@ Node half: Python 3.9; dask, distributed, numpy, pandas as the image has them (2
 import abc
 import dataclasses
 import uuid
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from gpubench.node.workloads.counters import Counters
 
@@ -80,6 +80,9 @@ class Measurement(abc.ABC):
     uses_transfer_log = True
     """False where nothing moves through Dask: then nobody asks the workers for their logs around each repetition."""
 
+    by_workers = True
+    """Whether the workers' own processes carry ``links_own``, so that their UCX must have what the site needs."""
+
     backend = "dask"
     """Which of the catalogue's back-ends measures; set before ``setup``."""
 
@@ -126,23 +129,13 @@ class Measurement(abc.ABC):
         return self.context.device == "cpu" and self.nominal_bytes <= KEPT_BYTES * len(self.context.workers)
 
     @property
-    def moved_bytes_own(self) -> int:
-        """Bytes that the last ``once`` moved between worker processes outside of Dask's transfer log.
+    def links_own(self) -> List[Dict[str, Any]]:
+        """What the last ``once`` moved between worker processes outside of Dask's transfer log, as ``links.Link``.
 
-        Zero for whatever leaves its traffic to Dask. A workload that talks through the communication library itself
+        Nothing for whatever leaves its traffic to Dask. A workload that talks through the communication library itself
         reports here only what the *receiving* sides counted, so that the caller may add it to the log's bytes.
         """
-        return 0
-
-    @property
-    def links_own(self) -> List[Dict[str, Any]]:
-        """Of the same bytes as ``moved_bytes_own``: which worker got how many from which, as ``links.Link``."""
         return []
-
-    @property
-    def by_workers(self) -> bool:
-        """Whether the workers' own processes carry ``links_own``, so that their UCX must have what the site needs."""
-        return True
 
     @property
     def talks_past_log(self) -> bool:
@@ -174,6 +167,14 @@ class Measurement(abc.ABC):
     def teardown(self) -> None:
         """Release every future and connection, so that the next workload finds empty workers; also after a failure."""
         self._data = None
+
+
+def partials_moved(holders: Iterable[Sequence[str]]) -> int:
+    """How many partial results must move: from each worker that alone holds blocks, but the one that adds them up.
+
+    ``holders`` are the workers that hold each block.
+    """
+    return max(0, len({workers[0] for workers in holders if len(workers) == 1}) - 1)
 
 
 WRAP = 2**64

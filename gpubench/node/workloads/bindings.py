@@ -113,13 +113,6 @@ ADAPTERS: Dict[str, Callable[[], Any]] = {"tcp": Tcp, "ucxx": _ucxx, "ucx-py": _
 """By binding: imports the library, and returns what listens and connects."""
 
 
-def adapter(binding: str) -> Any:
-    """The adapter of ``binding``. Raises ValueError: there is none."""
-    if binding not in ADAPTERS:
-        raise ValueError(f"no adapter for binding {binding!r}; there are {', '.join(ADAPTERS)}")
-    return ADAPTERS[binding]()
-
-
 def keep_notifier() -> None:
     """Keep the binding's notifier thread from the first connection on, in a process that listens nowhere.
 

@@ -27,11 +27,11 @@ from gpubench.node.workloads import nvml
 from gpubench.node.workloads.base import Answer, Measurement, UnavailableError, WorkloadContext
 from gpubench.node.workloads.links import Link
 from gpubench.node.workloads.message import chosen_pairs
+from gpubench.node.workloads.nvml import VISIBLE
 from gpubench.node.workloads.ucx import LIBRARY, mapped, program_of
 
 PROGRAM = "ucx_perftest"
 SEND_RECV = "send_recv"
-VISIBLE = "CUDA_VISIBLE_DEVICES"
 MODULE = f"ucxx.benchmarks.{SEND_RECV}"
 TRIES = 3
 """Of a pair whose server was taken by somebody else who connected to its port first: ucx_perftest takes one connection.
@@ -299,7 +299,8 @@ ROUND_TRIPS = ("tag_lat", "ucp_am_lat", SEND_RECV)
 class LinkTest(Measurement):
     """Pair after pair: the first worker's process is the client, the second's the server."""
 
-    uses_transfer_log = False
+    uses_transfer_log = by_workers = has_cost = False
+    """The program's processes do all of it."""
 
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
@@ -318,28 +319,16 @@ class LinkTest(Measurement):
         return self._ways * int(self.params["size"]) * int(self.params["iterations"]) * len(self.pairs)
 
     @property
-    def has_cost(self) -> bool:
-        """No: the program is a process of its own."""
-        return False
-
-    @property
     def least_moved_bytes(self) -> int:
         """Everything: the two sides of a pair are processes of their own."""
         return self.nominal_bytes
 
     @property
-    def moved_bytes_own(self) -> int:
-        """Of the iterations that the program says it has completed."""
-        return sum(int(link["bytes"]) for link in self.links_own)
-
-    @property
-    def by_workers(self) -> bool:
-        """No: processes of ``ucx_perftest`` do."""
-        return False
-
-    @property
     def links_own(self) -> List[Link]:
-        """Both directions of each pair that played round trips; of a one-way test what the client sent."""
+        """Of the iterations that the program says it has completed.
+
+        Both directions of each pair that played round trips; of a one-way test what the client sent.
+        """
         size = int(self.params["size"])
         return [
             {
@@ -413,18 +402,8 @@ class LinkTest(Measurement):
         is_gpu = self.context.device == "gpu"
         if self._test == SEND_RECV:
             memory = "cupy" if is_gpu else "numpy"
-            return [
-                "-n",
-                size,
-                "-o",
-                memory,
-                "--n-iter",
-                count,
-                "--n-warmup-iter",
-                warm,
-                "--reuse-alloc",
-                "--no-detailed-report",
-            ]
+            own = ["-n", size, "-o", memory, "--n-iter", count, "--n-warmup-iter", warm]
+            return [*own, "--reuse-alloc", "--no-detailed-report"]
         return ["-s", size, "-m", "cuda" if is_gpu else "host", "-n", count, "-w", warm]
 
     def check(self, answer: List[Dict[str, Any]]) -> Answer:

@@ -38,7 +38,7 @@ async def open_end(
     token: str, binding: str, hosts: Dict[str, str], *, kind: str, size: int, seed: int, dask_worker: Any
 ) -> int:
     """Listen for the other workers; the port. ``hosts`` has every worker's host by address, in the order of workers."""
-    adapter = bindings.adapter(binding)
+    adapter = bindings.ADAPTERS[binding]()
     index = list(hosts).index(dask_worker.address)
     pattern = np.frombuffer(np.random.RandomState(seed + index).bytes(size), dtype="uint8").copy()
     end = _ENDS[token] = _End(index, kind, device.array_module(kind).asarray(pattern))
@@ -57,7 +57,7 @@ async def connect_end(
     token: str, binding: str, hosts: Dict[str, str], ports: Dict[str, int], pairs: Sequence[Tuple[int, int]]
 ) -> None:
     """Connect to the second worker of every pair in which this one is the first, and say who connects."""
-    adapter = bindings.adapter(binding)
+    adapter = bindings.ADAPTERS[binding]()
     end = _ENDS[token]
     greeting = np.array([end.index], dtype="int64").view("uint8")
     workers = list(hosts.items())
@@ -189,13 +189,8 @@ class Message(Measurement):
         return self.nominal_bytes
 
     @property
-    def moved_bytes_own(self) -> int:
-        """What the last repetition's receivers counted, as far as the two sides were different processes."""
-        return sum(int(link["bytes"]) for link in self._links)
-
-    @property
     def links_own(self) -> List[Link]:
-        """Both directions of each pair, with the same round trips."""
+        """Both directions of each pair whose sides are different processes, with the same round trips."""
         return self._links
 
     def setup(self) -> None:

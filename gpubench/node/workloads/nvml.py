@@ -36,16 +36,19 @@ def named(text: str) -> List[str]:
     return list(itertools.takewhile(lambda word: word.isdigit() or word.startswith(("GPU-", "MIG-")), names))
 
 
-def devices() -> Dict[str, Device]:
-    """The GPUs that the driver shows to this process, as ``gpu-0``; empty without a driver."""
+def count() -> int:
+    """How many GPUs the driver knows, 0 without a driver."""
     number = ctypes.c_uint(0)
     try:
-        library = _initialised()
+        failed = _initialised().nvmlDeviceGetCount_v2(ctypes.byref(number))
     except NvmlError:
-        return {}
-    if library.nvmlDeviceGetCount_v2(ctypes.byref(number)) != 0:
-        return {}
-    return _open(str(index) for index in range(number.value))
+        return 0
+    return 0 if failed else number.value
+
+
+def devices() -> Dict[str, Device]:
+    """The GPUs that the driver shows to this process, as ``gpu-0``; empty without a driver."""
+    return _open(map(str, range(count())))
 
 
 def own() -> Dict[str, Device]:

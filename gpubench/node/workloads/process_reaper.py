@@ -50,28 +50,14 @@ def marked(variable: str, accept: Callable[[str], bool]) -> Dict[int, str]:
     return processes
 
 
-def end_marked(variable: str, value: str) -> None:
-    """Kill every process on this node that carries the mark, until none is left or 10 s are over."""
-    _end(variable, value.__eq__)
-
-
-def end_marked_below(variable: str, start: str) -> None:
-    """Like ``end_marked``, for every mark that begins with ``start``."""
-    _end(variable, lambda value: value.startswith(start))
-
-
-def cleaner_environment(marks: Iterable[str]) -> Dict[str, str]:
-    """Of this process without ``marks`` and the run's own; what it has instead is known to ``await_cleaners``."""
-    kept = {name: value for name, value in os.environ.items() if name not in {*marks, CLUSTER_VARIABLE}}
-    return {**kept, CLEANER_VARIABLE: os.environ.get(CLUSTER_VARIABLE, "")}
-
-
 def await_cleaners(value: str) -> None:
     """Come back when nothing on this node cleans up behind the run of that mark any more, or 10 s are over."""
     poll_until(lambda: not marked(CLEANER_VARIABLE, value.__eq__), time.monotonic() + _END_S, POLL_S)
 
 
-def _end(variable: str, accept: Callable[[str], bool]) -> None:
+def end_marked(variable: str, accept: Callable[[str], bool]) -> None:
+    """Kill every process on this node whose mark ``accept`` takes, until none is left or 10 s are over."""
+
     def none_left() -> bool:
         processes = marked(variable, accept)
         for pid in processes:
@@ -98,7 +84,7 @@ def guard(variable: str, value: str) -> "subprocess.Popen[bytes]":
 def main(variable: str, value: str) -> None:
     """The guard: reading ends when the other end of the pipe is closed, which the kernel does for the dead."""
     sys.stdin.buffer.read()
-    end_marked(variable, value)
+    end_marked(variable, value.__eq__)
 
 
 OVER = b"over"
@@ -114,13 +100,9 @@ class Guard:
     """
 
     def __init__(self, module: str, arguments: Iterable[str], marks: Iterable[str]) -> None:
-        self._process = start(
-            module,
-            *arguments,
-            stdin=subprocess.PIPE,
-            start_new_session=True,
-            env=cleaner_environment(marks),
-        )
+        env = {name: value for name, value in os.environ.items() if name not in {*marks, CLUSTER_VARIABLE}}
+        env[CLEANER_VARIABLE] = os.environ.get(CLUSTER_VARIABLE, "")
+        self._process = start(module, *arguments, stdin=subprocess.PIPE, start_new_session=True, env=env)
 
     def over(self) -> None:
         """Nothing is left to clean up."""

@@ -1,6 +1,6 @@
 """Blocks of random numbers that depend on their seed and place alone, each on the worker of its place."""
 
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Mapping, Sequence, Tuple
 
 import dask.array
 import distributed
@@ -56,6 +56,19 @@ def settled(
     futures = context.placed(blocks)
     distributed.wait(list(futures.values()))
     return futures
+
+
+def mirrored_bytes(array: Any, holders: Mapping[str, Sequence[str]]) -> int:
+    """Bytes of one of x[i, j] and x[j, i], equally large, for every pair of blocks that no worker holds together.
+
+    ``holders`` as ``dask_compat.holders``, of a square of items of 8 bytes.
+    """
+    total = 0
+    for i, rows in enumerate(array.chunks[0]):
+        for j, columns in enumerate(array.chunks[1][:i]):
+            here, there = (holders[str((array.name, *place))] for place in ((i, j), (j, i)))
+            total += 0 if set(here) & set(there) else int(rows * columns) * ITEM_BYTES
+    return total
 
 
 def array_of_blocks(

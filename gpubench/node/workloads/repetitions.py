@@ -34,7 +34,7 @@ class Result:
 
     status: str = "ok"
     reason: str = ""
-    answers: List[Answer] = dataclasses.field(default_factory=list)
+    answer: Optional[Answer] = None
     links: List[Link] = dataclasses.field(default_factory=list)
     least_moved_bytes: int = 0
     seen_bytes: int = 0
@@ -49,9 +49,8 @@ class Result:
     @property
     def details(self) -> Dict[str, Any]:
         """Figures for the run record: the last answer's, the workload's own, the bytes, results left on workers."""
-        last = self.answers[-1].details if self.answers else {}
         return {
-            **last,
+            **(self.answer.details if self.answer else {}),
             **self.figures,
             "least_moved_bytes": self.least_moved_bytes,
             "seen_bytes": self.seen_bytes,
@@ -68,8 +67,7 @@ def measure(
     *,
     slow: float = 0.0,
     rounds: Sequence[int] = (),
-    between: Callable[[], object] = lambda: None,
-    clean: bool = False,
+    between: Optional[Callable[[], object]] = None,
 ) -> Result:
     """Run ``warmup`` marked and ``reps`` timed repetitions, as planned; each sample goes to ``emit`` when checked.
 
@@ -78,7 +76,7 @@ def measure(
 
     The first wrong answer ends the workload as ``failed``, with the figures as reason: what is wrong once isn't worth
     timing. Whatever a workload raises comes through, after its clean-up. ``slow`` is the share by which every
-    repetition is made longer, see ``slowness``. ``clean``: leave nothing in the workers, see ``dask_compat.clean``.
+    repetition is made longer, see ``slowness``. Nothing is left in the workers, see ``dask_compat.clean``.
     """
     result, params_id = Result(), planned.params_id
     try:
@@ -86,20 +84,21 @@ def measure(
         done = {True: 0, False: 0}
         for is_warmup in _sequence(rounds or [planned.reps], planned.warmup):
             if is_warmup is None:
-                between()
+                if between:
+                    between()
                 continue
             sample = _repeat(measurement, result, is_warmup, slow)
             which = {"workload": planned.name, "backend": planned.backend, "params_id": params_id}
             emit({**which, "rep": done[is_warmup], "warmup": is_warmup, **sample})
             done[is_warmup] += 1
-            if sample["answer"] == "wrong":
-                result.status = "failed"
-                figures = (f"{name} {value}" for name, value in result.answers[-1].details.items())
-                result.reason = f"wrong answer: {', '.join(figures)}"
+            answer = result.answer
+            if answer and answer.status == "wrong":
+                figures = (f"{name} {value}" for name, value in answer.details.items())
+                result.status, result.reason = "failed", f"wrong answer: {', '.join(figures)}"
                 break
     except UnavailableError:
         measurement.teardown()
-        dask_compat.drain(measurement.context.client, clean=clean)
+        dask_compat.drain(measurement.context.client, clean=True)
         raise
     except BaseException:
         # With a worker gone, cleaning up fails too; what counts is why the workload ended.
@@ -110,7 +109,7 @@ def measure(
     if measurement.talks_past_log:
         result.pairs.update(itertools.combinations(measurement.context.workers, 2))
     result.figures = measurement.figures
-    left = dask_compat.drain(measurement.context.client, clean=clean)
+    left = dask_compat.drain(measurement.context.client, clean=True)
     result.answered, result.keys_left = list(left), sum(left.values())
     return result
 
@@ -171,13 +170,13 @@ def _repeat(measurement: Measurement, result: Result, is_warmup: bool, slow: flo
     cost = counters.since(before) if counters else Cost()
     result.energy_of = cost.energy_of
     traffic = collect(client, marks) if marks else []
-    answer = measurement.check(outcome)
-    result.answers.append(answer)
+    answer = result.answer = measurement.check(outcome)
     if not is_warmup:
-        result.links = summed(result.links + traffic + measurement.links_own)
-        own = measurement.links_own if measurement.by_workers else []
-        result.pairs.update((link["receiver"], link["sender"]) for link in [*traffic, *own])
-        result.seen_bytes += sum(link["bytes"] for link in traffic) + measurement.moved_bytes_own
+        own = measurement.links_own
+        carried = [*traffic, *(own if measurement.by_workers else ())]
+        result.pairs.update((link["receiver"], link["sender"]) for link in carried)
+        result.links = summed(result.links + traffic + own)
+        result.seen_bytes += sum(link["bytes"] for link in traffic + own)
         result.least_moved_bytes += result.floor
     return {
         "wall_s": wall_s,

@@ -206,7 +206,7 @@ class Clients:
         return process
 
     def _end(self) -> None:
-        process_reaper.end_marked(MARK, self._mark)
+        process_reaper.end_marked(MARK, self._mark.__eq__)
         for process in [*self._processes, self._guard]:
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:

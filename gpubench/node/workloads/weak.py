@@ -18,7 +18,16 @@ import distributed
 import numpy as np
 
 from gpubench.node.workloads import dask_compat, device, frames, weak_data
-from gpubench.node.workloads.base import WRAP, Answer, Measurement, UnavailableError, WorkloadContext, added_up, judged
+from gpubench.node.workloads.base import (
+    WRAP,
+    Answer,
+    Measurement,
+    UnavailableError,
+    WorkloadContext,
+    added_up,
+    judged,
+    partials_moved,
+)
 from gpubench.node.workloads.catalogue.weak import (
     COLUMNS,
     ITEM_BYTES,
@@ -27,7 +36,7 @@ from gpubench.node.workloads.catalogue.weak import (
     square,
     square_chunks,
 )
-from gpubench.node.workloads.random_blocks import drawn
+from gpubench.node.workloads.random_blocks import drawn, mirrored_bytes
 from gpubench.node.workloads.weak_data import UPPER
 
 TOLERANCE = 1e-9
@@ -236,14 +245,7 @@ class ArrayTranspose(KeptArray):
 
     @property
     def least_moved_bytes(self) -> int:
-        """One of x[i, j] and x[j, i], equally large, for every pair of them that no worker holds together."""
-        holders = self.holders()
-        total = 0
-        for (i, j), (_, shape, _) in self.blocks().items():
-            if holders and i > j:
-                here, there = (holders[str((self._data.name, *place))] for place in ((i, j), (j, i)))
-                total += 0 if set(here) & set(there) else shape[0] * shape[1] * ITEM_BYTES
-        return total
+        return mirrored_bytes(self._data, self.holders()) if self.is_persisted else 0
 
     def check(self, answer: List[List[int]]) -> Answer:
         """The weighted sums of a transpose are those of the array, exchanged."""
@@ -303,9 +305,7 @@ class ArrayStd(ArrayTask):
 
     @property
     def least_moved_bytes(self) -> int:
-        """A partial result from each worker with blocks but the one that puts them together."""
-        owners = {workers[0] for workers in self.holders().values() if len(workers) == 1}
-        return ITEM_BYTES * max(0, len(owners) - 1)
+        return ITEM_BYTES * partials_moved(self.holders().values())
 
     def check(self, answer: float) -> Answer:
         """Against exact integer sums."""
@@ -321,14 +321,11 @@ class ArrayStdAxis(ArrayTask):
 
     @property
     def least_moved_bytes(self) -> int:
-        """A partial result per column from each worker with blocks of it but the one that puts them together."""
-        holders = self.holders()
-        lengths = self.lengths
-        total = 0
-        for number, columns in enumerate(lengths if holders else ()):
-            blocks = (holders[str((self._data.name, row, number))] for row in range(len(lengths)))
-            owners = {workers[0] for workers in blocks if len(workers) == 1}
-            total += ITEM_BYTES * columns * max(0, len(owners) - 1)
+        """Partial results of every column."""
+        holders, total = self.holders(), 0
+        for number, columns in enumerate(self.lengths if holders else ()):
+            blocks = (holders[str((self._data.name, row, number))] for row in range(len(self.lengths)))
+            total += ITEM_BYTES * columns * partials_moved(blocks)
         return total
 
     def check(self, answer: List[float]) -> Answer:
