@@ -20,14 +20,13 @@ from typing import Any, Dict, List, Mapping, NoReturn, Optional
 
 from gpubench.node import gpu_proofs, image, process_facts, proofs, speed, ucx_log
 from gpubench.node.dask_processes import RESULT_FILE, address_in
-from gpubench.node.limit import Limit, WorkloadTimeoutError
 from gpubench.node.spec import RunSpec, WorkloadRecord
 from gpubench.node.spec.plain import to_plain
 from gpubench.node.spec.records import workload_record
 from gpubench.node.spec.turns import END
 from gpubench.node.spec.waiting import crowded_hosts
 from gpubench.node.turns import ClientTurns
-from gpubench.node.workload import check_nothing_spilled, describe_error, watched
+from gpubench.node.workload import Limit, WorkloadTimeoutError, check_nothing_spilled, describe_error, watched
 from gpubench.node.workloads import counters, links
 from gpubench.node.workloads.base import UnavailableError, WorkloadContext
 from gpubench.node.workloads.bindings import keep_notifier
@@ -60,7 +59,6 @@ class ClientOutcome:
 
     @property
     def workers(self) -> List[Dict[str, Any]]:
-        """What the workers said of themselves at the start."""
         return [process for process in self.processes if process["role"] == "worker"]
 
     def with_names(self, message: str) -> str:
@@ -207,7 +205,7 @@ def _measure_all(
                         functools.partial(append_sample, run_dir),
                         slow=slowness(spec.env),
                         rounds=[turn.reps for turn in spec.turns if turn.workload == place],
-                        between=functools.partial(turns.switch, place, limit) if turns else None,
+                        between=functools.partial(_switch, turns, place, limit) if turns else None,
                     )
                     about = {"workload": planned.name, "params_id": planned.params_id}
                     append_links(run_dir, [{**row, **about} for row in links.rows(result.links)])
@@ -233,6 +231,13 @@ def _measure_all(
             traceback.print_exc()
             record.status, record.reason = "failed", outcome.with_names(describe_error(error))
             hurt = planned.name
+
+
+def _switch(turns: ClientTurns, place: int, limit: Limit) -> None:
+    """From one turn of a workload to its next; the others' time doesn't count for its limit."""
+    with limit.held():
+        turns.end()
+        turns.begin(place)
 
 
 def _at_end(context: WorkloadContext, spec: RunSpec, outcome: ClientOutcome) -> None:

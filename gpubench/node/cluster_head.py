@@ -22,8 +22,6 @@ REQUEST_S = 0.5
 
 
 class ClusterHead:
-    """Supervises the cluster from its first process to its last."""
-
     def __init__(self, node: RunNode, directory: Path, token: str, stop: StopRequest) -> None:
         self.node, self.spec = node, node.spec
         self.directory, self.token, self.stop = directory, token, stop

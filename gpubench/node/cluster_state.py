@@ -45,8 +45,6 @@ WRITE_S = 0.3
 
 
 class ClusterStateFile:
-    """Nodes, workers, times and what went wrong."""
-
     def __init__(self, directory: Path, cluster: str) -> None:
         now = utc_now()
         self.path = directory / STATE_FILE
@@ -67,7 +65,6 @@ class ClusterStateFile:
         self._changed = True
 
     def count(self, workers: List[Dict[str, Any]]) -> None:
-        """Take over the workers that are registered now."""
         now: Dict[int, List[float]] = {}
         for worker in workers:
             now.setdefault(rank_of(str(worker["name"])), []).append(float(worker["at"]))
@@ -107,7 +104,6 @@ class ClusterStateFile:
         self.write()
 
     def write(self) -> None:
-        """Write the state if it changed and ``WRITE_S`` have passed since the last write."""
         if self._changed and time.monotonic() - self._written > WRITE_S:
             self.state.changed_at = utc_now()
             write_atomic(self.path, self.state.dump().encode("utf-8"), mode=0o600)

@@ -47,7 +47,6 @@ class Connection:
             self.open = False
 
     def beat(self) -> None:
-        """Send a heartbeat if the last one is older than ``BEAT_S``."""
         now = time.monotonic()
         if now - self.beat_at > BEAT_S:
             self.beat_at = now
@@ -99,7 +98,6 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Close the connection."""
         self.open = False
         with contextlib.suppress(OSError):
             self.sock.close()
@@ -165,12 +163,10 @@ class ControlServer:
             self._selector.unregister(sock)
 
     def send(self, rank: int, message: Message) -> None:
-        """Send to one rank, if it is there."""
         if rank in self.connections and self.connections[rank].open:
             self.connections[rank].send(message)
 
     def broadcast(self, message: Message) -> None:
-        """Send to every rank that is still there."""
         for connection in self.connections.values():
             if connection.open:
                 connection.send(message)
@@ -188,7 +184,6 @@ class ControlServer:
         self._drop(self.connections.pop(rank))
 
     def close(self) -> None:
-        """Close every connection and the listener."""
         for connection in [*self.connections.values(), *self._unidentified]:
             connection.close()
         self._selector.close()

@@ -72,7 +72,6 @@ def _fair_share(spec: RunSpec) -> int:
 
 
 def run_scheduler(arguments: List[str]) -> None:
-    """Become ``dask scheduler``."""
     from distributed.cli.dask_scheduler import main
 
     main.main(args=arguments, prog_name="dask scheduler")

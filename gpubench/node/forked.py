@@ -56,11 +56,9 @@ class ForkedChild(Child):
 
     @property
     def starting(self) -> bool:
-        """Whether it is still to be forked: no signal tells its supervisor of that."""
         return self.code is None and self.pid is None
 
     def wait(self) -> None:
-        """Come back when it has ended."""
         while self.code is None:
             time.sleep(ADOPTED_POLL_S)
 

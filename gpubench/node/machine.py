@@ -26,7 +26,6 @@ def host() -> str:
 
 
 def facts() -> Dict[str, Any]:
-    """CPU, memory, kernel, GPUs: facts that don't change during a run."""
     return {
         "host": host(),
         "cpu_model": _field("/proc/cpuinfo", "model name"),

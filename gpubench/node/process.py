@@ -25,11 +25,11 @@ RAISED_FROM = "The above exception was the direct cause of the following excepti
 POLL_S = 0.02
 
 
-def die_with_parent(parent: Optional[int], number: int = signal.SIGKILL) -> None:
-    """Ask the kernel to send this process a signal when its parent (process id ``parent``) dies, however it dies."""
+def die_with_parent(parent: Optional[int]) -> None:
+    """Ask the kernel to kill this process when its parent (process id ``parent``) dies, however it dies."""
     if parent is None:  # started by hand
         return
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it died before we asked
         os._exit(1)
 
@@ -75,7 +75,6 @@ class Child:
         return False
 
     def wait(self) -> None:
-        """Come back when it has ended."""
         self.process.wait()
 
     def cause(self) -> Dict[str, object]:
@@ -147,7 +146,6 @@ def role_words(role: str, spec_path: Path, *options: str) -> List[str]:
 
 
 def archive() -> str:
-    """Path of the ``node.pyz`` that this process was started from."""
     return os.path.abspath(sys.argv[0])  # noqa: PTH100 - no link is followed: the path is what the user sees
 
 

@@ -23,7 +23,6 @@ class CheckError(Exception):
 
 
 def check_protocol(spec: RunSpec, addresses: Sequence[str]) -> None:
-    """Scheduler and workers must listen on the planned protocol."""
     planned = spec.scheme
     for address in addresses:
         protocol = address.partition("://")[0]
@@ -41,7 +40,6 @@ def check_same_workers(planned: Sequence[str], present: Iterable[str]) -> None:
 
 
 def check_processes(spec: RunSpec, processes: Sequence[Facts]) -> None:
-    """Library, environment and node half of every process."""
     for process in processes:
         who = "{} (pid {} on {})".format(process["role"], process["pid"], process["host"])
         _check_library(spec, process, who)

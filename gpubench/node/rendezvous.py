@@ -47,7 +47,6 @@ def path_for(runs_dir: Path, run: str, token: str) -> Path:
 
 
 def publish(path: Path, token: str, facts: Dict[str, Any]) -> None:
-    """Write rank 0's facts, readable by this user only."""
     body = {"schema": RENDEZVOUS, "token": token, "facts": facts}
     write_atomic(path, json.dumps(body).encode("utf-8"), mode=0o600)
 
@@ -156,7 +155,6 @@ def meet(
 
 
 def _kind_of_first_message(connection: Connection, deadline: float, stop: StopRequest) -> str:
-    """Empty where none came."""
     messages = connection.receive()
     while not messages and connection.open and not stop.asked() and time.monotonic() < deadline:
         connection.beat()

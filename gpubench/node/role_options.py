@@ -5,11 +5,6 @@ from typing import Dict, List, Sequence, Tuple
 
 from gpubench.node.dask_processes import NO_DASHBOARD
 
-OPTIONS = (
-    *("rank", "skip", "device", "protocol", "interface", "scheduler_file", "address", "name", "nthreads"),
-    *("memory_limit", "local_directory", "death_timeout", "run_dir", "parent", "registry", "turns", "members"),
-)
-
 # (may be given, must be given). With a spec, what the spec says can't be said twice.
 WITH_SPEC: Dict[str, Tuple[Tuple[str, ...], Tuple[str, ...]]] = {
     "auto": (("rank", "skip", "device", "protocol"), ()),
@@ -31,14 +26,15 @@ class CombinationError(ValueError):
 
 
 def check(options: argparse.Namespace) -> None:
-    """Raise CombinationError unless the options fit the role, with or without ``--spec``."""
     role = f"role {options.role}"
     table = BY_HAND if options.spec is None else WITH_SPEC
     where = "without --spec" if options.spec is None else "with --spec"
     if options.role not in table:
         raise CombinationError(f"{role} needs --spec FILE; without one: --role {' or '.join(BY_HAND)}")
     may, must = table[options.role]
-    given = [name for name in OPTIONS if getattr(options, name) is not None]
+    given = [
+        name for name, value in vars(options).items() if value is not None and name not in ("command", "role", "spec")
+    ]
     foreign = [_flag(name) for name in given if name not in (*may, *must)]
     if foreign:
         takes = ", ".join(_flag(name) for name in (*must, *may) if name not in ("parent", "registry", "turns"))

@@ -179,17 +179,14 @@ class RunNode:
             )
 
     def planned(self, role: str, name: str, *options: str, handles: Sequence[int] = ()) -> Planned:
-        """One process of the cluster."""
         options = (*options, "--device", self.spec.device, *self._protocol)
         return Planned(name, role_words(role, self.spec_path, *options), handles)
 
     @property
     def has_scheduler(self) -> bool:
-        """Whether the scheduler is on this rank."""
         return self.rank == self.spec.scheduler_rank
 
     def scheduler(self) -> List[Planned]:
-        """The scheduler, if this rank has it."""
         if not self.has_scheduler:
             return []
         return [self.planned("scheduler", "scheduler", "--scheduler-file", str(self._scheduler_file))]
@@ -219,7 +216,6 @@ class RunNode:
         return any(child.starting for child in self.children)
 
     def dead(self) -> Optional[Child]:
-        """A child that has ended, if one has."""
         return next((child for child in self.children if child.code is not None), None)
 
     def stop(self) -> None:

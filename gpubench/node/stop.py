@@ -41,13 +41,11 @@ class StopRequest:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
 
     def asked(self) -> bool:
-        """Whether the process was asked to end."""
         if self.reason is None and self._watch_stdin and _at_end(0):
             self.reason = os.environ.get(STOP_AT_EOF_VARIABLE) or "the front end is gone"
         return self.reason is not None
 
     def check(self) -> None:
-        """Raise StoppedError if the process was asked to end."""
         if self.asked():
             raise StoppedError(str(self.reason))
 

@@ -19,7 +19,6 @@ from typing import Iterator, List, Optional, Sequence, Set
 
 from gpubench.node import rendezvous
 from gpubench.node.control_channel import Connection, ControlServer, Message, join
-from gpubench.node.limit import Limit
 from gpubench.node.machine import interface_address
 from gpubench.node.process import Child
 from gpubench.node.run_node import RunNode
@@ -106,7 +105,6 @@ class Turns:
         self._client.send(turn)
 
     def is_returned(self) -> bool:
-        """Whether the client has ended its turn."""
         return any(message["kind"] == DONE for message in self._client.receive())
 
     def give_back(self) -> None:
@@ -200,12 +198,6 @@ class ClientTurns:
             yield
         finally:
             self.end()
-
-    def switch(self, workload: int, limit: Limit) -> None:
-        """From one turn of a workload to its next; the others' time doesn't count for its limit."""
-        with limit.held():
-            self.end()
-            self.begin(workload)
 
 
 class Conductor:

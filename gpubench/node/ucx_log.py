@@ -48,7 +48,6 @@ def lanes(log: str) -> Dict[str, List[str]]:
 
 
 def every(lanes_by_peer: Lanes) -> List[str]:
-    """All lanes, each once."""
     return sorted({lane for lanes_of_peer in lanes_by_peer.values() for lane in lanes_of_peer})
 
 

@@ -28,13 +28,11 @@ class WorkerRegistry(SchedulerPlugin):  # type: ignore[misc,unused-ignore]
         self._due = False
 
     def add_worker(self, scheduler: Any, worker: str) -> None:
-        """A worker has registered."""
         known = scheduler.workers[worker]
         self.workers[worker] = {"name": str(known.name), "address": worker, "at": time.time()}
         self._write_soon(scheduler)
 
     def remove_worker(self, scheduler: Any, worker: str, **_more: Any) -> None:
-        """A worker has left, however."""
         self.workers.pop(worker, None)
         self._write_soon(scheduler)
 
@@ -49,5 +47,4 @@ class WorkerRegistry(SchedulerPlugin):  # type: ignore[misc,unused-ignore]
 
 
 def dask_setup(scheduler: Any) -> None:
-    """Called by Dask in the scheduler's process."""
     scheduler.add_plugin(WorkerRegistry(Path(os.environ[REGISTRY_VARIABLE])), name=WorkerRegistry.name)

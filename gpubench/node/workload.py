@@ -1,4 +1,4 @@
-"""What ends a workload before its time, and how its end is told.
+"""What ends a workload early, its time limit or a want of memory, and how that is told.
 
 A worker that runs out of memory ends its workload. Otherwise Dask spills a worker's results, from the GPU to main
 memory and from there to disk (and these would be measured), then pauses the worker, which takes no more tasks, and the
@@ -6,9 +6,11 @@ workload waits until its time limit.
 """
 
 import contextlib
+import signal
 import threading
 import traceback
-from typing import Any, Callable, Dict, Iterator, Mapping, Sequence
+from types import FrameType
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence
 
 from gpubench.node import process_facts, proofs
 from gpubench.node.process import MOST_WORDS
@@ -20,12 +22,62 @@ LOOK_S = 1.0
 MIB = 1 << 20
 
 
+AGAIN_S = 1.0
+AT_ONCE_S = 1e-3
+
+
+class WorkloadTimeoutError(Exception):
+    """A workload didn't end within its limit."""
+
+
+class Limit:
+    """Raise WorkloadTimeoutError in the main thread when the block takes longer than ``seconds``.
+
+    And again every second until the block is left: Python swallows what is raised while an object is being deleted, and
+    a workload lets go of thousands of futures.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._error: Exception = WorkloadTimeoutError(f"no answer within {seconds:g} s")
+        self._seconds = seconds
+        self._over = False
+
+    def __enter__(self) -> "Limit":
+        signal.signal(signal.SIGALRM, self._expired)
+        signal.setitimer(signal.ITIMER_REAL, self._seconds, AGAIN_S)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over = True
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Time inside doesn't count, and nothing is raised."""
+        left, _ = signal.setitimer(signal.ITIMER_REAL, 0.0)
+        try:
+            yield
+        finally:
+            if not self._over:
+                signal.setitimer(signal.ITIMER_REAL, left or AT_ONCE_S, AGAIN_S)
+
+    def end(self, error: Exception) -> None:
+        """End the block now, from any thread: ``error`` is raised in the main thread."""
+        self._error = error
+        if not self._over:
+            signal.setitimer(signal.ITIMER_REAL, AT_ONCE_S, AGAIN_S)
+
+    def _expired(self, _number: int, _frame: Optional[FrameType]) -> None:
+        if not self._over:
+            raise self._error
+
+
 class OutOfMemoryError(Exception):
     """A worker spilled, from its GPU or to disk, or was paused for longer than a moment."""
 
 
 @contextlib.contextmanager
-def watched(context: WorkloadContext, end: Callable[[Exception], None], every_s: float = LOOK_S) -> Iterator[None]:
+def watched(context: WorkloadContext, end: Callable[[Exception], None]) -> Iterator[None]:
     """Look every second, in a thread, and call ``end`` with an error once the cluster can't measure any more.
 
     Once a worker has no memory left, with an OutOfMemoryError. With a CheckError once one is gone: a nanny of dask-cuda
@@ -36,7 +88,7 @@ def watched(context: WorkloadContext, end: Callable[[Exception], None], every_s:
 
     def look() -> None:
         before: Dict[str, Any] = {}
-        while not over.wait(every_s):
+        while not over.wait(LOOK_S):
             try:
                 now = client.run_on_scheduler(process_facts.workers_now)
                 proofs.check_same_workers(context.workers, now["addresses"])

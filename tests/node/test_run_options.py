@@ -100,11 +100,6 @@ def test_no_refusal_tells_of_what_only_the_supervisor_says() -> None:
     )
 
 
-def test_every_option_of_the_parser_is_known_to_the_check() -> None:
-    known = set(vars(_parser().parse_args(["run"]))) - {"command", "role", "spec"}
-    assert known == set(role_options.OPTIONS)
-
-
 def code_and_line(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str]:
     code = main(["run", *map(str, words)])
     said = capsys.readouterr()

@@ -237,7 +237,7 @@ def test_a_workload_that_is_ended_between_its_turns_gives_back_none() -> None:
 def test_time_of_others_does_not_count_for_a_limit() -> None:
     code = """
 import time
-from gpubench.node.limit import Limit, WorkloadTimeoutError
+from gpubench.node.workload import Limit, WorkloadTimeoutError
 with Limit(0.4) as limit:
     with limit.held():
         time.sleep(0.8)

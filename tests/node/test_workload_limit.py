@@ -9,7 +9,7 @@ import pytest
 
 HEAD = """
 import time
-from gpubench.node.limit import Limit, WorkloadTimeoutError
+from gpubench.node.workload import Limit, WorkloadTimeoutError
 """
 
 

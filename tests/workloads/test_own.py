@@ -245,7 +245,7 @@ def test_a_check_that_forgets_to_return_passes_nothing(own: Make) -> None:
 
 
 def test_an_error_of_the_run_itself_is_not_the_users(own: Make) -> None:
-    from gpubench.node.limit import Limit, WorkloadTimeoutError
+    from gpubench.node.workload import Limit, WorkloadTimeoutError
 
     with pytest.raises(WorkloadTimeoutError), Limit(0.05):
         run(own("lazy"))

@@ -1,7 +1,4 @@
-"""A standing cluster: what its rank 0 is asked and tells, and what a look at it finds.
-
-Node half: Python 3.9, standard library only.
-"""
+"""A standing cluster: what its rank 0 is asked and tells, and what a look at it finds."""
 
 import dataclasses
 from typing import Any, Dict, List
@@ -49,7 +46,6 @@ class ClusterState(Document):
 
     @property
     def connected(self) -> int:
-        """How many workers are connected."""
         return sum(int(node["connected"]) for node in self.nodes)
 
 
@@ -71,5 +67,4 @@ class InspectRecord(Document):
 
     @property
     def workers(self) -> List[Dict[str, Any]]:
-        """Those of ``processes`` that are workers."""
         return [process for process in self.processes if process["role"] == "worker"]

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 import re
-from typing import Any, Callable, ClassVar, Dict, FrozenSet, List, Mapping, Optional, Tuple, Type, TypeVar, Union
+from typing import Any, ClassVar, Dict, FrozenSet, List, Mapping, Tuple, Type, TypeVar, Union
 
 T = TypeVar("T")
 
@@ -65,9 +65,9 @@ def _names(kind: Any) -> Tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
 
 
-def to_json(value: Any, default: Optional[Callable[[Any], str]] = None) -> str:
-    """Indented JSON text of a dataclass, for a file that a person can read; ``default`` as for ``json.dumps``."""
-    return json.dumps(to_plain(value), indent=1, sort_keys=True, ensure_ascii=False, default=default) + "\n"
+def to_json(value: Any) -> str:
+    """Indented JSON text of a dataclass, for a file that a person can read."""
+    return json.dumps(to_plain(value), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def parse_json(text: Union[str, bytes]) -> Any:

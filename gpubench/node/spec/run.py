@@ -133,17 +133,14 @@ class RunSpec:
 
     @property
     def workers(self) -> int:
-        """How many workers the whole cluster must have."""
         return self.nodes * self.workers_per_node
 
     @property
     def scheduler_rank(self) -> int:
-        """Rank of the supervisor that has the scheduler."""
         return 0 if self.scheduler_on == RANK0 else self.nodes
 
     @property
     def leader_rank(self) -> int:
-        """Rank of the supervisor that has the client."""
         return 0 if self.client_on == RANK0 else self.nodes
 
     @property

@@ -9,7 +9,6 @@ MENDED_BY = 'layout.waiting = "event" lets them sleep, if every binding can'
 
 
 def polls(protocol: str, environment: Mapping[str, str]) -> bool:
-    """Whether a process with such an environment polls."""
     return protocol == "ucx" and any(environment.get(name) != value for name, value in ASLEEP.items())
 
 

@@ -52,7 +52,6 @@ class ArraySum(LazyMeasurement):
 
     @property
     def nominal_bytes(self) -> int:
-        """The array's bytes."""
         return self.size * self.size * ITEM_BYTES
 
     @abc.abstractmethod
@@ -108,7 +107,6 @@ class ArraySum(LazyMeasurement):
         return array_of_blocks(self.context, name, settled(self.context, blocks), original.chunks, str(original.dtype))
 
     def lazy(self) -> Any:
-        """Built before the clock."""
         return self._graph
 
     def once(self) -> Tuple[float, Any]:
@@ -116,7 +114,6 @@ class ArraySum(LazyMeasurement):
         return self.persisted()
 
     def check(self, held: Any) -> Answer:
-        """Against the other way of adding up, and against the distribution's moments."""
         client, scale = self.context.client, self._factor
         if self._original is None:
             answer, reference = map(float, client.gather(client.compute([held, self.reference(self._data)])))
@@ -131,11 +128,9 @@ class ArraySum(LazyMeasurement):
         return judged(is_ok, details)
 
     def block_holders(self) -> Dict[str, Any]:
-        """Workers that hold each block, by ``str(key)``."""
         return dask_compat.holders(self.context.client, self._data)
 
     def teardown(self) -> None:
-        """Drop the array, and what it was copied from."""
         self._data = self._graph = self._original = None
 
 

@@ -21,7 +21,6 @@ class Channel:
         self._endpoint = endpoint
 
     async def send(self, buffer: Any) -> None:
-        """Send an array."""
         await self._endpoint.send(buffer)
 
     async def receive(self, buffer: Any) -> Any:
@@ -30,26 +29,20 @@ class Channel:
         return buffer
 
     async def close(self) -> None:
-        """Flush and close."""
         await self._endpoint.close()
 
 
 class TcpChannel:
-    """One connection of ``distributed.comm``."""
-
     def __init__(self, comm: Any) -> None:
         self._comm = comm
 
     async def send(self, buffer: Any) -> None:
-        """Send an array."""
         await self._comm.write({"buffer": to_serialize(buffer)})
 
     async def receive(self, buffer: Any) -> Any:  # noqa: ARG002 - Dask allocates what it receives
-        """The array that the other side sent."""
         return (await self._comm.read())["buffer"]
 
     async def close(self) -> None:
-        """Close both directions."""
         await self._comm.close()
 
 
@@ -59,13 +52,10 @@ class TcpListener:
         self.port: int = listener.get_host_port()[1]
 
     def close(self) -> None:
-        """Accept nobody any more."""
         self._listener.stop()
 
 
 class Tcp:
-    """Through ``distributed.comm``."""
-
     async def listen(self, host: str, accept: Accept) -> TcpListener:
         """Listen on ``host`` only, on a free port; ``await accept(channel)`` for whoever connects."""
 

@@ -36,7 +36,6 @@ def copy(token: str, times: int, kind: str) -> float:
 
 
 def wrong_items(token: str, start: int, kind: str) -> int:
-    """How many items of the target aren't what they should be."""
     _, target = _PAIRS[token]
     expected = device.array_module(kind).arange(start, start + len(target), dtype="float64")
     return int(np.count_nonzero(device.host(kind, target != expected)))
@@ -61,17 +60,14 @@ class Copy(Measurement):
         return 2 * self._items * ITEM_BYTES * int(self.params["times"]) * len(self.context.workers)
 
     def prepare(self) -> None:
-        """Other numbers than in the last repetition."""
         self._round += 1
         self.context.client.run(fill, self._token, self._items, self._round, self.context.device)
 
     def once(self) -> Tuple[float, List[float]]:
-        """Copy everywhere."""
         taken = self.context.client.run(copy, self._token, int(self.params["times"]), self.context.device)
         return max(taken.values()), sorted(taken.values())
 
     def check(self, answer: List[float]) -> Answer:
-        """Every target holds this repetition's numbers."""
         wrong = sum(self.context.client.run(wrong_items, self._token, self._round, self.context.device).values())
         is_ok = not wrong and len(answer) == len(self.context.workers)
         return judged(is_ok, {"wrong_items": wrong, "worker_s": answer})

@@ -1,6 +1,6 @@
 """What a repetition costs beside time: processor seconds of the run's processes, joules of its hosts, throttled GPUs.
 
-Node half: Python 3.9, standard library. All readings are taken outside of a repetition's clock. The client reads its
+All readings are taken outside of a repetition's clock. The client reads its
 own host without a message: the kernel gives the processor time of any process by its number (clock_getcpuclockid(3)),
 in nanoseconds. One worker of each other host reads there, so that a run on one host costs no round trip, and a run on
 several hosts two per repetition. What can't be read is absent.
@@ -44,8 +44,6 @@ def _packages(root: Path) -> Dict[str, Path]:
 
 
 class HostCounters:
-    """Counters of this host, for the processes of one run that are on it."""
-
     def __init__(self, pids: Iterable[int], powercap: Path = POWERCAP) -> None:
         self._clocks: Optional[List[int]] = []
         for pid in pids:
@@ -58,7 +56,6 @@ class HostCounters:
         self._gpus = nvml.own()
 
     def read(self) -> Reading:
-        """All counters now."""
         joules: Dict[str, Tuple[float, float]] = {}
         for name, zone in self._packages.items():
             with contextlib.suppress(OSError, ValueError):
@@ -89,7 +86,6 @@ def _here() -> HostCounters:
 
 
 def read_here() -> Reading:
-    """The counters of this host, for ``Client.run``."""
     return _here().read()
 
 

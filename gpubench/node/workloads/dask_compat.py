@@ -1,6 +1,6 @@
 """Everything that differs between dask versions (2022.11 to the newest), and nothing else.
 
-Node half: runs in the client and, through ``client.run``, in the workers.
+It runs in the client and, through ``client.run``, in the workers.
 """
 
 import asyncio

@@ -8,7 +8,6 @@ from gpubench.node.workloads import dask_compat
 
 
 def array_module(device: str) -> Any:
-    """``cupy`` or ``numpy``."""
     if device == "gpu":
         import cupy
 
@@ -19,7 +18,6 @@ def array_module(device: str) -> Any:
 
 
 def frame_module(device: str) -> Any:
-    """``cudf`` or ``pandas``."""
     if device == "gpu":
         import cudf
 

@@ -22,7 +22,6 @@ def partition(seed: int, rows: int, device_name: str) -> Any:
 
 
 def figures(frame: Any, rows: int, copies: int, device_name: str) -> Figures:
-    """Of one output partition."""
     xp = device.array_module(device_name)
     numbers = xp.rint(xp.asarray(frame["data"]) * rows).astype("int64")
     distinct, counts = xp.unique(numbers, return_counts=True)
@@ -85,7 +84,6 @@ class Shuffle(LazyMeasurement):
         self._data = frame.shuffle("data", ignore_index=ignore, **{keyword: self.params["method"]})
 
     def lazy(self) -> Any:
-        """Built before the clock."""
         return self._data
 
     def figures_of(self) -> Callable[[Any], Figures]:

@@ -55,7 +55,6 @@ def combined(first: Dense, second: Any = None) -> Dense:
 
 
 def dense_figures(whole: Dense) -> Figures:
-    """The figures that grouping must give."""
     counts, maxima, sums = whole
     (places,) = counts.nonzero()
     return _figures(places, counts[places], maxima[places], sums[places])
@@ -92,7 +91,6 @@ class GroupBy(LazyMeasurement):
 
     @property
     def nominal_bytes(self) -> int:
-        """Rows × item sizes of the input."""
         return self.parts * self.rows * ROW_BYTES
 
     @property
@@ -124,7 +122,6 @@ class GroupBy(LazyMeasurement):
         self._data = frames.settled(self.context, self.name, parts, meta)
 
     def lazy(self) -> Any:
-        """The aggregation."""
         grouped = self._data.groupby("key", sort=bool(self.params["sort"]))
         several = int(self.params["split_out"]) > 1
         return grouped.agg(
@@ -138,7 +135,6 @@ class GroupBy(LazyMeasurement):
         return functools.partial(grouped_figures, device_name=self.context.device)
 
     def check(self, answer: List[Figures]) -> Answer:
-        """Every figure exactly."""
         figures = added_up(answer)
         names = ("groups", "rows", "keys", "maxima", "sums")
         details = {"found": dict(zip(names, figures)), "expected": dict(zip(names, self._expected))}

@@ -11,8 +11,6 @@ from gpubench.node.workloads.base import Measurement
 
 
 class LazyMeasurement(Measurement):
-    """A workload that hands one collection to Dask and waits."""
-
     @abc.abstractmethod
     def lazy(self) -> Any:
         """The collection to be persisted; called inside the clock, whether it is built there or was before it."""

@@ -92,7 +92,6 @@ def other_chunk(number: int, rows: int, chunks: int, frac_match: float, device: 
 
 
 def copied(frame: Any) -> Any:
-    """A frame of the same data in memory of its own."""
     return frame.copy()
 
 
@@ -171,7 +170,6 @@ class Merge(LazyMeasurement):
 
     @property
     def nominal_bytes(self) -> int:
-        """Rows × item sizes of both frames."""
         return (self.base_chunks + self.other_chunks) * self.rows * COLUMNS * COLUMN_BYTES
 
     @property
@@ -216,7 +214,6 @@ class Merge(LazyMeasurement):
         self._spread = [spread for _, spread in parts]
 
     def prepare(self) -> None:
-        """Make both frames anew: no worker has a copy of their partitions."""
         self._base = self._other = None
         self._round += 1
         generate: Any = base_chunk
@@ -282,6 +279,5 @@ class Merge(LazyMeasurement):
         return judged(is_ok, details)
 
     def teardown(self) -> None:
-        """Drop both frames, and what they were copied from."""
         self._base = self._other = self._connections = None
         self._originals = {}

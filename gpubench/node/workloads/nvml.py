@@ -1,4 +1,4 @@
-"""Model, driver, CPUs, energy and throttling of GPUs, from the driver's library. Node half: standard library only.
+"""Model, driver, CPUs, energy and throttling of GPUs, from the driver's library.
 
 Source: NVML API reference: nvmlInit_v2, nvmlDeviceGetCount_v2, nvmlDeviceGetHandleByIndex_v2, nvmlDeviceGetName,
 nvmlSystemGetDriverVersion, nvmlDeviceGetTotalEnergyConsumption (millijoules since the driver was loaded; Volta and
@@ -24,8 +24,6 @@ NAME_BYTES = 96  # NVML_DEVICE_NAME_V2_BUFFER_SIZE; the driver's version needs 8
 
 
 class Device(NamedTuple):
-    """NVML, initialised, and its handle of a GPU."""
-
     library: Any
     handle: Any
 

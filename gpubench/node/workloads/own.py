@@ -1,7 +1,4 @@
-"""A workload from a file of the user's: a class of the public base, a plain class, or a function.
-
-Node half: Python 3.9; dask and distributed as the image has them.
-"""
+"""A workload from a file of the user's: a class of the public base, a plain class, or a function."""
 
 import importlib
 import importlib.util
@@ -51,7 +48,6 @@ class OwnMeasurement(Measurement):
 
     @property
     def nominal_bytes(self) -> int:
-        """What the file says, 0 where it says nothing."""
         return int(getattr(self._what, "nominal_bytes", 0))
 
     def setup(self) -> None:
@@ -59,7 +55,6 @@ class OwnMeasurement(Measurement):
         self._call("setup", self.context.client, dict(self.params))
 
     def prepare(self) -> None:
-        """The class's own."""
         self._call("prepare")
 
     def once(self) -> Tuple[float, Any]:

@@ -39,5 +39,4 @@ def is_numeric(kind: Any) -> bool:
 
 
 def remove(folder: str) -> None:
-    """Delete what ``write`` made."""
     shutil.rmtree(folder, ignore_errors=True)

@@ -76,7 +76,6 @@ class BlockPods:
 
     @property
     def image(self) -> str:
-        """The run's own."""
         return str(self._container["image"])
 
     def __getattr__(self, name: str) -> Any:
@@ -181,7 +180,6 @@ class BlockPods:
 
 
 def main(namespace: str, selector: str) -> None:
-    """The guard."""
     api = _connected()
     clean_up_after(functools.partial(_end, api, namespace, selector))
 

@@ -2,7 +2,7 @@
 
 Guards are processes that clean up behind us, however we end: what such a program has started on other nodes. Jobs and
 pods outlive the process that asked for them, on nodes that no supervisor of ours is on; if that process is killed,
-nobody else would end them before their own time limit. Node half: Python 3.9, standard library only.
+nobody else would end them before their own time limit.
 """
 
 import contextlib

@@ -39,7 +39,6 @@ class ReadParquet(LazyMeasurement):
 
     @property
     def nominal_bytes(self) -> int:
-        """Of the files, on disk."""
         return sum(size for _, size in self._files)
 
     def setup(self) -> None:

@@ -1,7 +1,4 @@
-"""Slurm jobs that a library of somebody else's submits for us: named by us, and cancelled with us, however we end.
-
-Node half: Python 3.9, standard library only.
-"""
+"""Slurm jobs that a library of somebody else's submits for us: named by us, and cancelled with us, however we end."""
 
 import functools
 import os
@@ -29,7 +26,6 @@ def export_all_but(names: Iterable[str]) -> str:
 
 
 def main(start: str) -> None:
-    """The guard."""
     clean_up_after(functools.partial(_cancel, start))
 
 

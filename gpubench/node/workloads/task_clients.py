@@ -9,8 +9,6 @@ Answers travel as pickles on what was the process's standard output; what a libr
 standard error.
 
 Batches of tasks that do nothing: how large the next one is, and what is kept of each.
-
-Node half: Python 3.9, standard library only.
 """
 
 import contextlib

@@ -22,7 +22,6 @@ RESULT = 7
 
 
 def seven(_argument: Any) -> int:
-    """The task."""
     return RESULT
 
 
@@ -41,7 +40,6 @@ class DaskSubmitter:
         self.argsize = argsize
 
     def batch(self, count: int) -> TaskBatch:
-        """Submit, wait, gather."""
         arguments = [f"{number:0{self.argsize}d}" for number in range(count)] if self.argsize else range(count)
         with dask_compat.finish_times(self.client) as finished:
             start = time.perf_counter()
@@ -65,12 +63,10 @@ class OwnClient(DaskSubmitter):
         super().__init__(Client(facts["scheduler"], set_as_default=False), int(facts["argsize"]))
 
     def close(self) -> None:
-        """Say good-bye to the scheduler."""
         self.client.close()
 
 
 def facts(context: Any, argsize: int) -> Dict[str, Any]:
-    """What ``OwnClient`` has to know."""
     return {"scheduler": context.client.scheduler.address, "argsize": argsize}
 
 
@@ -140,7 +136,6 @@ class Tasks(Measurement):
         return judged(is_ok, details)
 
     def teardown(self) -> None:
-        """End what submits, and what it started."""
         if self._submitter is not None:
             self._submitter.close()
 

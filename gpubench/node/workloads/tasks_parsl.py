@@ -90,7 +90,6 @@ class ParslSubmitter:
         return TaskBatch(count, start, submitted, end, counted(results), latencies)
 
     def close(self) -> None:
-        """End interchange, blocks and workers."""
         self._kernel.cleanup()
         if self._guard is not None:
             self._guard.over()

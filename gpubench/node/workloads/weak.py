@@ -68,11 +68,9 @@ class WeakTask(Measurement):
 
     @property
     def entropy(self) -> Tuple[int, int]:
-        """Of this repetition's numbers."""
         return self.context.seed, self._round
 
     def setup(self) -> None:
-        """Raise ValueError unless there is something to work on."""
         if self.problem_size < LEAST:
             raise ValueError(f"weak scaling needs a problem_size of at least {LEAST}, not {self.problem_size}")
 
@@ -90,7 +88,6 @@ class WeakTask(Measurement):
     """From the result of ``operation`` to what ``check`` compares; after the clock."""
 
     def prepare(self) -> None:
-        """Make the next input."""
         self.teardown()
         self._round += 1
         self._data = self.input()
@@ -105,11 +102,9 @@ class WeakTask(Measurement):
         return seconds, self.seen(result)
 
     def settings(self) -> Any:
-        """A context in which the operation runs."""
         return contextlib.nullcontext()
 
     def persisted(self, collection: Any) -> Any:
-        """``collection.persist()``, waiting."""
         held = self.context.client.persist(collection)
         distributed.wait(held)
         return held
@@ -122,7 +117,6 @@ class WeakTask(Measurement):
 
 
 def exactly(figures: List[int], expected: List[int]) -> Answer:
-    """Figures against figures."""
     return judged(figures == expected, {"figures": figures, "expected": expected})
 
 
@@ -170,7 +164,6 @@ class ArrayTask(WeakTask):
 
     @property
     def nominal_bytes(self) -> int:
-        """The array's bytes."""
         return self.side**2 * ITEM_BYTES
 
     def blocks(self) -> Dict[Place, Tuple[Tuple[int, ...], Place, Place]]:
@@ -207,7 +200,6 @@ class KeptArray(ArrayTask):
     is_kept = True
 
     def seen(self, result: Any) -> Any:
-        """Figures of every block."""
         futures = dask_compat.block_futures(self.context.client, result)
         held = [futures[str((result.name, *place))] for place in self.blocks()]
         corners = [corner for _, _, corner in self.blocks().values()]
@@ -215,19 +207,14 @@ class KeptArray(ArrayTask):
 
 
 class ArrayCreate(KeptArray):
-    """Drawing the array."""
-
     lazy = staticmethod(lambda x: x)
 
     def check(self, answer: List[List[int]]) -> Answer:
-        """Against the numbers drawn once more, and against the distribution's mean."""
         figures, (count, total, _) = self.drawn_figures()
         return exactly_and_likely(added_up(answer), figures, count, total)
 
 
 class ArrayBlockwise(KeptArray):
-    """One function on every block."""
-
     lazy = staticmethod(lambda x: x.map_blocks(plus_one, dtype=x.dtype))
 
     def check(self, answer: List[List[int]]) -> Answer:
@@ -255,8 +242,6 @@ class ArrayTranspose(KeptArray):
 
 
 class ArrayElementwise(KeptArray):
-    """Several functions on every element, one after the other."""
-
     lazy = staticmethod(lambda x: dask.array.sin(x) ** 2 + dask.array.cos(x) ** 2)
 
     def seen(self, result: Any) -> Any:
@@ -279,17 +264,14 @@ class ArrayAccess(ArrayTask):
 
     @property
     def nominal_bytes(self) -> int:
-        """Of the element."""
         return ITEM_BYTES
 
     def setup(self) -> None:
-        """Raise ValueError unless there is such an element."""
         super().setup()
         if self.side <= COLUMN:
             raise ValueError(f"weak-array-access looks up x[{ROW}, {COLUMN}], x has {self.side} rows and columns")
 
     def check(self, answer: int) -> Answer:
-        """Against that element of its block, drawn once more."""
         chunk = self.lengths[0]
         place = (ROW // chunk, COLUMN // chunk)
         entropy, shape, (row, column) = self.blocks()[place]
@@ -298,8 +280,6 @@ class ArrayAccess(ArrayTask):
 
 
 class ArrayStd(ArrayTask):
-    """Standard deviation of all elements."""
-
     lazy = staticmethod(lambda x: x.std())
     seen = staticmethod(float)
 
@@ -308,14 +288,11 @@ class ArrayStd(ArrayTask):
         return ITEM_BYTES * partials_moved(self.holders().values())
 
     def check(self, answer: float) -> Answer:
-        """Against exact integer sums."""
         _, (count, total, squares) = self.drawn_figures()
         return close([answer], [deviation(count, total, squares, sample=False)])
 
 
 class ArrayStdAxis(ArrayTask):
-    """Standard deviation of every column."""
-
     lazy = staticmethod(lambda x: x.std(axis=0))
     seen = staticmethod(lambda result: result.tolist())
 
@@ -396,7 +373,6 @@ class FrameTask(WeakTask):
         return self.on_workers(function, [self.context.device] * len(parts), entropies, shapes, *more)
 
     def groups(self) -> List[Dict[str, List[int]]]:
-        """``drawn_groups`` of every partition: rows are told apart by the values of one column."""
         return self.drawn(weak_data.drawn_groups)
 
     def drawn_rows(self, added: int) -> List[int]:
@@ -405,7 +381,6 @@ class FrameTask(WeakTask):
         return added_up(self.drawn(weak_data.drawn_row_figures, starts, [added] * len(starts)))
 
     def frame_figures(self, held: Any) -> List[List[int]]:
-        """``frame_figures`` of every partition of a persisted frame, in order."""
         futures = dask_compat.partition_futures(self.context.client, held)
         return self.on_workers(weak_data.frame_figures, futures, [self.context.device] * len(futures))
 
@@ -421,13 +396,10 @@ class KeptFrame(FrameTask):
     is_kept = True
 
     def seen(self, result: Any) -> List[List[int]]:
-        """Figures of every partition."""
         return self.frame_figures(result)
 
 
 class FrameReduction(FrameTask):
-    """A task that reduces every partition to partial results."""
-
     @property
     def least_moved_bytes(self) -> int:
         """A number from each worker with partitions but the one that puts the numbers together."""
@@ -435,33 +407,25 @@ class FrameReduction(FrameTask):
 
 
 class FrameCreate(KeptFrame):
-    """Drawing the numbers, and a frame of them."""
-
     lazy = staticmethod(lambda x: dask.dataframe.from_dask_array(x, columns=weak_data.COLUMNS))
 
     def input(self) -> Any:
-        """The array, still to be drawn."""
         return self.numbers()
 
     def check(self, answer: List[List[int]]) -> Answer:
-        """Against the numbers drawn once more, and against the distribution's mean."""
         sums = self.drawn(weak_data.drawn_sums)
         count, total = (sum(part[0][which] for part in sums) for which in (0, 1))
         return exactly_and_likely(rows_of(answer), self.drawn_rows(0), count, total)
 
 
 class FrameBlockwise(KeptFrame):
-    """One function on every partition."""
-
     lazy = staticmethod(lambda df: df.map_partitions(plus_one))
 
     def check(self, answer: List[List[int]]) -> Answer:
-        """Against the numbers drawn once more, plus one."""
         return exactly(rows_of(answer), self.drawn_rows(1))
 
 
 def plus_one(frame: Any) -> Any:
-    """Of a block, a partition or a group."""
     return frame + 1
 
 
@@ -472,11 +436,9 @@ class FrameAccess(FrameTask):
 
     @property
     def nominal_bytes(self) -> int:
-        """As the original counts them."""
         return ITEM_BYTES
 
     def setup(self) -> None:
-        """Raise ValueError unless there is such a row."""
         super().setup()
         if self.starts[-1] <= FRAME_ROW:
             raise ValueError(f"weak-frame-access looks up row {FRAME_ROW}, the frame has {self.starts[-1]}")
@@ -487,15 +449,12 @@ class FrameAccess(FrameTask):
         return [int(number) for row in zip(*columns) for number in row]
 
     def check(self, answer: List[int]) -> Answer:
-        """Against that row of its partition, drawn once more."""
         entropy, shape, start = next(part for part in self.partitions() if part[2] + part[1][0] > FRAME_ROW)
         (frame,) = self.on_workers(weak_data.drawn_row, [self.context.device], [entropy], [shape], [FRAME_ROW - start])
         return exactly(answer, [FRAME_ROW, *frame])
 
 
 class FrameStd(FrameReduction):
-    """Standard deviation of every column."""
-
     lazy = staticmethod(lambda df: df.std())
     seen = staticmethod(lambda result: [float(result[name]) for name in weak_data.COLUMNS])
 
@@ -511,23 +470,18 @@ class FrameStd(FrameReduction):
                 raise UnavailableError(f"{why}: {error}") from None
 
     def check(self, answer: List[float]) -> Answer:
-        """Against exact integer sums."""
         return close(answer, self.deviations())
 
     def deviations(self) -> List[float]:
-        """Of all columns, from exact integer sums."""
         columns = zip(*self.drawn(weak_data.drawn_sums))
         return [deviation(*(sum(figures) for figures in zip(*parts)), sample=True) for parts in columns]
 
 
 class FrameSeriesStd(FrameStd):
-    """Standard deviation of one column."""
-
     lazy = staticmethod(lambda df: df["col_0"].std())
     seen = staticmethod(lambda result: [float(result)])
 
     def check(self, answer: List[float]) -> Answer:
-        """Against exact integer sums."""
         return close(answer, self.deviations()[:1])
 
 
@@ -566,8 +520,6 @@ class ShuffleTask(FrameTask):
 
 
 class FrameGroupbyMean(FrameReduction):
-    """Means of one column in the groups of another."""
-
     columns: Sequence[str] = ("col_0",)
 
     lazy = staticmethod(lambda df: df.groupby(KEY)["col_0"].mean())
@@ -579,7 +531,6 @@ class FrameGroupbyMean(FrameReduction):
         return [frame.index.to_numpy().tolist(), *(frame[name].to_numpy().tolist() for name in self.columns)]
 
     def check(self, answer: List[List[float]]) -> Answer:
-        """Against sums and counts per key."""
         sums: Dict[str, Any] = {name: np.zeros(weak_data.UPPER, dtype="int64") for name in ("count", *self.columns)}
         for group in self.groups():
             for name, total in sums.items():
@@ -620,15 +571,12 @@ class FrameGroupbyApply(ShuffleTask):
         return weak_data.frame_figures(plain, self.context.device)[:4], is_below
 
     def check(self, answer: Tuple[List[int], bool]) -> Answer:
-        """Against the numbers drawn once more, plus one."""
         figures, is_below = answer
         rows = exactly(figures, self.drawn_rows(1))
         return Answer(rows.status if is_below else "wrong", {**rows.details, "below_their_keys": is_below})
 
 
 class FrameSort(ShuffleTask, KeptFrame):
-    """All rows in the order of one column."""
-
     lazy = staticmethod(lambda df: df.sort_values(KEY))
 
     def check(self, answer: List[List[int]]) -> Answer:

@@ -19,12 +19,10 @@ _FACTORS = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1, 0x2545F4
 
 
 def integers_block(device: str, entropy: Tuple[int, ...], shape: Tuple[int, int]) -> Any:
-    """Uniform on the integers 0 … 99 999, int64."""
     return random_state(device, entropy).randint(0, UPPER, shape, dtype="int64")
 
 
 def element(device: str, entropy: Tuple[int, ...], shape: Tuple[int, int], row: int, column: int) -> int:
-    """One number of a block."""
     return int(integers_block(device, entropy, shape)[row, column])
 
 
@@ -35,7 +33,6 @@ def _weights(device: str, start: int, count: int) -> Tuple[Any, Any]:
 
 
 def weight_sums(device: str, side: int) -> Tuple[int, int]:
-    """Sums of both weights over all rows of a square."""
     return tuple(int(weights.sum()) for weights in _weights(device, 0, side))  # type: ignore[return-value]
 
 
@@ -69,7 +66,6 @@ def farthest_from_one(block: Any) -> List[float]:
 
 
 def drawn_frame(device: str, entropy: Tuple[int, ...], shape: Tuple[int, int], start: int) -> Any:
-    """A partition of six columns whose index begins at ``start``."""
     frames = frame_module(device)
     index = frames.RangeIndex(start, start + shape[0])
     return frames.DataFrame(integers_block(device, entropy, shape), columns=COLUMNS, index=index)

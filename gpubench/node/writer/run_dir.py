@@ -67,7 +67,6 @@ def claim(runs_dir: Path, run: str) -> Path:
 
 
 def attempt_of(path: Path) -> int:
-    """The attempt number in a run directory's name."""
     return int(path.name.rpartition("-")[2])
 
 
@@ -83,7 +82,6 @@ def append_links(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def write_provenance(path: Path, provenance: Mapping[str, Any]) -> None:
-    """Write ``provenance.json``."""
     write_atomic(path / PROVENANCE_FILE, _pretty(provenance))
 
 

@@ -52,7 +52,6 @@ class _Task:
     """
 
     name: str
-    kind: str
     original: str
     timed: str
     oracle: str
@@ -115,31 +114,29 @@ _MOMENTS = "; the mean within 6 standard deviations of 49 999.5"
 _STD = "equals the deviation from exact integer sums of the numbers drawn once more, to 1e-9"
 
 _ARRAYS = (
-    _Task("create", "array", "create random 2D-array", "x", _EXACT + _MOMENTS, 1, 2),
-    _Task("blockwise", "array", "block-wise operation", "x.map_blocks(+ 1)", _EXACT + " plus 1", 1, 3),
-    _Task("access", "array", "random access", "x[42, 314]", "equals the element drawn once more", 0, 2),
-    _Task("std", "array", "reduction operation (std)", "x.std()", _STD, 0, 4),
-    _Task("std-axis", "array", "reduction (std) along axis", "x.std(axis=0)", _STD + ", in every column", 0, 4),
+    _Task("create", "create random 2D-array", "x", _EXACT + _MOMENTS, 1, 2),
+    _Task("blockwise", "block-wise operation", "x.map_blocks(+ 1)", _EXACT + " plus 1", 1, 3),
+    _Task("access", "random access", "x[42, 314]", "equals the element drawn once more", 0, 2),
+    _Task("std", "reduction operation (std)", "x.std()", _STD, 0, 4),
+    _Task("std-axis", "reduction (std) along axis", "x.std(axis=0)", _STD + ", in every column", 0, 4),
     _Task(
         "elementwise",
-        "array",
         "elementwise computation",
         "sin(x)² + cos(x)²",
         "as many elements as x has, each within 1e-12 of 1",
         1,
         4,
     ),
-    _Task("transpose", "array", "sum the transpose", "x + x.T", _EXACT + ", and mirrored", 3, 3),
+    _Task("transpose", "sum the transpose", "x + x.T", _EXACT + ", and mirrored", 3, 3),
 )
 _FRAMES = (
-    _Task("create", "frame", "create random dataframe", "from_dask_array(x)", _ROWS_EXACT + _MOMENTS, 0, 0),
-    _Task("blockwise", "frame", "block-wise operation", "df.map_partitions(+ 1)", _ROWS_EXACT + " plus 1", 1, 0),
-    _Task("access", "frame", "random access", "df.loc[42]", "one row, equal to that drawn once more", 0, 0),
-    _Task("std", "frame", "reduction operation (std)", "df.std()", _STD + ", in every column", 1, 0),
-    _Task("series-std", "frame", "series reduction operation (std)", "df['col_0'].std()", _STD, 1, 0),
+    _Task("create", "create random dataframe", "from_dask_array(x)", _ROWS_EXACT + _MOMENTS, 0, 0),
+    _Task("blockwise", "block-wise operation", "df.map_partitions(+ 1)", _ROWS_EXACT + " plus 1", 1, 0),
+    _Task("access", "random access", "df.loc[42]", "one row, equal to that drawn once more", 0, 0),
+    _Task("std", "reduction operation (std)", "df.std()", _STD + ", in every column", 1, 0),
+    _Task("series-std", "series reduction operation (std)", "df['col_0'].std()", _STD, 1, 0),
     _Task(
         "groupby-mean",
-        "frame",
         "group-by operation",
         "df.groupby('col_1')['col_0'].mean()",
         "the same groups, and means to 1e-9, as counted and added up from the numbers drawn once more",
@@ -148,7 +145,6 @@ _FRAMES = (
     ),
     _Task(
         "groupby-means",
-        "frame",
         "group-by operation (2 columns)",
         "df.groupby('col_1')[['col_0', 'col_2']].mean() (the original's ['col_0', 'col_2'] is refused since pandas 2)",
         "the same groups, and means to 1e-9, as counted and added up from the numbers drawn once more",
@@ -157,7 +153,6 @@ _FRAMES = (
     ),
     _Task(
         "groupby-apply",
-        "frame",
         "group-by apply operation",
         "df.groupby('col_1').apply(+ 1)",
         _ROWS_EXACT + " plus 1, each below the key that it has",
@@ -166,7 +161,6 @@ _FRAMES = (
     ),
     _Task(
         "sort",
-        "frame",
         "order data",
         "df.sort_values('col_1')",
         _ROWS_EXACT + ", ordered in and across partitions",
@@ -184,12 +178,12 @@ def _ways(task: _Task, mode: Param) -> Mapping[str, Param]:
     return {**ways, "shuffle": _SHUFFLE} if task.name in _SHUFFLES else ways
 
 
-def _workload(task: _Task) -> Workload:
-    is_array = task.kind == "array"
+def _workload(kind: str, task: _Task) -> Workload:
+    is_array = kind == "array"
     ends = "persisting it, waiting" if task.name in _PERSISTED else "computing it, fetching the result"
     return Workload(
-        name=f"weak-{task.kind}-{task.name}",
-        factory=f"weak:{task.kind.title()}{''.join(word.title() for word in task.name.split('-'))}",
+        name=f"weak-{kind}-{task.name}",
+        factory=f"weak:{kind.title()}{''.join(word.title() for word in task.name.split('-'))}",
         family="weak scaling",
         source=f"dask-bench assess_{'arrays' if is_array else 'dataframes'}: {task.original}",
         scaling="weak",
@@ -210,4 +204,4 @@ def _workload(task: _Task) -> Workload:
     )
 
 
-WORKLOADS = tuple(_workload(task) for task in (*_ARRAYS, *_FRAMES))
+WORKLOADS = (*(_workload("array", task) for task in _ARRAYS), *(_workload("frame", task) for task in _FRAMES))
