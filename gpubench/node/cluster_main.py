@@ -1,10 +1,10 @@
 """``node.pyz cluster``: one node of a standing cluster, from the job script."""
 
+import argparse
 import dataclasses
 import os
 import sys
 from pathlib import Path
-from typing import Optional
 
 from gpubench.node.cluster_follower import follow_head
 from gpubench.node.cluster_head import ClusterHead
@@ -26,42 +26,36 @@ SCHEDULER_ONLY_RANK = -1
 """Rank of a supervisor that has the scheduler and runs on none of the nodes; further jobs continue the nodes' ranks."""
 
 
-def run(
-    spec_path: Path,
-    rank: Optional[int],
-    skip: str = "",
-    *,
-    first_rank: int = 0,
-    scheduler_only: bool = False,
-    lasts_s: Optional[float] = None,
-) -> int:
-    """Run this node's part of the cluster until it ends; returns the exit code.
+def run(options: argparse.Namespace) -> int:
+    """Run this node's part of the cluster until it ends, or clean up; returns the exit code.
 
-    A node whose workers died is no failure in a pod, because Kubernetes would end every other pod of the job too.
-
-    Args:
-        spec_path: what every node's processes are like, ``jobs/<job>/specs/nodes.json`` in the cluster's directory.
-        rank: of this node in its job; None: as the launcher says.
-        skip: why the cluster isn't started, if it isn't.
-        first_rank: of the job's nodes: ranks are counted through all jobs, and the first job has the scheduler.
-        scheduler_only: a supervisor that has only the scheduler.
-        lasts_s: in a pod, where no script says when the job ends, seconds until its end.
+    The spec, ``jobs/<job>/specs/nodes.json`` in the cluster's directory, says what every node's processes are like.
+    Ranks are counted through all jobs, and the first job has the scheduler. A node whose workers died is no failure in
+    a pod (where no script says when the job ends, but ``lasts``), because Kubernetes would end every other pod of the
+    job too.
 
     Raises:
         OSError: the token or the spec can't be read.
         RankError: the launcher names no rank, or the job has its scheduler on rank 0.
     """
-    if lasts_s is not None:
-        os.environ[END_VARIABLE] = str(int(clock.now() + lasts_s))
+    spec_path = Path(options.spec).resolve()
+    directory = spec_path.parents[3]
+    if options.clean:
+        clean(directory)
+        return EXIT_OK
+    scheduler_only, is_pod = options.role == "scheduler", options.lasts is not None
+    if is_pod:
+        os.environ[END_VARIABLE] = str(int(clock.now() + options.lasts))
     spec = RunSpec.parse(spec_path.read_text(encoding="utf-8"), str(spec_path))
     spec = dataclasses.replace(spec, device=resolve(spec.device))
-    directory = spec_path.parents[3]
-    if skip:
-        ClusterStateFile(directory, spec.campaign).end(skip)
+    if options.skip:
+        ClusterStateFile(directory, spec.campaign).end(options.skip)
         return EXIT_NODE
     if scheduler_only and spec.scheduler_on == RANK0:
         raise RankError("this job has no scheduler apart: --role scheduler has nothing to do")
-    here = SCHEDULER_ONLY_RANK if scheduler_only else first_rank + find_rank(rank, os.environ, spec.nodes)
+    here = (
+        SCHEDULER_ONLY_RANK if scheduler_only else options.first_rank + find_rank(options.rank, os.environ, spec.nodes)
+    )
     token = (directory / TOKEN_FILE).read_text(encoding="ascii").strip()
     stop = StopRequest()
     node = RunNode(spec, spec_path, directory, rank=here, token=token)
@@ -71,10 +65,10 @@ def run(
     try:
         check_build(spec)
         node.ensure_clean()
-        reason = head.run() if head else follow_head(node, directory, token, stop, further=first_rank > 0)
+        reason = head.run() if head else follow_head(node, directory, token, stop, further=options.first_rank > 0)
         code = EXIT_OK
     except ClusterEndedError as error:
-        code, reason = (EXIT_OK if lasts_s is not None and not head else EXIT_NODE), str(error)
+        code, reason = (EXIT_OK if is_pod and not head else EXIT_NODE), str(error)
     except (NotCleanError, OSError, RendezvousTimeoutError, StoppedError, WrongImageError) as error:
         reason = str(error)
     finally:

@@ -212,14 +212,12 @@ class ControlServer:
         messages = connection.receive()
         if connection.rank is None and messages:
             hello = messages[0]
-            if hello.get("kind") != "hello" or hello.get("token") != self.token:
-                connection.open = False
-                messages = []
-            elif hello.get("order", 0) != self.order:
-                if hello.get("order", 0) < self.order:
-                    connection.send({"kind": OVER})
-                connection.open = False
-                messages = []
+            is_ours = hello.get("kind") == "hello" and hello.get("token") == self.token
+            order = hello.get("order", 0)
+            if is_ours and order < self.order:
+                connection.send({"kind": OVER})
+            if not is_ours or order != self.order:
+                connection.open, messages = False, []
             else:
                 connection.rank = int(hello["rank"])
                 self.connections[connection.rank] = connection

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 from gpubench.node import gpu_worker, image
+from gpubench.node.spec.memory import kernel_text
 from gpubench.node.workloads import ucx
 from gpubench.node.workloads.nvml import VISIBLE
 
@@ -66,12 +67,12 @@ def placed() -> Dict[str, Any]:
         import numpy as np
 
         np.ones((64, 64)) @ np.ones((64, 64))
-    online = numbers(_text(CPUS / "online")) or sorted(os.sched_getaffinity(0))
+    online = numbers(kernel_text(CPUS / "online")) or sorted(os.sched_getaffinity(0))
     return {
         "allowed": sorted(os.sched_getaffinity(0)),
         "cpus": online,
         "cores": {str(cpu): _core(cpu) for cpu in online},
-        "numa": {path.name[4:]: numbers(_text(path / "cpulist")) for path in sorted(NUMA.glob("node[0-9]*"))},
+        "numa": {path.name[4:]: numbers(kernel_text(path / "cpulist")) for path in sorted(NUMA.glob("node[0-9]*"))},
         **({"gpu": gpu_worker.place()} if os.environ.get(VISIBLE) else {}),
     }
 
@@ -86,11 +87,4 @@ def numbers(text: str) -> List[int]:
 
 def _core(cpu: int) -> int:
     """The first CPU of its core; itself where the kernel doesn't say."""
-    return (numbers(_text(CPUS / f"cpu{cpu}" / "topology" / "thread_siblings_list")) or [cpu])[0]
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
+    return (numbers(kernel_text(CPUS / f"cpu{cpu}" / "topology" / "thread_siblings_list")) or [cpu])[0]

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
-from gpubench.node.spec.memory import machine_memory
+from gpubench.node.spec.memory import kernel_text, machine_memory
 from gpubench.node.workloads import nvml
 
 SIOCGIFADDR = 0x8915  # linux/sockios.h
@@ -28,12 +28,12 @@ def host() -> str:
 def facts() -> Dict[str, Any]:
     return {
         "host": host(),
-        "cpu_model": _field("/proc/cpuinfo", "model name"),
+        "cpu_model": _cpu_model(),
         "cores": os.cpu_count() or 0,
         "memory": machine_memory(),
         "kernel": platform.release(),
         "numa_nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))),
-        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "governor": kernel_text(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
         "gpu_model": nvml.models(),
         "gpu_driver": nvml.driver(),
         "gpu_limits": nvml.limits(),
@@ -89,7 +89,7 @@ def interfaces(root: str = "/sys/class/net") -> Dict[str, Dict[str, str]]:
     for path in sorted(Path(root).glob("*")):
         of_containers = (path / "bridge").exists() or ((path / "master").exists() and not (path / "device").exists())
         if not of_containers:
-            devices[path.name] = {"speed": _read(str(path / "speed")), "mtu": _read(str(path / "mtu"))}
+            devices[path.name] = {name: kernel_text(path / name) for name in ("speed", "mtu")}
     return devices
 
 
@@ -108,16 +108,6 @@ def interface_address(interface: str) -> str:
     return socket.inet_ntoa(packed[20:24])
 
 
-def _field(path: str, name: str) -> str:
-    for line in _read(path).splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() == name:
-            return value.strip()
-    return ""
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:  # not every kernel or interface says it
-        return ""
+def _cpu_model() -> str:
+    pairs = (line.partition(":") for line in kernel_text(Path("/proc/cpuinfo")).splitlines())
+    return next((value.strip() for key, _, value in pairs if key.strip() == "model name"), "")

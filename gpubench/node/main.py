@@ -69,18 +69,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
 def _cluster(options: argparse.Namespace) -> int:
     from gpubench.node import cluster_main
 
-    path = Path(options.spec).resolve()
-    if options.clean:
-        cluster_main.clean(path.parents[3])
-        return EXIT_OK
-    return cluster_main.run(
-        path,
-        options.rank,
-        options.skip or "",
-        first_rank=options.first_rank,
-        scheduler_only=options.role == "scheduler",
-        lasts_s=options.lasts,
-    )
+    return cluster_main.run(options)
 
 
 def _look(options: argparse.Namespace) -> int:

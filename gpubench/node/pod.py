@@ -60,7 +60,7 @@ def step(options: argparse.Namespace, main: Main) -> int:
     if not directory:
         raise SpecError(f"gpubench pod needs {DIRECTORY_VARIABLE}, a directory that only this pod sees")
     path = Path(directory) / STATE_FILE
-    state = _read(path)
+    state = State(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else State()
     if options.step == "end":
         return _end(state, find_rank(options.rank, os.environ, sys.maxsize))
     spec = RunSpec.parse(Path(options.spec).read_text(encoding="utf-8"), options.spec)
@@ -71,13 +71,6 @@ def step(options: argparse.Namespace, main: Main) -> int:
         _run(state, spec, rank, options, main)
     write_atomic(path, json.dumps(dataclasses.asdict(state)).encode("utf-8"))
     return EXIT_OK
-
-
-def _read(path: Path) -> State:
-    try:
-        return State(**json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return State()
 
 
 def _arrive(state: State, spec: RunSpec, rank: int, deadline_s: float) -> None:

@@ -73,16 +73,9 @@ def process_environment(
         env.update({name: value for name, value in chosen.items() if name == VISIBLE or name not in spec.env})
     env[CLUSTER_VARIABLE] = mark
     env.update({name: inherited[name] for name in (clock.VARIABLE, NODE_NAME_VARIABLE) if name in inherited})
-    dropped = sorted(
-        name
-        for name in inherited
-        if name.startswith(FOREIGN_PREFIXES) and name not in env and name not in spec.env_allow
-    )
-    changed = sorted(
-        name
-        for name in inherited
-        if name.startswith(FOREIGN_PREFIXES) and env.get(name, inherited[name]) != inherited[name]
-    )
+    foreign = [name for name in sorted(inherited) if name.startswith(FOREIGN_PREFIXES)]
+    dropped = [name for name in foreign if name not in env and name not in spec.env_allow]
+    changed = [name for name in foreign if env.get(name, inherited[name]) != inherited[name]]
     warnings = []
     if dropped:
         warnings.append("dropped from the environment: {}".format(", ".join(dropped)))

@@ -65,10 +65,8 @@ class HostCounters:
             energy = nvml.joules(gpu)
             if energy is not None:
                 joules[name] = (energy, 0.0)
-        throttle = [nvml.throttle_reasons(gpu) for gpu in self._gpus.values()]
-        known = [mask for mask in throttle if mask is not None]
-        mask = functools.reduce(int.__or__, known) if known else None
-        return {"cpu_s": self._cpu_s(), "joules": joules, "throttle": mask}
+        throttle = _all_of(map(nvml.throttle_reasons, self._gpus.values()))
+        return {"cpu_s": self._cpu_s(), "joules": joules, "throttle": throttle}
 
     def _cpu_s(self) -> Optional[float]:
         try:
@@ -157,15 +155,14 @@ def cost(before: Mapping[str, Reading], after: Mapping[str, Reading]) -> Cost:
     cpu_s = None if any(None in pair for pair in seconds) else sum(end - start for start, end in seconds)
     of = [f"{host}/{name}" for host in sorted(after) for name in sorted(after[host]["joules"])]
     same = bool(of) and all(first["joules"].keys() == second["joules"].keys() for first, second in pairs)
-    energy_j = (
-        sum(
-            end - start if end >= start else end - start + anew
-            for first, second in pairs
-            for start, (end, anew) in ((first["joules"][name][0], second["joules"][name]) for name in second["joules"])
-        )
-        if same
-        else None
-    )
-    masks = [second["throttle"] for _, second in pairs if second["throttle"] is not None]
-    throttle = functools.reduce(int.__or__, masks) if masks else None
-    return Cost(cpu_s, energy_j, throttle, tuple(of) if same else ())
+    throttle = _all_of(second["throttle"] for _, second in pairs)
+    if not same:
+        return Cost(cpu_s, None, throttle)
+    ends = [(first["joules"][name][0], *second["joules"][name]) for first, second in pairs for name in second["joules"]]
+    energy_j = sum(end - start + (anew if end < start else 0.0) for start, end, anew in ends)
+    return Cost(cpu_s, energy_j, throttle, tuple(of))
+
+
+def _all_of(masks: Iterable[Optional[int]]) -> Optional[int]:
+    known = [mask for mask in masks if mask is not None]
+    return functools.reduce(int.__or__, known) if known else None

@@ -148,13 +148,7 @@ def chosen_pairs(which: str, hosts: Sequence[str]) -> List[Tuple[int, int]]:
     if which == "all":
         return list(itertools.combinations(workers, 2))
     if which == "ring":
-        return sorted(
-            {
-                (min(worker, neighbour), max(worker, neighbour))
-                for worker in workers
-                for neighbour in [(worker + 1) % len(hosts)]
-            }
-        )
+        return sorted({(min(pair), max(pair)) for pair in zip(workers, [*workers[1:], 0])})
     by_host: Dict[str, List[int]] = {}
     for worker, host in enumerate(hosts):
         by_host.setdefault(host, []).append(worker)

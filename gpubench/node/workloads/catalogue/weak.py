@@ -4,9 +4,8 @@ Source: ``modules/weakscaling.py`` of IsacPasianotto/dask-bench. Its array tasks
 persisted, so each of its times holds the drawing of random numbers; its dataframe tasks work on a persisted frame.
 """
 
-import dataclasses
 import math
-from typing import Any, Callable, Mapping, Tuple
+from typing import Any, Callable, Mapping, Sequence, Tuple
 
 from gpubench.node.workloads.catalogue.entry import Param, Shape, Workload
 
@@ -43,38 +42,22 @@ def partition_starts(problem_size: int, threads: int) -> Tuple[int, ...]:
     return tuple(number * rows // parts for number in range(parts + 1))
 
 
-@dataclasses.dataclass(frozen=True)
-class _Task:
-    """What differs between the tasks of a family.
-
-    ``kept`` are the arrays or frames that a worker holds while it is timed, without the input; ``worked`` the copies
-    of a chunk that a thread needs.
-    """
-
-    name: str
-    original: str
-    timed: str
-    oracle: str
-    kept: float
-    worked: float
-
-
-def _array_held(task: _Task) -> Callable[[Mapping[str, Any], Shape], int]:
+def _array_held(kept: float, worked: float) -> Callable[[Mapping[str, Any], Shape], int]:
     def held(params: Mapping[str, Any], shape: Shape) -> int:
         problem_size = int(params["problem_size"])
         share = _largest_share(problem_size, shape.threads, shape.workers)
         in_work = shape.threads_per_worker * square(problem_size, shape.threads)[1] ** 2
-        kept = task.kept + (params.get("mode") == "persisted")
-        return int((share * kept + in_work * task.worked) * ITEM_BYTES)
+        arrays = kept + (params.get("mode") == "persisted")
+        return int((share * arrays + in_work * worked) * ITEM_BYTES)
 
     return held
 
 
-def _frame_held(task: _Task) -> Callable[[Mapping[str, Any], Shape], int]:
+def _frame_held(kept: float, worked: float) -> Callable[[Mapping[str, Any], Shape], int]:
     def held(params: Mapping[str, Any], shape: Shape) -> int:
         rows = int(params["problem_size"]) * shape.threads_per_worker
         whole = int(params["problem_size"]) * shape.threads
-        return int(((1 + task.kept) * rows + task.worked * whole) * ROW_BYTES)
+        return int(((1 + kept) * rows + worked * whole) * ROW_BYTES)
 
     return held
 
@@ -111,15 +94,20 @@ _SHUFFLE = Param(
 _EXACT = "element count, sum and two sums weighted by place, exactly those of the numbers drawn once more"
 _ROWS_EXACT = "row count and three sums that mix columns and place, exactly those of the numbers drawn once more"
 _MOMENTS = "; the mean within 6 standard deviations of 49 999.5"
+_MEANS = "the same groups, and means to 1e-9, as counted and added up from the numbers drawn once more"
 _STD = "equals the deviation from exact integer sums of the numbers drawn once more, to 1e-9"
 
-_ARRAYS = (
-    _Task("create", "create random 2D-array", "x", _EXACT + _MOMENTS, 1, 2),
-    _Task("blockwise", "block-wise operation", "x.map_blocks(+ 1)", _EXACT + " plus 1", 1, 3),
-    _Task("access", "random access", "x[42, 314]", "equals the element drawn once more", 0, 2),
-    _Task("std", "reduction operation (std)", "x.std()", _STD, 0, 4),
-    _Task("std-axis", "reduction (std) along axis", "x.std(axis=0)", _STD + ", in every column", 0, 4),
-    _Task(
+_Row = Tuple[str, str, str, str, float, float]
+"""Of a task: name, the original's name of it, what is timed, and the oracle; the arrays or frames that a worker holds
+while it is timed, without the input; the copies of a chunk that a thread needs."""
+
+_ARRAYS: Sequence[_Row] = (
+    ("create", "create random 2D-array", "x", _EXACT + _MOMENTS, 1, 2),
+    ("blockwise", "block-wise operation", "x.map_blocks(+ 1)", _EXACT + " plus 1", 1, 3),
+    ("access", "random access", "x[42, 314]", "equals the element drawn once more", 0, 2),
+    ("std", "reduction operation (std)", "x.std()", _STD, 0, 4),
+    ("std-axis", "reduction (std) along axis", "x.std(axis=0)", _STD + ", in every column", 0, 4),
+    (
         "elementwise",
         "elementwise computation",
         "sin(x)² + cos(x)²",
@@ -127,31 +115,24 @@ _ARRAYS = (
         1,
         4,
     ),
-    _Task("transpose", "sum the transpose", "x + x.T", _EXACT + ", and mirrored", 3, 3),
+    ("transpose", "sum the transpose", "x + x.T", _EXACT + ", and mirrored", 3, 3),
 )
-_FRAMES = (
-    _Task("create", "create random dataframe", "from_dask_array(x)", _ROWS_EXACT + _MOMENTS, 0, 0),
-    _Task("blockwise", "block-wise operation", "df.map_partitions(+ 1)", _ROWS_EXACT + " plus 1", 1, 0),
-    _Task("access", "random access", "df.loc[42]", "one row, equal to that drawn once more", 0, 0),
-    _Task("std", "reduction operation (std)", "df.std()", _STD + ", in every column", 1, 0),
-    _Task("series-std", "series reduction operation (std)", "df['col_0'].std()", _STD, 1, 0),
-    _Task(
-        "groupby-mean",
-        "group-by operation",
-        "df.groupby('col_1')['col_0'].mean()",
-        "the same groups, and means to 1e-9, as counted and added up from the numbers drawn once more",
-        1,
-        1,
-    ),
-    _Task(
+_FRAMES: Sequence[_Row] = (
+    ("create", "create random dataframe", "from_dask_array(x)", _ROWS_EXACT + _MOMENTS, 0, 0),
+    ("blockwise", "block-wise operation", "df.map_partitions(+ 1)", _ROWS_EXACT + " plus 1", 1, 0),
+    ("access", "random access", "df.loc[42]", "one row, equal to that drawn once more", 0, 0),
+    ("std", "reduction operation (std)", "df.std()", _STD + ", in every column", 1, 0),
+    ("series-std", "series reduction operation (std)", "df['col_0'].std()", _STD, 1, 0),
+    ("groupby-mean", "group-by operation", "df.groupby('col_1')['col_0'].mean()", _MEANS, 1, 1),
+    (
         "groupby-means",
         "group-by operation (2 columns)",
         "df.groupby('col_1')[['col_0', 'col_2']].mean() (the original's ['col_0', 'col_2'] is refused since pandas 2)",
-        "the same groups, and means to 1e-9, as counted and added up from the numbers drawn once more",
+        _MEANS,
         1,
         1,
     ),
-    _Task(
+    (
         "groupby-apply",
         "group-by apply operation",
         "df.groupby('col_1').apply(+ 1)",
@@ -159,49 +140,43 @@ _FRAMES = (
         3,
         3,
     ),
-    _Task(
-        "sort",
-        "order data",
-        "df.sort_values('col_1')",
-        _ROWS_EXACT + ", ordered in and across partitions",
-        4,
-        0,
-    ),
+    ("sort", "order data", "df.sort_values('col_1')", _ROWS_EXACT + ", ordered in and across partitions", 4, 0),
 )
 _PERSISTED = ("create", "blockwise", "elementwise", "transpose", "sort")
 _SHUFFLES = ("groupby-apply", "sort")
 
 
-def _ways(task: _Task, mode: Param) -> Mapping[str, Param]:
+def _ways(name: str, mode: Param) -> Mapping[str, Param]:
     """What can be set beside the size. Creating has no input that could lie anywhere."""
-    ways = {} if task.name == "create" else {"mode": mode}
-    return {**ways, "shuffle": _SHUFFLE} if task.name in _SHUFFLES else ways
+    ways = {} if name == "create" else {"mode": mode}
+    return {**ways, "shuffle": _SHUFFLE} if name in _SHUFFLES else ways
 
 
-def _workload(kind: str, task: _Task) -> Workload:
+def _workload(kind: str, row: _Row) -> Workload:
+    name, original, timed, oracle, kept, worked = row
     is_array = kind == "array"
-    ends = "persisting it, waiting" if task.name in _PERSISTED else "computing it, fetching the result"
+    ends = "persisting it, waiting" if name in _PERSISTED else "computing it, fetching the result"
     return Workload(
-        name=f"weak-{kind}-{task.name}",
-        factory=f"weak:{kind.title()}{''.join(word.title() for word in task.name.split('-'))}",
+        name=f"weak-{kind}-{name}",
+        factory=f"weak:{kind.title()}{''.join(word.title() for word in name.split('-'))}",
         family="weak scaling",
-        source=f"dask-bench assess_{'arrays' if is_array else 'dataframes'}: {task.original}",
+        source=f"dask-bench assess_{'arrays' if is_array else 'dataframes'}: {original}",
         scaling="weak",
         params={
             "problem_size": _ARRAY_SIZE if is_array else _FRAME_SIZE,
-            **_ways(task, _ARRAY_MODE if is_array else _FRAME_MODE),
+            **_ways(name, _ARRAY_MODE if is_array else _FRAME_MODE),
         },
-        timed=f"building the graph of {task.timed}, {ends}",
-        counted="8 (one element)" if task.name == "access" else "rows × columns × 8",
-        oracle=task.oracle,
-        held=_array_held(task) if is_array else _frame_held(task),
-        held_text=f"{task.kept} (+ 1 persisted) × the largest share of the chunks of rows², rows = "
-        f"int(problem_size·√threads); {task.worked} chunks per thread in work, each int(rows/√threads)²; × 8 B"
+        timed=f"building the graph of {timed}, {ends}",
+        counted="8 (one element)" if name == "access" else "rows × columns × 8",
+        oracle=oracle,
+        held=_array_held(kept, worked) if is_array else _frame_held(kept, worked),
+        held_text=f"{kept} (+ 1 persisted) × the largest share of the chunks of rows², rows = "
+        f"int(problem_size·√threads); {worked} chunks per thread in work, each int(rows/√threads)²; × 8 B"
         if is_array
-        else f"(problem_size × threads per worker × {1 + task.kept} + problem_size × threads × {task.worked}) × 48 B",
+        else f"(problem_size × threads per worker × {1 + kept} + problem_size × threads × {worked}) × 48 B",
         grows=(("problem_size", 0.5 if is_array else 1.0),),
         unlogged=lambda _backend, params: params.get("shuffle", "tasks") != "tasks",
     )
 
 
-WORKLOADS = (*(_workload("array", task) for task in _ARRAYS), *(_workload("frame", task) for task in _FRAMES))
+WORKLOADS = (*(_workload("array", row) for row in _ARRAYS), *(_workload("frame", row) for row in _FRAMES))
