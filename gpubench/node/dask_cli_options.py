@@ -7,6 +7,8 @@ dask-cuda 24.12; distributed's changelog for what has gone.
 
 from typing import Dict, List, Sequence, Tuple
 
+from gpubench.node.role_options import CombinationError
+
 Words = Dict[str, int]
 """By option: how many values it takes."""
 
@@ -59,10 +61,6 @@ GONE = _table("net-devices bokeh-whitelist memory-target-fraction", "reconnect n
 _COUNTS = ("--nprocs", "--bokeh-prefix", "--bokeh-port", "--dashboard-port")
 
 
-class UnknownWordError(ValueError):
-    """A word that no Dask command has or had."""
-
-
 def translate(kind: str, arguments: Sequence[str]) -> Tuple[List[str], List[str], List[str]]:
     """What to hand on, what is no option (an address), and a line about every word that isn't handed on as it is.
 
@@ -71,7 +69,7 @@ def translate(kind: str, arguments: Sequence[str]) -> Tuple[List[str], List[str]
         arguments: as the user wrote them, without our own options.
 
     Raises:
-        UnknownWordError: an option of no Dask command, or one without its value.
+        CombinationError: an option of no Dask command, or one without its value.
     """
     taken, (elsewhere, why) = TAKEN[kind], ELSEWHERE[kind]
     handed: List[str] = []
@@ -86,10 +84,10 @@ def translate(kind: str, arguments: Sequence[str]) -> Tuple[List[str], List[str]
         new = RENAMED.get(word, word)
         counts = {**GONE, **elsewhere, **taken, **dict.fromkeys(RENAMED, 0), **dict.fromkeys(_COUNTS, 1)}.get(word)
         if counts is None:
-            raise UnknownWordError(f"{word} is no option of Dask's {kind if kind == 'scheduler' else f'{kind} worker'}")
+            raise CombinationError(f"{word} is no option of Dask's {kind if kind == 'scheduler' else f'{kind} worker'}")
         if counts and not equals:
             if not left:
-                raise UnknownWordError(f"{word} takes a value")
+                raise CombinationError(f"{word} takes a value")
             value = left.pop(0)
         values = [value] if counts else []
         if new == "--dashboard-address" and new != word:

@@ -1,6 +1,5 @@
 """dask-cuda's worker: how it is started on a node's GPUs, and what it says of its own."""
 
-import contextlib
 import os
 import sys
 from pathlib import Path
@@ -10,11 +9,6 @@ from gpubench.node.workloads import nvml
 from gpubench.node.workloads.nvml import VISIBLE
 
 PRELOAD = "gpubench.node.preload_gpu_worker"
-
-
-def worker_processes(device: str, workers: int) -> int:
-    """How many commands start the ``workers`` of a node: ``dask cuda worker`` starts one per GPU that it sees."""
-    return 1 if device == "gpu" else workers
 
 
 def worker_options(device: str, rmm_pool: str) -> List[str]:
@@ -96,14 +90,6 @@ def place() -> Dict[str, Any]:
     device = os.environ.get(VISIBLE, "0").split(",")[0]
     near, unknown = nvml.cpus_near(device)
     return {"device": device, "near": near, "unknown": unknown, "step": sorted(os.sched_getaffinity(os.getppid()))}
-
-
-def on_bus() -> str:
-    """Where NVML says that the GPU of such a worker is; empty where it doesn't."""
-    place = ""
-    with contextlib.suppress(nvml.NvmlError):
-        place = nvml.on_bus(os.environ.get(VISIBLE, "0").split(",")[0])
-    return place
 
 
 def given_environment() -> Dict[str, str]:

@@ -17,7 +17,7 @@ from gpubench.node.machine import host
 from gpubench.node.process import hash_of_archive
 from gpubench.node.spec import near_gpu
 from gpubench.node.variables import AT_START, ucx_variables
-from gpubench.node.workloads import dask_compat, device, ucx
+from gpubench.node.workloads import dask_compat, device, nvml, ucx
 
 POLL_S = 0.01
 
@@ -97,7 +97,7 @@ def worker_at_start(dask_worker: Any, build_manifest: str, kind: str) -> Dict[st
     if kind == "gpu":
         place = gpu_worker.place()
         facts.update(gpu=place, cpus_near_gpu=near_gpu.share(place))
-        facts["on_bus"] = {"planned": gpu_worker.on_bus(), "used": device.on_bus()}
+        facts["on_bus"] = {"planned": nvml.on_bus(place["device"]), "used": device.on_bus()}
         facts["ucx"].update(
             env_at_start=ucx_variables(gpu_worker.given_environment()), cuda_module=ucx.mapped(ucx.CUDA_MODULE)
         )

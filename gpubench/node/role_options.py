@@ -60,11 +60,8 @@ def adopt(options: argparse.Namespace, arguments: Sequence[str], device: str) ->
         return [], []
     from gpubench.node import dask_cli_options
 
-    try:
-        kind = options.role if options.role == "scheduler" else device
-        handed, plain, lines = dask_cli_options.translate(kind, arguments)
-    except dask_cli_options.UnknownWordError as error:
-        raise CombinationError(str(error)) from error
+    kind = options.role if options.role == "scheduler" else device
+    handed, plain, lines = dask_cli_options.translate(kind, arguments)
     if options.role == "worker" and len(plain) == 1 and options.address is None:
         options.address = plain.pop()
     if plain:

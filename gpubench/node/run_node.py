@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence, Set
 
-from gpubench.node import forked, gpu, gpu_worker, scratch
+from gpubench.node import forked, gpu, scratch
 from gpubench.node.admission import VARIABLE
 from gpubench.node.dask_processes import LATE
 from gpubench.node.machine import LoadSampler, facts
@@ -203,7 +203,7 @@ class RunNode:
         """This node's workers. They import what they need, and wait until ``tell_address`` is called."""
         if not self.spec.has_workers(self.rank):
             return []
-        count = gpu_worker.worker_processes(self.spec.device, self.spec.workers_per_node)
+        count = 1 if self.spec.device == "gpu" else self.spec.workers_per_node  # one on each GPU that the command sees
         names = [f"worker-{self.rank}-{index}" for index in range(count)]
         return [self.planned("worker", name, "--name", name, "--address", self.address) for name in names]
 

@@ -123,12 +123,12 @@ class _Pci(ctypes.Structure):
 
 
 def on_bus(word: str) -> str:
-    """Where the PCI bus has a GPU, ``0000:c1:00``; empty where NVML doesn't say it (parts of a GPU).
-
-    Raises:
-        NvmlError: there is no such GPU.
-    """
-    pci, device = _Pci(), device_of(word)
+    """Where the PCI bus has a GPU, ``0000:c1:00``; empty where NVML doesn't say it (parts of a GPU)."""
+    pci = _Pci()
+    try:
+        device = device_of(word)
+    except NvmlError:
+        return ""
     failed = device.library.nvmlDeviceGetPciInfo_v3(device.handle, ctypes.byref(pci))
     return "" if failed else f"{pci.domain:04x}:{pci.bus:02x}:{pci.device:02x}"
 

@@ -14,7 +14,7 @@ import json
 import os
 import sys
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping
 
 from gpubench.node.workloads.base import UnavailableError
 from gpubench.node.workloads.clock import poll_until
@@ -257,12 +257,8 @@ def _why(status: Mapping[str, Any]) -> str:
         if (state["type"], state["status"]) == ("PodScheduled", "False"):
             return f"{state.get('reason', '')}: {state.get('message', '')}"
     for state in status.get("containerStatuses", ()):
-        now = _one_of(state.get("state", {}), "terminated", "waiting")
+        now = next(filter(None, map(state.get("state", {}).get, ("terminated", "waiting"))), None)
         if now and now.get("reason") not in (None, *_HARMLESS):
             code = f", exit code {now['exitCode']}" if "exitCode" in now else ""
             return f"{now['reason']}{code}: {now.get('message', '')}".rstrip(": ")
     return str(status.get("message") or status.get("reason") or status.get("phase"))
-
-
-def _one_of(state: Mapping[str, Any], *names: str) -> Optional[Mapping[str, Any]]:
-    return next((state[name] for name in names if state.get(name)), None)

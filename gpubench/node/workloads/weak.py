@@ -499,8 +499,7 @@ class ShuffleTask(FrameTask):
     @contextlib.contextmanager
     def settings(self) -> Iterator[None]:
         """The shuffle's method; and without what Dask says about a function whose result it has to guess."""
-        chosen = {"dataframe.shuffle.method": "tasks"} if self.is_logged else {}
-        with dask.config.set(chosen), warnings.catch_warnings():
+        with dask.config.set(dask_compat.BY_TASKS if self.is_logged else {}), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
 
