@@ -131,7 +131,7 @@ def test_bytes_over_another_protocol_fail_the_workload_and_skip_what_follows(
     spec = dataclasses.replace(SPEC, protocol="tls", workloads=[TASKS, ARRAY, dataclasses.replace(TASKS, reps=2)])
     outcome = ClientOutcome()
     workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
-    _measure_all(WorkloadContext(client, workers, 2, "cpu", "tcp"), spec, outcome, tmp_path, probes=[])
+    _measure_all(WorkloadContext(client, workers, 2, "cpu", "tcp"), spec, outcome, tmp_path, None, probes=[])
     assert outcome.error.endswith("speaks tcp, planned tls (protocol tls)")
     assert [(record.workload, record.status) for record in outcome.workloads] == [
         ("tasks", "ok"),
@@ -149,7 +149,7 @@ def test_an_error_in_the_client_is_the_reason_and_its_traceback_is_in_the_log(
     spec = dataclasses.replace(SPEC, workloads=[WorkloadSpec("weak-array-create", "dask", params, 1, 0, 300.0)])
     outcome = ClientOutcome()
     workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
-    _measure_all(WorkloadContext(client, workers, 2, "cpu", "tcp"), spec, outcome, tmp_path, probes=[])
+    _measure_all(WorkloadContext(client, workers, 2, "cpu", "tcp"), spec, outcome, tmp_path, None, probes=[])
     assert outcome.workloads[0].reason == "ValueError: weak scaling needs a problem_size of at least 2, not 1"
     logged = capsys.readouterr().err.splitlines()
     assert (logged[0], logged[-1]) == ("Traceback (most recent call last):", outcome.workloads[0].reason)
@@ -202,7 +202,7 @@ def test_a_worker_that_joins_while_workloads_run_fails_the_run(
     try:
         client.wait_for_workers(3, timeout=60)
         (address,) = set(client.scheduler_info(n_workers=-1)["workers"]) - set(workers)
-        _measure_all(WorkloadContext(client, workers, 2, "cpu", "tcp"), SPEC, outcome, tmp_path, probes=[])
+        _measure_all(WorkloadContext(client, workers, 2, "cpu", "tcp"), SPEC, outcome, tmp_path, None, probes=[])
     finally:
         late.kill()
         until(lambda: len(client.scheduler_info(n_workers=-1)["workers"]) == 2)

@@ -258,4 +258,4 @@ def test_turns_are_written_a_line_each_and_read_as_they_were() -> None:
     assert TurnsSpec.parse(text) == written
     for wrong, why in (("{", "is not JSON"), ("{}", "is not a gpubench/turns/1"), (text.replace("reps", "r"), "Turn")):
         with pytest.raises(SpecError, match=why):
-            TurnsSpec.parse(wrong)
+            TurnsSpec.parse(wrong, "turns.json")

@@ -110,18 +110,23 @@ D = TypeVar("D", bound="Document")
 
 
 class Document:
-    """A dataclass that is a JSON file of its own, with a field ``schema``."""
+    """A dataclass that is a JSON file of its own, with a field ``schema``; ``PARTS`` are those within it."""
 
     SCHEMA: ClassVar[str] = ""
+    PARTS: ClassVar[Mapping[str, Any]] = {}
 
     def dump(self) -> str:
         """JSON text, for a file that a person can read."""
         return to_json(self)
 
     @classmethod
-    def parse(cls: Type[D], text: str) -> D:
-        """Read it. Raises SpecError: not JSON, another schema, a missing or an unknown field."""
-        return from_plain(cls, parse_object(text, cls.SCHEMA))
+    def parse(cls: Type[D], text: str, source: str = "") -> D:
+        """Read it; ``source`` begins messages. Raises SpecError: no JSON, another schema, missing or unknown fields."""
+        plain = parse_object(text, cls.SCHEMA, source)
+        for name, kind in cls.PARTS.items():
+            part = plain.get(name)
+            plain[name] = [from_plain(kind, row) for row in part] if isinstance(part, list) else from_plain(kind, part)
+        return from_plain(cls, plain)
 
 
 def canonical(value: Any) -> bytes:

@@ -2,10 +2,10 @@
 
 import dataclasses
 import functools
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Sequence
 
-from gpubench.node.spec.plain import SpecError, content_id, from_plain, parse_object, to_json
-from gpubench.node.spec.turns import Turn, turns
+from gpubench.node.spec.plain import Document, content_id
+from gpubench.node.spec.turns import Turn
 
 RUN_SPEC = "gpubench/run-spec/1"
 
@@ -66,7 +66,7 @@ class Deadlines:
 
 
 @dataclasses.dataclass(frozen=True)
-class RunSpec:
+class RunSpec(Document):
     """One cluster lifetime: one variant in one block.
 
     ``env`` is the whole of what image, site and variant set; ``env_allow`` names the variables that may come from the
@@ -86,6 +86,9 @@ class RunSpec:
     ``turns`` are this run's of an interleaved block, without its start and end, empty where runs follow one another;
     ``beside`` the block's other runs, whose processes live on the same nodes.
     """
+
+    SCHEMA = RUN_SPEC
+    PARTS = {"workloads": WorkloadSpec, "turns": Turn, "deadlines": Deadlines}  # noqa: RUF012
 
     schema: str
     campaign: str
@@ -157,19 +160,3 @@ class RunSpec:
     def place(self, rank: int) -> str:
         """A rank in words: ``3``, or ``4 (launch-node)`` for a supervisor that is on none of the nodes."""
         return str(rank) if self.has_workers(rank) else f"{rank} ({self.scheduler_on})"
-
-    def dump(self) -> str:
-        """JSON text, for a file that a person can read."""
-        return to_json(self)
-
-    @staticmethod
-    def parse(text: str, source: Optional[str] = None) -> "RunSpec":
-        """Read a run spec. Raises SpecError: not JSON, another schema, a missing or an unknown field."""
-        where = source or "run spec"
-        plain = parse_object(text, RUN_SPEC, where)
-        if not isinstance(plain.get("workloads"), list):
-            raise SpecError(f"{where} has no list of workloads")
-        plain["workloads"] = [from_plain(WorkloadSpec, item) for item in plain["workloads"]]
-        plain["turns"] = turns(plain.get("turns", []), where)
-        plain["deadlines"] = from_plain(Deadlines, plain.get("deadlines", {}))
-        return from_plain(RunSpec, plain)

@@ -2,9 +2,9 @@
 
 import dataclasses
 import json
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Dict, List
 
-from gpubench.node.spec.plain import SpecError, from_plain, parse_object, to_plain
+from gpubench.node.spec.plain import Document, to_plain
 
 TURNS_SPEC = "gpubench/turns/1"
 
@@ -30,13 +30,16 @@ class Turn:
 
 
 @dataclasses.dataclass(frozen=True)
-class TurnsSpec:
+class TurnsSpec(Document):
     """What the conductor of one block needs to know.
 
     ``runs`` are the block's runs that aren't planned to be skipped, by their place in the block (as text: JSON has no
     other keys). ``turns`` are taken in this order. ``turn_s`` bounds each turn: who doesn't give it back by then loses
     all others. ``start_s`` bounds the wait for the supervisors of all runs.
     """
+
+    SCHEMA = TURNS_SPEC
+    PARTS = {"turns": Turn}  # noqa: RUF012
 
     schema: str
     campaign: str
@@ -54,20 +57,6 @@ class TurnsSpec:
         turns = ",\n  ".join(json.dumps(turn) for turn in plain.pop("turns"))
         head = json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False).rstrip("\n}")
         return f'{head},\n "turns": [\n  {turns}\n ]\n}}\n'
-
-    @staticmethod
-    def parse(text: str, source: Optional[str] = None) -> "TurnsSpec":
-        """Read one; raises SpecError where it isn't one."""
-        where = source or "turns"
-        plain = parse_object(text, TURNS_SPEC, where)
-        return from_plain(TurnsSpec, {**plain, "turns": turns(plain.get("turns"), where)})
-
-
-def turns(plain: Any, where: str) -> List[Turn]:
-    """A list of turns from JSON; raises SpecError."""
-    if not isinstance(plain, list) or not all(isinstance(turn, Mapping) for turn in plain):
-        raise SpecError(f"{where} has no list of turns")
-    return [from_plain(Turn, turn) for turn in plain]
 
 
 def rendezvous_name(block: int) -> str:
