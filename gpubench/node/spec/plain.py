@@ -124,7 +124,7 @@ class Document:
         """Read it; ``source`` begins messages. Raises SpecError: no JSON, another schema, missing or unknown fields."""
         plain = parse_object(text, cls.SCHEMA, source)
         for name, kind in cls.PARTS.items():
-            part = plain.get(name)
+            part: Any = plain.get(name)
             plain[name] = [from_plain(kind, row) for row in part] if isinstance(part, list) else from_plain(kind, part)
         return from_plain(cls, plain)
 
