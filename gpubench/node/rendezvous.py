@@ -57,10 +57,8 @@ def read(path: Path, token: str) -> Optional[Dict[str, Any]]:
         body = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    if not isinstance(body, dict) or body.get("schema") != RENDEZVOUS or body.get("token") != token:
-        return None
-    facts = body.get("facts")
-    return facts if isinstance(facts, dict) else None
+    facts: Dict[str, Any] = body["facts"]
+    return facts if body["token"] == token else None
 
 
 def wait(path: Path, token: str, deadline: float, stopped: Callable[[], bool]) -> Dict[str, Any]:

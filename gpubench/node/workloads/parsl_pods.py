@@ -151,10 +151,6 @@ class BlockPods:
         else:
             self._guard.close()
 
-    def close(self) -> None:
-        """Have the guard delete what there is."""
-        self._guard.close()
-
     def _plain(self, answer: Any) -> Dict[str, Any]:
         plain: Dict[str, Any] = self.api.api_client.sanitize_for_serialization(answer)
         return plain
