@@ -34,10 +34,14 @@ def main(arguments: Optional[List[str]] = None) -> int:
             if unknown:
                 parser.error("unrecognized arguments: {}".format(" ".join(unknown)))
             return OTHERS[options.command](options)
-        dask_arguments, lines = role_options.adopt(options, unknown, resolve(options.device or "auto"))
+        if options.spec is None and options.role in role_options.BY_HAND:
+            from gpubench.node import by_hand
+
+            by_hand.run(options, unknown)
+            return EXIT_OK
+        if unknown:
+            raise role_options.CombinationError(f"role {options.role} takes no {' '.join(unknown)}")
         role_options.check(options)
-        if options.spec is None:
-            return _by_hand(options, dask_arguments, lines)
         spec = RunSpec.parse(Path(options.spec).read_text(encoding="utf-8"), options.spec)
         spec = dataclasses.replace(spec, device=resolve(options.device or spec.device))
         if options.role == forked.ROLE:
@@ -108,18 +112,6 @@ def _conduct(options: argparse.Namespace) -> int:
 
 OTHERS = {"cluster": _cluster, "conduct": _conduct, "look": _look, "pod": _pod, "retire": _retire}
 """Commands beside ``run``."""
-
-
-def _by_hand(options: argparse.Namespace, dask_arguments: List[str], lines: List[str]) -> int:
-    for line in lines:
-        print(f"gpubench run: {line}", file=sys.stderr)  # noqa: T201
-    if options.role == "scheduler":
-        dask_processes.run_scheduler(role_options.by_hand_scheduler_arguments(options, dask_arguments))
-    else:
-        dask_processes.WORKERS[resolve(options.device or "auto")]()(
-            role_options.by_hand_worker_arguments(options, dask_arguments)
-        )
-    return EXIT_OK
 
 
 def _become(options: argparse.Namespace, spec: RunSpec) -> None:

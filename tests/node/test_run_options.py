@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.node import dask_cli_options, dask_processes, role_options
+from gpubench.node import by_hand, dask_processes, role_options
 from gpubench.node.main import _parser, main
 from gpubench.node.writer.atomic import write_atomic
 from tests.node.specs_by_hand import run_spec, write_campaign
@@ -32,11 +32,11 @@ def refusal(*words: str) -> str:
 
 
 def test_a_scheduler_by_hand_listens_on_the_named_interface_only() -> None:
-    assert role_options.by_hand_scheduler_arguments(options("--role", "scheduler", "--interface", "lo")) == [
+    assert by_hand.scheduler_arguments(options("--role", "scheduler", "--interface", "lo")) == [
         *("--interface", "lo", "--port", "0", *QUIET, "--no-show")
     ]
     words = ("--role", "scheduler", "--interface", "lo", "--protocol", "ucxx", "--scheduler-file", "/s/s.json")
-    assert role_options.by_hand_scheduler_arguments(options(*words)) == [
+    assert by_hand.scheduler_arguments(options(*words)) == [
         *("--protocol", "ucxx", "--interface", "lo", "--scheduler-file", "/s/s.json"),
         *("--port", "0", *QUIET, "--no-show"),
     ]
@@ -44,13 +44,13 @@ def test_a_scheduler_by_hand_listens_on_the_named_interface_only() -> None:
 
 def test_a_worker_by_hand_takes_dasks_own_options() -> None:
     few = options("--role", "worker", "--interface", "lo", "--address", "tcp://127.0.0.1:8786")
-    assert role_options.by_hand_worker_arguments(few) == ["tcp://127.0.0.1:8786", "--interface", "lo", *QUIET]
+    assert by_hand.worker_arguments(few) == ["tcp://127.0.0.1:8786", "--interface", "lo", *QUIET]
     all_words = (
         *("--role", "worker", "--interface", "lo", "--scheduler-file", "/s/s.json", "--protocol", "ucxx"),
         *("--nthreads", "4", "--memory-limit", "8GiB", "--local-directory", "/scratch", "--death-timeout", "60"),
         *("--name", "w7", "--device", "gpu"),
     )
-    assert role_options.by_hand_worker_arguments(options(*all_words)) == [
+    assert by_hand.worker_arguments(options(*all_words)) == [
         *("--protocol", "ucxx", "--interface", "lo", "--scheduler-file", "/s/s.json", "--name", "w7"),
         *("--nthreads", "4", "--memory-limit", "8GiB", "--local-directory", "/scratch", "--death-timeout", "60"),
         *QUIET,
@@ -163,13 +163,9 @@ def test_an_address_that_a_file_will_hold_is_waited_for(tmp_path: Path) -> None:
 def adopted(line: str, device: str = "cpu") -> tuple[list[str], list[str]]:
     """Words for Dask's command of a line with our command's name, and what is said about the line."""
     parsed, rest = _parser().parse_known_args(["run", *shlex.split(line)])
-    words, lines = role_options.adopt(parsed, rest, device)
+    words, lines = by_hand.adopt(parsed, rest, device)
     role_options.check(parsed)
-    arguments = (
-        role_options.by_hand_scheduler_arguments
-        if parsed.role == "scheduler"
-        else role_options.by_hand_worker_arguments
-    )
+    arguments = by_hand.scheduler_arguments if parsed.role == "scheduler" else by_hand.worker_arguments
     return arguments(parsed, words), lines
 
 
@@ -238,7 +234,6 @@ def test_words_of_the_other_kind_of_worker_are_left_out_with_the_reason() -> Non
         ("--role worker --interface lo --address a --resources", "--resources takes a value"),
         ("--role worker --interface lo --address a tcp://b:1", "role worker takes no tcp://b:1"),
         ("--role scheduler --interface lo tcp://b:1", "role scheduler takes no tcp://b:1"),
-        ("--spec s --nanny", "role auto takes no --nanny"),
     ],
 )
 def test_words_that_dask_never_had_are_refused_in_one_line(line: str, message: str) -> None:
@@ -247,9 +242,13 @@ def test_words_that_dask_never_had_are_refused_in_one_line(line: str, message: s
     assert str(caught.value) == message
 
 
+def test_words_of_dask_are_refused_where_a_spec_says_what_to_start(capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_and_line(capsys, "--spec", "s", "--nanny") == (2, "gpubench run: role auto takes no --nanny\n")
+
+
 def test_every_word_that_is_handed_on_is_one_of_dasks_own() -> None:
     from distributed.cli import dask_scheduler, dask_worker
 
     for kind, command in (("scheduler", dask_scheduler.main), ("cpu", dask_worker.main)):
         known = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
-        assert set(dask_cli_options.TAKEN[kind]) - known == set()
+        assert set(by_hand.TAKEN[kind]) - known == set()

@@ -1,13 +1,16 @@
-"""Options of dask-scheduler, dask-worker and dask-cuda-worker in users' scripts, including retired ones.
+"""Schedulers and workers by hand, without a run spec: with the options of Dask's commands, including retired ones.
 
-Such a script becomes ours by changing the command's name: what Dask's command has today is handed on, what it had once
-is translated or left out with a line that says so. Sources: the commands of distributed 2025.7.0 and later and of
-dask-cuda 24.12; distributed's changelog for what has gone.
+A script that calls dask-scheduler, dask-worker or dask-cuda-worker becomes ours by changing the command's name: what
+Dask's command has today is handed on, what it had once is translated or left out with a line that says so. Sources: the
+commands of distributed 2025.7.0 and later and of dask-cuda 24.12; distributed's changelog for what has gone.
 """
 
+import argparse
+import sys
 from typing import Dict, List, Sequence, Tuple
 
-from gpubench.node.role_options import CombinationError
+from gpubench.node import dask_processes, gpu, role_options
+from gpubench.node.role_options import WORKER_LIMITS, CombinationError, flag
 
 Words = Dict[str, int]
 """By option: how many values it takes."""
@@ -99,3 +102,66 @@ def translate(kind: str, arguments: Sequence[str]) -> Tuple[List[str], List[str]
         else:
             lines.append(f"{word} is left out: {why if new in elsewhere else 'Dask has it no more'}")
     return handed, plain, lines
+
+
+def adopt(options: argparse.Namespace, arguments: Sequence[str], device: str) -> Tuple[List[str], List[str]]:
+    """Dask's own ``arguments`` beside ours, and lines about those that aren't handed on as they are.
+
+    An address among them becomes that of the worker.
+
+    Raises:
+        CombinationError: a word that Dask's command never had.
+    """
+    kind = options.role if options.role == "scheduler" else device
+    handed, plain, lines = translate(kind, arguments)
+    if options.role == "worker" and len(plain) == 1 and options.address is None:
+        options.address = plain.pop()
+    if plain:
+        raise CombinationError(f"role {options.role} takes no {' '.join(plain)}")
+    if options.role == "scheduler" and options.local_directory is not None:
+        lines.append("--local-directory is left out: Dask's scheduler has it no more")
+    return handed, lines
+
+
+def scheduler_arguments(options: argparse.Namespace, more: Sequence[str] = ()) -> List[str]:
+    """Words for ``dask scheduler``: unless ``more`` says otherwise the named interface only, port 0, no dashboard."""
+    return [
+        *_given(options, "protocol", "interface", "scheduler_file"),
+        *([] if "--port" in more else ["--port", "0"]),
+        *_dashboard(more),
+        *([] if "--show" in more else ["--no-show"]),
+        *more,
+    ]
+
+
+def worker_arguments(options: argparse.Namespace, more: Sequence[str] = ()) -> List[str]:
+    """Words for ``dask worker`` and ``dask cuda worker``; what isn't given is Dask's own default."""
+    address = [] if options.address is None else [options.address]
+    return [
+        *address,
+        *_given(options, "protocol", "interface", "scheduler_file", "name", *WORKER_LIMITS),
+        *_dashboard(more),
+        *more,
+    ]
+
+
+def _dashboard(more: Sequence[str]) -> List[str]:
+    return [] if {"--dashboard", "--dashboard-address"} & set(more) else list(dask_processes.NO_DASHBOARD)
+
+
+def _given(options: argparse.Namespace, *names: str) -> List[str]:
+    given = [(name, getattr(options, name)) for name in names]
+    return [word for name, value in given if value is not None for word in (flag(name), str(value))]
+
+
+def run(options: argparse.Namespace, arguments: Sequence[str]) -> None:
+    """Become the scheduler or worker of these options, and of Dask's own ``arguments``."""
+    device = gpu.resolve(options.device or "auto")
+    more, lines = adopt(options, arguments, device)
+    role_options.check(options)
+    for line in lines:
+        print(f"gpubench run: {line}", file=sys.stderr)  # noqa: T201
+    if options.role == "scheduler":
+        dask_processes.run_scheduler(scheduler_arguments(options, more))
+    else:
+        dask_processes.WORKERS[device]()(worker_arguments(options, more))
