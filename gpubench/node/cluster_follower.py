@@ -12,10 +12,9 @@ from gpubench.node.control_channel import Connection, join
 from gpubench.node.process import Child, command
 from gpubench.node.run_node import RunNode
 from gpubench.node.spec.cluster import GONE, RETIRED
-from gpubench.node.stop import IDLE_S, StopRequest
+from gpubench.node.stop import IDLE_S, TICK_S, StopRequest
 from gpubench.node.workloads.clock import poll_until
 
-TICK_S = 0.1
 CONNECT_S = 60.0
 NEARLY_OVER, GIVEN_BACK = "the job's time is nearly over", "it is given back"
 """Why a node leaves; any other reason is a signal's, which nobody asked of this cluster."""

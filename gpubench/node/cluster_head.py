@@ -13,11 +13,10 @@ from gpubench.node.machine import interface_address
 from gpubench.node.process import Child
 from gpubench.node.run_node import RunNode
 from gpubench.node.spec.cluster import GONE, JOINED, LEAVING, REQUESTS, SCHEDULER_FILE
-from gpubench.node.stop import StopRequest
+from gpubench.node.stop import TICK_S, StopRequest
 from gpubench.node.workloads.clock import poll_until
 from gpubench.node.writer.atomic import write_atomic
 
-TICK_S = 0.1
 REQUEST_S = 0.5
 
 

@@ -8,12 +8,10 @@ from gpubench.node import rendezvous
 from gpubench.node.control_channel import STOP, Connection, join
 from gpubench.node.run_node import RunNode
 from gpubench.node.scratch import fault
-from gpubench.node.stop import IDLE_S, StoppedError, StopRequest
+from gpubench.node.stop import IDLE_S, TICK_S, StoppedError, StopRequest
 from gpubench.node.turns import CONTINUE, CONTINUED, PAUSE, PAUSED, pause, resume
 from gpubench.node.workloads.clock import poll_until
 from gpubench.node.writer.run_dir import recorded
-
-TICK_S = 0.1
 
 
 def follow(node: RunNode, token: str, stop: StopRequest, before: Set[int]) -> None:

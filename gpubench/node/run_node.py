@@ -127,12 +127,12 @@ class RunNode:
         self.load = LoadSampler()
 
     def ucx_error(self) -> str:
-        """What UCX last called an error here, in its logs; empty where it called nothing one."""
+        """What UCX last called an error here, in its logs, to end a sentence; empty where it called nothing one."""
         error = ""
         for path in sorted(self.scratch.glob("ucx-*.log")):
             for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
                 error = line.partition(" UCX  ERROR ")[2] or error
-        return error.strip()[:MOST_WORDS]
+        return f"; UCX: {error.strip()[:MOST_WORDS]}" if error else ""
 
     def lacking_gpus(self) -> str:
         """Why this node's workers can't have a GPU each; empty if they can, or need none."""

@@ -15,6 +15,8 @@ from typing import Any, Optional, Sequence
 STOP_AT_EOF_VARIABLE = "GPUBENCH_STOP_AT_EOF"
 """Set by who holds our standard input: the reason to end once it is at its end."""
 REQUESTS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+TICK_S = 0.1
+"""How often a supervisor looks itself for what wakes nobody."""
 IDLE_S = 1.0
 """How long a supervisor sleeps when nothing happens: heartbeats, samples of the load and deadlines need no more."""
 

@@ -14,7 +14,7 @@ from gpubench.node.machine import interface_address
 from gpubench.node.process import Child
 from gpubench.node.run_node import RunNode
 from gpubench.node.spec import RunSpec
-from gpubench.node.stop import IDLE_S, StoppedError, StopRequest
+from gpubench.node.stop import IDLE_S, TICK_S, StoppedError, StopRequest
 from gpubench.node.turns import (
     CONTINUE,
     CONTINUED,
@@ -27,7 +27,6 @@ from gpubench.node.turns import (
     resume,
 )
 
-TICK_S = 0.1
 ORDER_S = 1.0
 """When a job is ended, all its processes on all nodes are signalled within this time."""
 NAMED = 16
@@ -158,19 +157,15 @@ class Leader:
             self._tick()
             if child is not None and child.code is not None:
                 cause = child.cause()
-                cause["how"] = f"{cause['how']}{self._ucx()}"
+                cause["how"] = f"{cause['how']}{self.node.ucx_error()}"
                 raise self._failed("the scheduler ended while starting", cause)
             self._listen(server, fatal=True, wait_s=START_TICK_S if child else TICK_S)
             address = self.node.scheduler_address() if child else ""
             if address:
                 self._announce(server, address)
             elif time.monotonic() > deadline:
-                reason = f"the scheduler did not start in time{self._ucx()}"
+                reason = f"the scheduler did not start in time{self.node.ucx_error()}"
                 raise RunFailedError(reason, child.cause() if child else None)
-
-    def _ucx(self) -> str:
-        error = self.node.ucx_error()
-        return f"; UCX: {error}" if error else ""
 
     def _announce(self, server: ControlServer, address: str) -> None:
         self._scheduler = address

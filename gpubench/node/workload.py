@@ -20,8 +20,6 @@ from gpubench.node.workloads.catalogue.own import PACKAGE
 LOOK_S = 1.0
 """One small message to the scheduler in that time."""
 MIB = 1 << 20
-
-
 AGAIN_S = 1.0
 AT_ONCE_S = 1e-3
 

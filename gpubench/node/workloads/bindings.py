@@ -7,6 +7,7 @@ Dask itself does it. Each optional library is imported when its adapter is asked
 """
 
 import functools
+import types
 from typing import Any, Awaitable, Callable, Dict
 
 from distributed.comm import connect as open_comm
@@ -46,23 +47,15 @@ class TcpChannel:
         await self._comm.close()
 
 
-class TcpListener:
-    def __init__(self, listener: Any) -> None:
-        self._listener = listener
-        self.port: int = listener.get_host_port()[1]
-
-    def close(self) -> None:
-        self._listener.stop()
-
-
 class Tcp:
-    async def listen(self, host: str, accept: Accept) -> TcpListener:
+    async def listen(self, host: str, accept: Accept) -> Any:
         """Listen on ``host`` only, on a free port; ``await accept(channel)`` for whoever connects."""
 
         async def handle(comm: Any) -> None:
             await accept(TcpChannel(comm))
 
-        return TcpListener(await open_listener(f"tcp://{host}:0", handle))
+        listener = await open_listener(f"tcp://{host}:0", handle)
+        return types.SimpleNamespace(port=listener.get_host_port()[1], close=listener.stop)
 
     async def connect(self, host: str, port: int) -> TcpChannel:
         return TcpChannel(await open_comm(f"tcp://{host}:{port}"))

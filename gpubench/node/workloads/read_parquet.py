@@ -2,7 +2,6 @@
 
 import functools
 import importlib.util
-import uuid
 from pathlib import Path
 from typing import Any, Callable, List, Tuple
 
@@ -54,7 +53,7 @@ class ReadParquet(LazyMeasurement):
         client, first = self.context.client, self.context.workers[0]
         if self._is_ours:
             kept = client.run(own_folder, workers=[first])[first]
-            self._folder = str(Path(kept) / f"read-parquet-{uuid.uuid4().hex[:8]}")
+            self._folder = str(Path(kept) / f"read-parquet-{self._token}")
             write = functools.partial(parquet_files.write, rows=int(self.params["rows_per_file"]), folder=self._folder)
             client.gather(client.map(write, range(int(self.params["files"])), pure=False, workers=[first]))
         seen = client.run(parquet_files.listed, self._folder)
