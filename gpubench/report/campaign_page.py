@@ -231,7 +231,7 @@ def _first_cautions(inputs: JudgedCampaign) -> list[TextSpan]:
     lines = cautions(inputs)
     if len(lines) > _MOST_CAUTIONS:
         *kept, last = lines[:_MOST_CAUTIONS]
-        lines = [*kept, f"{last} (and {len(lines) - _MOST_CAUTIONS} more like this under “Notes and files”)"]
+        lines = [*kept, f"{last} ({len(lines) - _MOST_CAUTIONS} more under “Notes and files”)"]
     return [TextSpan(line, "note") for line in lines]
 
 
