@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -21,7 +22,7 @@ import pytest
 from gpubench.cli.say import show_log
 from tests import in_process
 
-pytest_plugins = ["tests.second_try", "tests.bytecode", "tests.point_counts"]
+pytest_plugins = ["tests.second_try", "tests.bytecode", "tests.point_counts", "tests.time_by_file"]
 pytest_plugins += ["tests.real_parts", "pytester"]
 
 THOROUGH = int(os.environ.get("PYTEST_THOROUGH", "1"))
@@ -132,6 +133,11 @@ def pytest_collection_finish() -> None:
 def examples(count: int) -> int:
     """How many examples a property test tries that needs fewer or more than others."""
     return count * THOROUGH
+
+
+def in_long_tests(*values: object) -> list[Any]:
+    """Parameters that only `make test-long` tries: CI has one like them."""
+    return [pytest.param(value, marks=pytest.mark.long) for value in values]
 
 
 def need(condition: bool, what: str) -> None:

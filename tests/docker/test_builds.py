@@ -21,7 +21,7 @@ from gpubench.errors import DataError, InterruptedByUserError, MissingToolError
 from gpubench.images.docker import build
 from gpubench.images.docker.build import BuildOutcome, build_all
 from gpubench.images.docker.engine import Engine
-from tests.conftest import ROOT
+from tests.conftest import ROOT, in_long_tests
 from tests.docker.daemon import DockerDaemon, RegistryServer
 from tests.docker.images import build_one, built, dockerfile, job, remove, sha256, tags, untagged
 
@@ -120,7 +120,7 @@ build_all(Engine.connect(), jobs, Path(logs), print)
 """
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGKILL, *in_long_tests(signal.SIGTERM, signal.SIGINT)])
 def test_a_killed_front_end_leaves_no_image_and_no_process(
     how: signal.Signals,
     engine: Engine,

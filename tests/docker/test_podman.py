@@ -15,7 +15,7 @@ from gpubench.errors import MissingToolError, SchedulerError
 from gpubench.images.docker.build import BuildOutcome, build_all
 from gpubench.images.docker.engine import Engine
 from gpubench.images.docker.registry import Registry
-from tests.conftest import ROOT
+from tests.conftest import ROOT, in_long_tests
 from tests.docker.daemon import DockerDaemon, PodmanService, RegistryServer, debian_base
 from tests.docker.images import ARCHITECTURE, build_one, dockerfile, job, log_in, remove, tags
 from tests.docker.test_builds import FRONT, LONG, sleeping, wait_for
@@ -73,7 +73,7 @@ def test_a_login_is_used(
     assert engine.push(image, place, "v1").startswith("sha256:")
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGKILL, *in_long_tests(signal.SIGTERM, signal.SIGINT)])
 def test_a_killed_front_end_leaves_no_tag_and_no_process(
     how: signal.Signals, engine: Engine, podman: PodmanService, podman_base: str, tmp_path: Path
 ) -> None:

@@ -28,7 +28,7 @@ from gpubench.images.kinds.venvs import ensure
 from gpubench.node.spec import Deadlines, WorkloadSpec
 from gpubench.node.spec.near_gpu import cpu_list
 from gpubench.node.spec.records import LOGS_FILE
-from tests.conftest import ROOT, need
+from tests.conftest import ROOT, in_long_tests, need
 from tests.gpu.stacks import IMAGES, STACKS, STAND_INS, obtain
 from tests.node.runners import Runner, until
 from tests.node.specs_by_hand import node_half, quiet_environment
@@ -120,6 +120,9 @@ MATRIX = [
     if row[2] == "tcp" or row[0] in IMAGES
 ]
 
+OLDEST_AND_NEWEST = ["ucx-py-0.29", "ucxx-0.52.0", *in_long_tests("ucx-py-0.35", "ucxx-0.45.1")]
+assert len(OLDEST_AND_NEWEST) == len(STACKS)
+
 
 @pytest.mark.system
 @pytest.mark.parametrize(("stack", "gpus", "protocol"), MATRIX)
@@ -159,7 +162,7 @@ for one in made:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", OLDEST_AND_NEWEST)
 def test_every_gpu_worker_is_given_the_memory_limit_of_its_own_gpu_and_no_cpu_beyond_the_step(
     nvml: Path, python39: str, stack: str
 ) -> None:
@@ -200,7 +203,7 @@ with LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster, C
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", OLDEST_AND_NEWEST)
 def test_all_workers_are_called_over_connections_that_the_scheduler_keeps(
     python39: str, stack: str, tmp_path: Path
 ) -> None:
@@ -444,7 +447,7 @@ print(json.dumps([said, dask_compat.spilled(worker)]))
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", OLDEST_AND_NEWEST)
 def test_what_dask_cuda_moves_from_a_gpu_to_main_memory_and_to_disk_is_counted(
     nvml: Path, python39: str, stack: str
 ) -> None:

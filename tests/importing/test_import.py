@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.render.importing import link_name, squashfs_name
-from tests.conftest import free_port, need
+from tests.conftest import free_port, in_long_tests, need
 from tests.docker.daemon import PASSWORD, USER
 from tests.importing.nodes import BUILD, DATE, REPOSITORY, SPEC, Importer, image_files, item, wait_for_blobs
 from tests.importing.registry import Registry, proxy
@@ -126,7 +126,7 @@ def test_another_build_under_the_digest_is_refused(importer: Importer, registry:
     assert list(importer.folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, *in_long_tests(signal.SIGINT, signal.SIGHUP)])
 def test_an_interrupted_import_leaves_nothing(
     importer: Importer, registry: Registry, digest: str, number: signal.Signals
 ) -> None:
@@ -163,7 +163,7 @@ def test_a_registry_that_is_down_is_one_line_after_the_tries(importer: Importer)
     assert importer.left_over() == []
 
 
-@pytest.mark.parametrize("status", [429, 503, 0])
+@pytest.mark.parametrize("status", [429, *in_long_tests(503, 0)])
 def test_a_busy_registry_is_asked_again(importer: Importer, registry: Registry, digest: str, status: int) -> None:
     answered: list[str] = []
 

@@ -22,7 +22,7 @@ from gpubench.render.context import DRIVER
 from gpubench.render.jinja import environment
 from gpubench.render.shell import command_line
 from gpubench.runtimes import RUNTIMES, ImagePlace
-from tests.conftest import ROOT, need
+from tests.conftest import ROOT, in_long_tests, need
 from tests.importing.nodes import REPOSITORY, Importer, image_files, item
 from tests.importing.registry import Registry
 from tests.slurm.images import add_python, make_image
@@ -220,7 +220,7 @@ def test_two_jobs_at_once_share_a_node_and_an_image(job: Job) -> None:
 
 @pytest.mark.system
 @alike
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, *in_long_tests(signal.SIGINT, signal.SIGHUP)])
 def test_a_signal_to_the_shell_around_it_reaches_the_program(job: Job, number: signal.Signals) -> None:
     signalled(job, number, group=False)
 
