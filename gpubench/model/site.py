@@ -65,7 +65,8 @@ class Node(Settings):
 class NeededTransports(Settings):
     """Transports by which data must be able to go; one of a list is enough. A run without fails.
 
-    This is a necessary condition: UCX may still choose another one for a message. Empty: not checked.
+    This is a necessary condition: UCX may still choose another one. If it does so for all large messages, and says so
+    (UCX 1.18 and newer), the run has a warning. Empty: not checked.
     """
 
     same_node: list[str] = pydantic.Field(default_factory=list)
