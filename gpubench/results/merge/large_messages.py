@@ -16,5 +16,6 @@ def another_way(sides: Mapping[str, Iterable[Facts]]) -> str:
     first, second = ({run.text(FIELD) for run in runs} - {ABSENT} for runs in sides.values())
     if not first or not second or first & second or NOT_PROVED in first | second:
         return ""
-    ways = [f"by {' or '.join(sorted(texts))} in {label}" for label, texts in zip(sides, (first, second), strict=True)]
-    return f"UCX moves large messages in another way: {', '.join(ways)}"
+    ways = (" or ".join(sorted(texts)).replace("; ", " and ") for texts in (first, second))
+    told = [f"by {way} in {label}" for label, way in zip(sides, ways, strict=True)]
+    return f"UCX moves large messages in another way: {', '.join(told)}"
