@@ -22,7 +22,7 @@ from gpubench.node import gpu_proofs, image, process_facts, proofs, speed, ucx_l
 from gpubench.node.dask_processes import RESULT_FILE, address_in
 from gpubench.node.spec import RunSpec, WorkloadRecord
 from gpubench.node.spec.plain import to_plain
-from gpubench.node.spec.records import workload_record
+from gpubench.node.spec.records import AFTER_A_FAILURE, workload_record
 from gpubench.node.spec.turns import END
 from gpubench.node.spec.waiting import crowded_hosts
 from gpubench.node.turns import ClientTurns
@@ -185,7 +185,7 @@ def _measure_all(
         record = workload_record(planned, "ok")
         outcome.workloads.append(record)
         if hurt:
-            record.status, record.reason = "skipped", f"after the failure of {hurt}"
+            record.status, record.reason = "skipped", f"{AFTER_A_FAILURE} {hurt}"
             continue
         try:
             with contextlib.ExitStack() as stack:

@@ -36,6 +36,7 @@ class CellRun:
         bytes: nominal, of a repetition.
         wall_se: standard error of the time in seconds, where a source says it of its mean.
         moved: bytes that were seen between workers, of a repetition; None where that isn't known, or it says its least.
+        lacking: it was skipped because the image or the cluster lacks what it needs, which no further block changes.
     """
 
     run: str
@@ -55,6 +56,7 @@ class CellRun:
     bytes: int | None = None
     wall_se: float | None = None
     moved: int | None = None
+    lacking: bool = False
 
     @property
     def times(self) -> tuple[float, ...]:

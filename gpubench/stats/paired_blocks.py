@@ -170,6 +170,16 @@ class CellBlocks:
             block[1] for block in self.blocks if (block, CANDIDATE) in self.failed and (block, BASELINE) in self.runs
         ]
 
+    def lacking(self) -> str:
+        """Why one of the variants can't measure this at all, if its image or its cluster lacks what it needs."""
+        for variant in (self.comparison.baseline, self.comparison.candidate):
+            runs = [run for run in self.comparison.runs if run.variant == variant]
+            if not any(run.times for run in runs):
+                for run in runs:
+                    if run.lacking:
+                        return f"{variant} can't measure it: {run.reason}"
+        return ""
+
     def failures(self, side: int) -> int:
         """In how many blocks that variant failed."""
         return sum(of == side for _, of in self.failed)

@@ -100,7 +100,7 @@ def _obstacle(obstacle: str, cell: CellBlocks, blocks: str) -> str:
         f"{failures(cell.failures(BASELINE), cell.failures(CANDIDATE))}"
     )
     return {
-        "no data": f"skipped, as planned: {comparison.skipped}" if comparison.skipped else never,
+        "no data": f"skipped, as planned: {comparison.skipped}" if comparison.skipped else cell.lacking() or never,
         "few blocks": f"{blocks}; a verdict needs at least 3 with repetitions, and 5 or more are advised",
         "one sample": f"{blocks} without spread within runs say nothing about noise; take more blocks or repetitions",
         "no variation": f"all {blocks} show the same difference; repeated rows are not repeated runs",
@@ -314,6 +314,7 @@ def _more_blocks(cell: CellBlocks, row: int, decisions: Decisions, settings: Ver
         or cell.comparison.by_date
         or obstacle in ("order", "no variation", "environment")
         or (obstacle == "no data" and cell.failures(BASELINE) >= 2)  # further blocks would fail, too
+        or cell.lacking()
     )
     if decisions.word[row] != INCONCLUSIVE or unalterable:
         return None

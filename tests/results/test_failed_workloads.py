@@ -59,3 +59,37 @@ def test_programs_get_the_notes_that_people_get(tmp_path: Path) -> None:
     notes = json.loads(invoked("compare", directory, "--json").stdout)["notes"]
     assert notes == [f"merge failed in 6 of 6 runs of 1.19.0: {WRONG}"]
     assert [f"note: {note}" in invoked("compare", directory).stdout for note in notes] == [True]
+
+
+def test_what_is_skipped_after_a_failure_did_not_fail_itself(tmp_path: Path) -> None:
+    """Seen: where the order of workloads put the one that fails first, all others were called broken, too."""
+    directory, why = tmp_path / "c", "mine.py:17: ValueError: no"
+    writer = Writer(begin(directory, make_plan(suite=SUITE, blocks=6)))
+    for job, block, run in writer.campaign.rows():
+        if run.variant == "1.17.0" or block.block not in (0, 3):
+            writer.write(job, block, run, failed={MERGE: why} if run.variant == "1.19.0" else {})
+            continue
+        path = writer.write(job, block, run, status="failed", reason=f"merge: {why}", failed={MERGE: why})
+        record = json.loads((path / "run.json").read_text())
+        skipped = {"status": "skipped", "reason": "after the failure of merge"}
+        record["workloads"] = [item | (skipped if item["params_id"] != MERGE else {}) for item in record["workloads"]]
+        (path / "run.json").write_text(json.dumps(record))
+    cells = {cell["workload"]: cell for cell in json.loads(invoked("compare", directory, "--json").stdout)["cells"]}
+    assert cells["merge"]["verdict"] == "broken"
+    assert (cells["tasks"]["verdict"], cells["tasks"]["blocks"]) == ("inconclusive", 4)
+
+
+def test_what_an_image_lacks_is_no_reason_for_more_blocks(tmp_path: Path) -> None:
+    """Seen: "5 more blocks may decide", of a workload whose back-end's package the images don't have."""
+    directory, why = tmp_path / "c", "merge with back-end dask needs cudf, and this image has none"
+    writer = Writer(begin(directory, make_plan(suite=SUITE, blocks=6)))
+    for row in writer.campaign.rows():
+        path = writer.write(*row, failed={MERGE: why})
+        record = json.loads((path / "run.json").read_text())
+        skipped = {"status": "skipped", "reason": why}
+        record["workloads"] = [item | (skipped if item["params_id"] == MERGE else {}) for item in record["workloads"]]
+        (path / "run.json").write_text(json.dumps(record))
+    judged = invoked("report", directory).stdout
+    assert f"no data: 1.17.0 can't measure it: {why}" in judged
+    assert "--blocks" not in judged
+    assert "more block" not in judged

@@ -22,6 +22,9 @@ UCX_CONFIGURATIONS = ("ucx_info-1.txt", "ucx_info-2.txt")
 HASHED_FILES = (SAMPLES_FILE, LINKS_FILE, PROVENANCE_FILE, LOGS_FILE)
 """What stands beside ``run.json`` in a run directory."""
 
+AFTER_A_FAILURE = "after the failure of"
+"""How the reason of a workload begins that was skipped because one before it failed."""
+
 
 @dataclasses.dataclass
 class WorkloadRecord:

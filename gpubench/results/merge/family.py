@@ -9,7 +9,7 @@ import polars as pl
 from gpubench.model.plan import Comparison, Place, Plan
 from gpubench.node.spec import RunRecord, WorkloadSpec
 from gpubench.node.spec.plain import canonical
-from gpubench.node.spec.records import WorkloadRecord
+from gpubench.node.spec.records import AFTER_A_FAILURE, WorkloadRecord
 from gpubench.results.merge.moved import moved_bytes
 from gpubench.results.merge.table import Merged
 from gpubench.stats.data import CellRun, ComparisonInput, Key, Status
@@ -32,7 +32,8 @@ def cells(plan: Plan, outcomes: Iterable[RunResult], merged: Merged) -> list[Cel
     """Every workload of every planned run, in planned order, with its samples in the merged table.
 
     A cell's status is that of the run, unless the run is ``ok`` and this workload isn't: it failed or was skipped,
-    answered wrong (``failed``), or has not all its samples (``lost``).
+    answered wrong (``failed``), or has not all its samples (``lost``). Where a run failed because a workload did, what
+    was skipped after it stays ``skipped``: nothing is known of it.
     """
     workloads = {workload.params_id: workload for workload in plan.workloads}
     keys = {
@@ -62,6 +63,7 @@ def cells(plan: Plan, outcomes: Iterable[RunResult], merged: Merged) -> list[Cel
             workers=nodes * workers,
             bytes=(times.bytes or None) if times else None,
             moved=_moved(outcome, workload),
+            lacking=_is_lacking(outcome, workload),
         )
 
     return [
@@ -124,9 +126,10 @@ def _comparison(
 
 
 def _ending(outcome: RunResult, workload: WorkloadSpec, times: _Timed | None) -> tuple[str, str]:
-    if outcome.status != "ok" or outcome.record is None:
+    record = _record(outcome.record, workload) if outcome.record else None
+    after_another = record is not None and record.status == "skipped" and _is_of_a_workload(outcome)
+    if outcome.status != "ok" and not after_another:
         return outcome.status, outcome.reason
-    record = _record(outcome.record, workload)
     if record is None:
         return "lost", "the run's record doesn't name this workload"
     if record.status != "ok":
@@ -138,6 +141,18 @@ def _ending(outcome: RunResult, workload: WorkloadSpec, times: _Timed | None) ->
         # An average over fewer repetitions than planned is another quantity: the ones that are missing aren't random.
         return "lost", f"{count} of {workload.reps} samples"
     return "ok", ""
+
+
+def _is_lacking(outcome: RunResult, workload: WorkloadSpec) -> bool:
+    """Whether the cluster ran, and this workload alone said that it can't."""
+    record = _record(outcome.record, workload) if outcome.record and outcome.status == "ok" else None
+    return record is not None and record.status == "skipped" and not record.reason.startswith(AFTER_A_FAILURE)
+
+
+def _is_of_a_workload(outcome: RunResult) -> bool:
+    """Whether a run failed because a workload did, and the others ended or were skipped: not its cluster."""
+    entries = outcome.record.workloads if outcome.record and outcome.status == "failed" else []
+    return outcome.reason in {f"{entry.workload}: {entry.reason}" for entry in entries if entry.status == "failed"}
 
 
 def _record(record: RunRecord, workload: WorkloadSpec) -> WorkloadRecord | None:
