@@ -1,13 +1,16 @@
 """The duration and the noise of an earlier campaign that had the shape of the planned one."""
 
 import dataclasses
+import datetime as dt
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpubench.errors import GpubenchError
-from gpubench.model.plan import Plan
+from gpubench.model.plan import Place, Plan
+from gpubench.node.spec import RunRecord
+from gpubench.node.spec.turns import INTERLEAVED
 from gpubench.plan.request import History, Request
 from gpubench.stats.data import ComparisonInput
 from gpubench.store.accounting import account
@@ -47,16 +50,33 @@ def _longest(outputs: Path, site: str, shape: dict[str, Any]) -> History | None:
         except GpubenchError:  # a damaged campaign is no history; whoever opens it by name is told
             continue
         if campaign.plan.site.name == site and _shape(campaign.plan) == shape:
-            outcomes = account(campaign).outcomes
-            durations[path.parent] = [
-                record_seconds(result.record) for result in outcomes if result.status == "ok" and result.record
-            ]
+            durations[path.parent] = _durations(campaign)
     longest = max(durations, key=lambda directory: len(durations[directory]), default=None)
     if longest is None or not durations[longest]:
         return None
     campaign = Campaign.open(longest)
     seconds = durations[longest]
     return History(campaign.plan.campaign, statistics.median(seconds), len(seconds), _pilot(campaign))
+
+
+def _durations(campaign: Campaign) -> list[float]:
+    """Seconds of each ``ok`` run; in an interleaved block, whose clusters start together, its part of the block's."""
+    blocks: dict[tuple[Place, int], list[RunRecord]] = {}
+    for result in account(campaign).outcomes:
+        if result.status == "ok" and result.record:
+            blocks.setdefault((result.job.place, result.block.block), []).append(result.record)
+    together = campaign.plan.site.layout.arrangement == INTERLEAVED
+    return [seconds for records in blocks.values() for seconds in (_parts if together else _each)(records)]
+
+
+def _each(records: Sequence[RunRecord]) -> list[float]:
+    return [record_seconds(record) for record in records]
+
+
+def _parts(records: Sequence[RunRecord]) -> list[float]:
+    began = min(dt.datetime.fromisoformat(record.started_at) for record in records)
+    ended = max(dt.datetime.fromisoformat(record.ended_at) for record in records)
+    return [(ended - began).total_seconds() / len(records)] * len(records)
 
 
 def _shape(of: Request | Plan) -> dict[str, Any]:

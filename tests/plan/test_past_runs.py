@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from pathlib import Path
 
@@ -35,3 +36,19 @@ def test_a_campaign_that_has_only_begun_is_no_better_witness_than_a_whole_one(tm
     history = with_history(request(workers=[2]), tmp_path).history
     assert history is not None
     assert history.campaign == "newest"
+
+
+def test_clusters_that_start_together_share_the_time_of_their_block(tmp_path: Path) -> None:
+    """Seen: six interleaved variants, at 14 s each by their own clocks, took 40 s a block, and a plan said 84 s."""
+    directory, planned = tmp_path / "past", plan()
+    site = planned.site.with_layout(arrangement="interleaved")
+    campaign = Campaign.begin(directory, planned.model_copy(update={"campaign": "past", "site": site}))
+    writer, began = Writer(campaign), dt.datetime(2025, 11, 20, 14, 0, tzinfo=dt.UTC)
+    for job, block, run in campaign.rows():
+        begins = began + dt.timedelta(minutes=block.block)
+        ends = begins + dt.timedelta(seconds=24 if run is block.runs[-1] else 23)
+        phases = {"waited": 10.0}  # its own time is 13 to 14 s
+        writer.write(job, block, run, started_at=begins.isoformat(), ended_at=ends.isoformat(), phases=phases)
+    history = with_history(request(workers=[2], site=site), tmp_path).history
+    assert history is not None
+    assert history.run_s == 24 / len(planned.variants)
