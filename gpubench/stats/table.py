@@ -118,6 +118,22 @@ _LONGEST_S, _SHORTEST_S = 1e15, 1e-15
 """Times beyond these are no times, and their squares no numbers."""
 
 
+_OF_A_CAMPAIGN = ("backend", "params", "workers_per_node", "threads_per_worker")
+"""Columns of an exported campaign that tell its cells apart beside workload and nodes."""
+
+
+def own_cells(frame: pl.DataFrame) -> list[str]:
+    """Of a table with all columns of an exported campaign's cells those in which the rows of one variant differ.
+
+    Without them, two sizes of a sweep would be one cell.
+    """
+    same = [*CELL, "variant"]
+    if not {*_OF_A_CAMPAIGN, *same} <= {*frame.columns}:
+        return []
+    values = frame.group_by(same).agg(pl.col(name).n_unique() for name in _OF_A_CAMPAIGN)
+    return [name for name in _OF_A_CAMPAIGN if (values[name] > 1).any() and not frame[name].null_count()]
+
+
 def _require_columns(frame: pl.DataFrame, by: Sequence[str]) -> None:
     """Raises DataError for a missing column (for ``block`` it says what can't be concluded), UsageError for ``by``."""
     # A verdict's own fields stand beside its key in one flat row of JSON.
@@ -182,7 +198,7 @@ def comparisons_from_frame(
             ``order`` (place in the block), ``started_at`` (time, ISO text in UTC, or POSIX seconds), ``status`` (else
             ``run_status`` and ``workload_status``), ``job`` and ``campaign`` (where a block is from: equal numbers of
             two campaigns are two blocks). Rows in any order; one run may span workloads. Warm-up rows are left out.
-        by: further columns that identify a cell.
+        by: further columns that identify a cell; those of an exported campaign do by themselves.
 
     Returns:
         Sorted by cell.
@@ -193,7 +209,7 @@ def comparisons_from_frame(
         UsageError: a variant isn't there, or a column of ``by`` can't tell cells apart.
     """
     _require_columns(frame, by)
-    keys = list(dict.fromkeys([*CELL, *by]))
+    keys = list(dict.fromkeys([*CELL, *by, *own_cells(frame)]))
     table = normalise(frame, keys)
     variants = table["variant"].unique().sort().to_list()
     for variant in (baseline, candidate):
@@ -203,9 +219,9 @@ def comparisons_from_frame(
     refuse_mixed_runs(table)
     table = table.filter(pl.col("variant").is_in([baseline, candidate]))
     refuse_bad_rows(table, keys)
-    # The file doesn't say what was planned; a cell is held against all blocks that its node count has (in its campaign,
-    # where that tells cells apart).
-    size = [name for name in ("nodes", "campaign") if name in keys]
+    # The file doesn't say what was planned; a cell is held against all blocks that its size has (in its campaign, where
+    # that tells cells apart).
+    size = [name for name in ("nodes", "workers_per_node", "campaign") if name in keys]
     blocks = table.group_by(size).agg(pl.struct("campaign", "block").n_unique().alias("count"))
     planned = {tuple(place): count for *place, count in blocks.iter_rows()}
     cells: dict[Key, list[CellRun]] = {}

@@ -1,6 +1,7 @@
 """From anyone's table to comparisons: what is read, and what is refused with a reason."""
 
 import datetime as dt
+import itertools
 import math
 
 import polars as pl
@@ -229,3 +230,28 @@ def test_a_table_without_rows_says_so():
 def test_a_column_that_describes_samples_or_stands_in_every_verdict_cannot_be_a_cell_key(column):
     with pytest.raises(UsageError, match=f"--by {column}"):
         verdicts(table().with_columns(pl.lit("x").alias(column)), by=[column])
+
+
+def test_the_sizes_and_parameters_of_an_exported_campaign_are_cells_of_their_own() -> None:
+    """Seen: one and two workers per node became one cell of six blocks, and its verdict an improvement."""
+    size = itertools.product((1, 2), ('{"size":1}', '{"size":2}'), ("a", "b"), range(3))
+    rows = [
+        {
+            "workload": "message",
+            "nodes": 1,
+            "workers_per_node": workers,
+            "threads_per_worker": 1,
+            "backend": "dask",
+            "params": params,
+            "variant": variant,
+            "block": 3 * workers + block,
+            "run": f"{workers} {variant} {block}",
+            "rep": 0,
+            "wall_s": 1.0 + 0.1 * block,
+        }
+        for workers, params, variant, block in size
+    ]
+    cells = comparisons_from_frame(pl.DataFrame(rows), "a", "b")
+    names = [(cell.key["params"], cell.key["workers_per_node"]) for cell in cells]
+    assert names == [(f'{{"size":{size}}}', workers) for size in (1, 2) for workers in (1, 2)]
+    assert {(cell.planned_blocks, len(cell.runs)) for cell in cells} == {(3, 6)}
