@@ -41,6 +41,14 @@ class DifferenceResult(Outcome[DifferenceSpace, SettingAnswer]):
         """What is searched: setting or package."""
         return self.space.over.removesuffix("s")
 
+    @property
+    def rest_of_the_difference(self) -> str:
+        """In what the ends differ beside what was found; empty where they are one image, and it is all."""
+        if len({parse_variant(point).ucx for point in self.space.points}) > 1:
+            return f"the code of {self.slow}"
+        is_all = len(self.answer.chosen) == len(self.space.searched)
+        return "" if is_all else f"the other {self.space.over} of {self.slow}"
+
     def sentences(self) -> list[str]:
         answer, sentences = self.answer, [self._sentence()]
         if answer.word == "named":
@@ -185,7 +193,8 @@ class DifferenceResult(Outcome[DifferenceSpace, SettingAnswer]):
         answer = self.answer
         values = self._words(answer.chosen, fast=False)
         it = f"the {self.noun}" if len(answer.chosen) == 1 else f"the {self.space.over} together"
-        code = f"it is {it} with the code of {self.slow}"
+        rest = self.rest_of_the_difference
+        code = f"it is {it} with {rest}" if rest else f"it is {it}"
         unfit = [at for at in answer.chosen if not self.space.searched[at].applicable]
         if unfit:
             return f"{self.fast} can't be given {self._words(unfit, fast=False)}: {code}"
@@ -196,9 +205,10 @@ class DifferenceResult(Outcome[DifferenceSpace, SettingAnswer]):
         applied = f"on {self.fast}, {values} takes {with_interval(answer.applied)}"
         margin = self.search.settings.margin
         if margin.is_slower(answer.applied.low):
-            part = "" if answer.is_same_on_both else f", and maybe a part of it with the code of {self.slow}"
+            part = f", and maybe a part of it with {rest}" if rest and not answer.is_same_on_both else ""
             return f"{applied}: it is {it}{part}"
-        unshown = "; more blocks would show whether the code matters" if margin.is_slower(answer.applied.high) else ""
+        is_open = rest and margin.is_slower(answer.applied.high)
+        unshown = f"; more blocks would show whether {rest} must be there" if is_open else ""
         return f"{applied}: {code}{unshown}"
 
     def _none_of_them(self) -> str:

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from gpubench.errors import EXIT_INCONCLUSIVE, BuildError, UsageError
 from gpubench.images.kinds import venvs
 from gpubench.model.image import manifest_id
 from gpubench.model.variant import ImageSpec
+from gpubench.report.bisection_differences import DifferenceResult
 from gpubench.stats.setting_search import FIRST, LAST, point_of
 from tests.cli.campaigns import write_suite
 from tests.cli.searches import Env
@@ -282,3 +284,21 @@ def test_the_largest_regression_of_the_newest_campaign_is_the_question(
     done = gpubench("bisect", "--workload", "merge", "--suite", "full")
     assert (done.returncode, done.stdout) == (UsageError.exit_code, "")
     assert "--suite full: the campaign has quick; leave it out" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("ends", "searched", "rest"),
+    [
+        (("a=1.22.0", "b=1.22.0,UCX_A=1"), 1, ""),
+        (("a=1.22.0", "b=1.22.0,UCX_A=1,UCX_B=1"), 2, "the other settings of b"),
+        (("a=1.21.0", "b=1.22.0,UCX_A=1"), 1, "the code of b"),
+    ],
+)
+def test_ends_of_one_image_have_no_code_that_could_be_a_part_of_the_cause(
+    ends: tuple[str, str], searched: int, rest: str
+) -> None:
+    """Seen: of one version with and without a setting, "maybe a part of it with the code of b"."""
+    space: Any = SimpleNamespace(points=ends, searched=range(searched), over="settings", label="ab".__getitem__)
+    answer: Any = SimpleNamespace(chosen=(0,), slow=LAST)
+    search: Any = SimpleNamespace()
+    assert DifferenceResult(search, space, [], answer).rest_of_the_difference == rest
