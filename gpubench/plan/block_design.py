@@ -19,18 +19,36 @@ def campaign_orders(seed: int, place: Place, variants: int, blocks: int) -> list
 def balanced_orders(variants: int, blocks: int, rng: random.Random) -> list[list[int]]:
     """The order of the variants in every block.
 
-    Blocks are made in sets of ``variants``; a set is a Latin square (cyclic shifts of a random permutation, rows
-    shuffled), so that within a set every variant stands once in every place, and over any number of blocks every
-    variant stands first equally often ±1. For two variants: AB and BA, shuffled, pair by pair.
+    The second block of two runs them the other way round, so that two blocks have both orders of every pair of them:
+    a pair that had only one could not be compared. Over any number of blocks each stands first equally often ±1. Blocks
+    are made in sets, of ``variants`` or, if that is odd, of twice as many; within a set each variant stands equally
+    often in every place, and before and behind every other. For two variants: AB and BA, shuffled, pair by pair.
 
-    Source: Latin squares as row-column designs, Cochran & Cox, Experimental Designs, ch. 4.
+    Source: Williams, Experimental designs balanced for the estimation of residual effects of treatments, Aust. J. Sci.
+    Res. A 2:149 (1949): the shifts of a zigzag, of which one half are the other half from their ends if their number is
+    even, and need their mirror images if it is odd.
     """
     orders: list[list[int]] = []
     while len(orders) < blocks:
-        base = rng.sample(range(variants), variants)
-        square = [base[shift:] + base[:shift] for shift in range(variants)]
-        orders.extend(rng.sample(square, variants))
+        orders += _set_of_orders(rng.sample(range(variants), variants), rng)
     return orders[:blocks]
+
+
+def _set_of_orders(base: Sequence[int], rng: random.Random) -> list[list[int]]:
+    count = len(base)
+    zigzag = [(at + 1) // 2 * (1 if at % 2 else -1) for at in range(count)]  # 0, 1, -1, 2, -2
+    rows = [[base[(step + shift) % count] for step in zigzag] for shift in range(count)]
+    if count % 2 == 0:
+        pairs = [rng.sample([rows[shift], rows[shift + count // 2]], 2) for shift in range(count // 2)]
+        if len(pairs) > 1:
+            rng.shuffle(pairs)
+        return [order for pair in pairs for order in pair]
+    # A row's mirror image begins with what the next row begins with: every second row covers all variants but one, with
+    # which the last row begins.
+    ring = [rows[at * zigzag[-1] % count] for at in range(count)]
+    chosen = [*range(0, count - 1, 2), count - 1, *range(1, count - 1, 2)]
+    both = ((at, [ring[at], ring[at][::-1]]) for at in chosen)
+    return [order for at, pair in both for order in (pair if at == count - 1 else rng.sample(pair, 2))]
 
 
 MOST_ROUNDS = 8
