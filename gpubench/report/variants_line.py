@@ -20,7 +20,7 @@ def compared(inputs: JudgedCampaign) -> str:
         for variant in variants[:_MOST]
     ]
     if len(variants) > _MOST:
-        parts.append(f"{len(variants) - _MOST} more variants")
+        parts.append(counted(len(variants) - _MOST, "more variant"))
     return " · ".join([*parts, f"margin ±{inputs.settings.margin.percent}", *_machine(inputs)])
 
 

@@ -8,7 +8,7 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
@@ -92,10 +92,17 @@ def _run(name: str, group: _Group, rows: Sequence[Mapping[str, Any]]) -> CellRun
         key=key,
         origin=name,
         date=date,
-        workers=rows[0]["workers"],
+        workers=_workers(rows[0]),
         bytes=rows[0]["bytes"],
         wall_se=rows[0]["wall_se"] if len(rows) == 1 else _error(times),
     )
+
+
+def _workers(row: Mapping[str, Any]) -> int | None:
+    """Of the whole cluster: as recorded, else those of a node times the nodes."""
+    if row["workers"] is not None or None in (row["nodes"], row["workers_per_node"]):
+        return cast("int | None", row["workers"])
+    return int(row["nodes"]) * int(row["workers_per_node"])
 
 
 def _error(times: Sequence[float]) -> float:

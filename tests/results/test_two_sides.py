@@ -174,3 +174,14 @@ def test_the_planned_question_is_judged_and_of_two_different_ones_one_must_be_na
         refused.stderr
     )
     assert gpubench("compare", a, narrow, "--margin", "30%").returncode == 0
+
+
+def test_a_campaign_stands_beside_the_import_of_its_own_table(gpubench: Run, tmp_path: Path) -> None:
+    """Seen: "no cell in common", because a table holds workers per node and nodes, and not their product."""
+    directory, table, imported = campaign(tmp_path / "c"), tmp_path / "c.csv", tmp_path / "imported"
+    assert gpubench("results", "export", "csv", directory, table).returncode == 0
+    assert gpubench("results", "import", "table", table, "--out", imported).returncode == 0
+    found = json.loads(gpubench("compare", directory, imported, "--json").stdout)
+    assert {(one["workload"], one["workers"]) for one in found["cells"]} == {
+        (name, workers) for name in ("merge", "tasks") for workers in (2, 4)
+    }
