@@ -50,6 +50,15 @@ class PlannedBlock(Settings):
     replaces: int | None = None
     turns: list[PlannedTurn] = pydantic.Field(default_factory=list)
 
+    def spec_path(self, run: PlannedRun) -> str:
+        """Where the spec of a run stands, below the directory of its job."""
+        return f"specs/{self.block:03d}-{run.order}-{run.run}.json"
+
+    @property
+    def turns_path(self) -> str:
+        """Where the spec of its turns stands."""
+        return f"specs/{self.block:03d}-turns.json"
+
 
 Place = tuple[int, int]
 """Nodes and workers per node: what two runs must have in common to be compared, and blocks to count together."""

@@ -18,7 +18,6 @@ from gpubench.plan.block_design import SAFETY
 from gpubench.render.jinja import environment
 from gpubench.render.kubernetes_objects import CLIENT_VARIABLES, block_pods, image_of, objects
 from gpubench.render.node_half import NODE_HALF
-from gpubench.render.spec_paths import spec_path, turns_path
 from gpubench.runtimes import RUNTIMES, Expanded, ImagePlace
 
 TEMPLATE = ".j2"
@@ -51,12 +50,12 @@ def rendered(
     node_half = hashlib.sha256(node_pyz).hexdigest()
     for job in jobs:
         specs = {
-            f"jobs/{job.job}/{spec_path(block, run)}": run_spec(plan, job, block, run, node_half).dump().encode()
+            f"jobs/{job.job}/{block.spec_path(run)}": run_spec(plan, job, block, run, node_half).dump().encode()
             for block in job.blocks
             for run in block.runs
         }
         specs |= {
-            f"jobs/{job.job}/{turns_path(block)}": turns_spec(plan, job, block).dump().encode()
+            f"jobs/{job.job}/{block.turns_path}": turns_spec(plan, job, block).dump().encode()
             for block in job.blocks
             if block.turns
         }
@@ -176,7 +175,7 @@ def _facts(plan: Plan, job: PlannedJob) -> dict[str, Any]:
             "seconds": seconds,
             "conductor": _conductor(plan, job, block),
             "commands": [
-                (_step(plan, job, run), _in_image(plan, run, "run", "--spec", spec_path(block, run)))
+                (_step(plan, job, run), _in_image(plan, run, "run", "--spec", block.spec_path(run)))
                 for run in block.runs
             ],
         }
@@ -242,7 +241,7 @@ def _step(plan: Plan, job: PlannedJob, run: PlannedRun) -> list[str]:
 def _conductor(plan: Plan, job: PlannedJob, block: PlannedBlock) -> list[str]:
     """The command of the block's conductor, in the image of its first run; empty where runs follow one another."""
     running = [run for run in block.runs if not plan.skip_reason(job.nodes, run.variant)]
-    return _in_image(plan, running[0], "conduct", "--spec", turns_path(block)) if block.turns and running else []
+    return _in_image(plan, running[0], "conduct", "--spec", block.turns_path) if block.turns and running else []
 
 
 def _in_image(plan: Plan, run: PlannedRun, *entry: str) -> list[str]:

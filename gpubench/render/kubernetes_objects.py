@@ -16,7 +16,6 @@ from gpubench.model.site import Site
 from gpubench.node.spec.plain import content_id
 from gpubench.plan.block_pods import starts_pods
 from gpubench.render.node_half import EPOCH, NODE_HALF
-from gpubench.render.spec_paths import spec_path
 from gpubench.runtimes import RUNTIMES
 
 MOST_FILES = 1024 * 1024
@@ -151,7 +150,7 @@ def _containers(plan: Plan, job: PlannedJob, block: PlannedBlock) -> list[dict[s
         return container(plan.site, name, image, arguments, SMALL)
 
     def spec(run: PlannedRun) -> str:
-        return f"{UNPACKED}/jobs/{job.job}/{spec_path(block, run)}"
+        return f"{UNPACKED}/jobs/{job.job}/{block.spec_path(run)}"
 
     others = [image for reference, image in by_reference.items() if reference != first.reference]
     resources = measuring(plan.site)
