@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gpubench.campaign.bisection_differences import Difference, Differences, Origin
 from gpubench.images.compatibility import stacks
-from gpubench.images.ucx_configuration import UcxVariable, accepts, parse_configuration
+from gpubench.images.variables import UcxVariable, accepts, parse_configuration
 from gpubench.node.spec.records import LOGS_FILE, UCX_CONFIGURATIONS
 from gpubench.results.merge.environment_changes import planned_environment
 from gpubench.stats.bisection import Step

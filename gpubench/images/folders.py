@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from gpubench.errors import DataError, GpubenchError, MissingToolError, UsageError
+from gpubench.errors import DataError, MissingToolError, UsageError
 from gpubench.files import sync
 from gpubench.node.spec.plain import content_id
 
@@ -308,8 +308,6 @@ def _sync_file_system(folder: Path) -> None:
 def _one_line(home: Path) -> Iterator[None]:
     try:
         yield
-    except GpubenchError:
-        raise
     except OSError as error:
         where = error.filename or home
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

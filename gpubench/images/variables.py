@@ -1,15 +1,17 @@
-"""Which environment variables the libraries inside images read: the table ``docker/variables.toml``, and UCX itself."""
+"""Which environment variables the libraries inside images read: by ``docker/variables.toml``, and as UCX lists them."""
 
+import dataclasses
 import difflib
 import functools
 import re
+import subprocess
 import tomllib
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import pydantic
 
 from gpubench.errors import UsageError
-from gpubench.images.ucx_configuration import ask_configuration
 from gpubench.model.base import Settings
 from gpubench.model.image import Image
 from gpubench.model.site import Site
@@ -23,6 +25,15 @@ _IN_EVERY_UCX = {
     *("WARN_UNUSED_ENV_VARS", "ZCOPY_THRESH"),
 }
 """Who sets only these needn't wait for an answer."""
+
+_ANSWER_S = 20.0
+_INVALID = "Invalid value for "
+_HEADING = re.compile(r"#\n# (.+) configuration\n#")
+_VARIABLE = re.compile(r"^(UCX_[A-Z0-9_]+)=(.*)$", re.MULTILINE)
+_SYNTAX = re.compile(r"^# syntax: +(.+)$", re.MULTILINE)
+_ALIAS = re.compile(r"^# alias of: +(\S+)$", re.MULTILINE)
+_OF_TRANSPORT = re.compile(r"([\w-]+) (transport|memory domain|connection manager)")
+_SWITCHES = ("<y|n>", "<yes|no|try>")
 
 
 class _Library(Settings):
@@ -107,4 +118,73 @@ def _core(name: str) -> bool:
 
 def _listed(image: Image) -> frozenset[str]:
     """What ``ucx_info`` of the image lists; empty where it can't be asked on this machine."""
-    return frozenset(re.findall(r"^(UCX_[A-Z0-9_]+)=", ask_configuration(image, "-ca"), re.MULTILINE))
+    return frozenset(name for name, _ in _VARIABLE.findall(ask_configuration(image, "-ca")))
+
+
+@dataclasses.dataclass(frozen=True)
+class UcxVariable:
+    """A variable as ``ucx_info -c -a -f`` lists it.
+
+    Args:
+        value: the default, where the environment says nothing.
+        syntax: what UCX takes, in its words.
+        alias_of: the name that this one is another name of; empty for a name of its own.
+        transport: what it is a variable of (``tcp``, ``posix``, ``ib``), empty for one of all.
+    """
+
+    value: str
+    syntax: str
+    alias_of: str
+    transport: str
+
+    @property
+    def is_switch(self) -> bool:
+        return self.syntax in _SWITCHES
+
+
+def parse_configuration(text: str) -> dict[str, UcxVariable]:
+    """The output of ``ucx_info -c -a -f``, by name.
+
+    Source: ``ucs_config_parser_print_opts`` in parser.c of UCX 1.19.0: a heading for each table, and before each
+    variable its documentation, its syntax and the variable that it is an alias of.
+    """
+    variables = {}
+    transport = ""
+    for paragraph in text.split("\n\n"):
+        if heading := _HEADING.fullmatch(paragraph.strip()):
+            table = _OF_TRANSPORT.match(heading[1])
+            transport = table[1].partition("-")[0].lower() if table else ""
+        if variable := _VARIABLE.search(paragraph):
+            syntax, alias = _SYNTAX.search(paragraph), _ALIAS.search(paragraph)
+            variables[variable[1]] = UcxVariable(
+                variable[2], syntax[1] if syntax else "", alias[1] if alias else "", transport
+            )
+    return variables
+
+
+def ask_configuration(image: Image, *options: str, env: Mapping[str, str] | None = None) -> str:
+    """What ``ucx_info`` of the image prints; empty where it can't be asked on this machine (other kinds than venv)."""
+    libraries = image.env.get("LD_LIBRARY_PATH", "").partition(":")[0]
+    program = Path(libraries).parent / "bin" / "ucx_info"
+    if image.kind != "venv" or not program.is_file():
+        return ""
+    try:
+        done = subprocess.run(
+            [program, *options],
+            env={**(env or {}), "LD_LIBRARY_PATH": libraries},
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_ANSWER_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout + done.stderr
+
+
+def accepts(image: Image, name: str, value: str, default: str) -> bool:
+    """Whether the image's UCX takes the value: it doesn't complain, and prints another one than its default."""
+    answer = ask_configuration(image, "-c", "-a", "-f", env={name: value})
+    variable = parse_configuration(answer).get(name)
+    return variable is not None and _INVALID not in answer and (value == default or variable.value != default)

@@ -36,7 +36,6 @@ from pathlib import Path
 from gpubench.errors import MissingToolError, SchedulerError, UsageError
 from gpubench.plan.node_kinds import NodeKind
 from gpubench.schedulers.batch import STOPPED, Accepted, Allocation, BatchScheduler, call, output_line
-from gpubench.schedulers.gres import whole_gpus
 from gpubench.schedulers.state import JobState, Word, judged
 from gpubench.schedulers.submitted import Submitted
 
@@ -77,6 +76,10 @@ _TAKE_JOBS = {"alloc", "comp", "idle", "mix", "plnd"}
 _FIELD = re.compile(r"(?:^| )(\w+(?::\w+)?)=(\S*)")
 _CHOSEN_CLUSTERS = re.compile(r"^#SBATCH(?:\s.*)?\s(?:--clusters?(?:=|\s+)|-M\s*)[\"']?([\w.,-]+)", re.MULTILINE)
 _CLUSTER_NAME = re.compile(r"^ClusterName\s*=\s*(\S+)", re.MULTILINE)
+_GRES = re.compile(r"(?:[^,(]|\([^)]*\))+")
+_GRES_COUNT = re.compile(r"(\d+)([KMGTP]?)", re.IGNORECASE)
+_MIG_SLICE = re.compile(r"\d+g\.\d+gb", re.IGNORECASE)
+"""In the type of a slice of a GPU (NVIDIA's profiles: ``1g.10gb``)."""
 _NO_SUCH_JOB = "Invalid job id"
 _NOTHING = ("None", "(null)", "None assigned")
 """Slurm's words where a field has nothing to say, like the reason of a job that runs."""
@@ -289,6 +292,29 @@ def _number(text: str) -> int:
     """``64+`` is 64: of nodes that differ sinfo shows the least."""
     digits = re.match(r"\d+", text)
     return int(digits[0]) if digits else 0
+
+
+def parse_gres(text: str) -> list[tuple[str, str, int]]:
+    """Name, type (empty: none) and number of each generic resource of a node; none for ``(null)``.
+
+    ``sinfo --format=%G`` and ``scontrol show node`` write them as slurm.conf(5), ``Gres``, says:
+    ``NAME[:TYPE][:no_consume]:COUNT[K|M|G|T|P]``, parted by commas. Behind an entry may stand sockets or indexes of the
+    devices (``(S:0-3)``, ``(IDX:0,2)``), which may hold commas. An entry without a count is one.
+    """
+    entries = []
+    for entry in [] if text.strip().lower() in ("", "(null)", "n/a") else _GRES.findall(text):
+        name, *others = entry.partition("(")[0].strip().split(":")
+        count = _GRES_COUNT.fullmatch(others[-1]) if others else None
+        number = int(count[1]) * 1024 ** " KMGTP".index(count[2].upper() or " ") if count else 1
+        types = [part for part in (others[:-1] if count else others) if part != "no_consume"]
+        entries.append((name, ":".join(types), number))
+    return entries
+
+
+def whole_gpus(text: str) -> int | None:
+    """How many whole GPUs a node has; None where entries are slices of GPUs, so that nothing tells it."""
+    gpus = [(kind, number) for name, kind, number in parse_gres(text) if name == "gpu"]
+    return None if any(_MIG_SLICE.search(kind) for kind, _ in gpus) else sum(number for _, number in gpus)
 
 
 def _state(word: str, code: str, reason: str, job_id: str, hosts: str) -> JobState:

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from gpubench.campaign import lifecycle
-from gpubench.images import ucx_configuration
+from gpubench.images import variables
 from gpubench.model.image import Image
 from tests.cli.searches import Runs
 
 ANSWERS: dict[object, str] = {}
-ask_configuration = ucx_configuration.ask_configuration
+ask_configuration = variables.ask_configuration
 
 
 def ask_once(image: Image, *options: str, env: Mapping[str, str] | None = None) -> str:
@@ -27,7 +27,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Any:
     def use(*arguments: Any, **options: Any) -> Runs:
         made = Runs(*arguments, **options)
         monkeypatch.setattr(lifecycle, "run_blocks", made)
-        monkeypatch.setattr(ucx_configuration, "ask_configuration", ask_once)
+        monkeypatch.setattr(variables, "ask_configuration", ask_once)
         return made
 
     return use

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpubench.errors import InterruptedByUserError
-from gpubench.images import ucx_configuration
+from gpubench.images import variables
 from gpubench.model.plan import PlannedBlock, PlannedRun
 from gpubench.model.variant import ImageSpec
 from gpubench.node.spec.records import UCX_CONFIGURATIONS
@@ -59,7 +59,7 @@ class Runs:
                 return {}
             # As a run does it, twice: what UCX derives from the clock differs between calls, and is no default.
             return {
-                f"rank0/{name}": ucx_configuration.ask_configuration(image, "-c", "-a", "-f", env={"CALL": name})
+                f"rank0/{name}": variables.ask_configuration(image, "-c", "-a", "-f", env={"CALL": name})
                 for name in UCX_CONFIGURATIONS
             }
 

@@ -13,7 +13,7 @@ from cryptography.x509.oid import ExtensionOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.clusters import inspect_client
+from gpubench.clusters import inspect
 from gpubench.clusters.keys import make_keys
 from gpubench.clusters.resize import choose
 from gpubench.errors import InterruptedByUserError, MissingToolError, UsageError
@@ -32,15 +32,15 @@ def test_a_client_that_hears_no_signal_is_killed_when_its_command_is_interrupted
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deaf = program(tmp_path, 'trap "" TERM\nkill -INT "$PPID"\nsleep 600')
-    monkeypatch.setattr(inspect_client, "STOP_S", 0.5)
+    monkeypatch.setattr(inspect, "STOP_S", 0.5)
     with pytest.raises(InterruptedByUserError, match=r"^interrupted by SIGINT$"):
-        inspect_client.ask(ADDRESS, deaf, {})
+        inspect.ask(ADDRESS, deaf, {})
 
 
 def test_the_last_line_of_a_client_without_an_answer_is_said(tmp_path: Path) -> None:
     lost = program(tmp_path, "echo first; echo gpubench look: this Python has no distributed")
     with pytest.raises(MissingToolError, match="python couldn't check the cluster: this Python has no distributed"):
-        inspect_client.ask(ADDRESS, lost, {})
+        inspect.ask(ADDRESS, lost, {})
 
 
 def test_each_party_has_a_key_that_the_authority_signed_and_the_authority_signs_no_more(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_podman_builds_where_its_images_are(
 ) -> None:
     """The service of root, which a group may use, has other images than the user's own Podman."""
     (tmp_path / "socket").touch()
-    monkeypatch.setattr("gpubench.images.docker.podman.find_program", lambda: "podman")
+    monkeypatch.setattr(build, "find_podman", lambda: "podman")
     owner = (tmp_path / "socket").stat().st_uid
     monkeypatch.setattr("os.getuid", lambda: owner + user)
     named = address.format(tmp_path / "socket" if address.startswith("unix") else "host")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpubench.images.ucx_configuration import UcxVariable, parse_configuration
+from gpubench.images.variables import UcxVariable, parse_configuration
 from tests.conftest import ROOT
 
 

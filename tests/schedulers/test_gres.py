@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpubench.schedulers.gres import Gres, parse_gres, whole_gpus
+from gpubench.schedulers.slurm import parse_gres, whole_gpus
 
 
 @pytest.mark.parametrize(
@@ -31,5 +31,5 @@ from gpubench.schedulers.gres import Gres, parse_gres, whole_gpus
     ],
 )
 def test_every_form_of_an_entry_is_read(text: str, entries: list[tuple[str, str, int]], gpus: int | None) -> None:
-    assert parse_gres(text) == [Gres(*entry) for entry in entries]
+    assert parse_gres(text) == entries
     assert whole_gpus(text) == gpus

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.images.ucx_configuration import parse_configuration
+from gpubench.images.variables import parse_configuration
 from gpubench.model.images_lock import LockRow
 from gpubench.node.spec.records import LOGS_FILE, UCX_CONFIGURATIONS
 from gpubench.store.rundirs import read_provenance

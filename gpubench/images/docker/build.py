@@ -13,8 +13,7 @@ from pathlib import Path
 
 from gpubench.errors import GpubenchError, MissingToolError, SchedulerError
 from gpubench.files import temporary_directory, writing
-from gpubench.images.docker import podman
-from gpubench.images.docker.engine import Engine
+from gpubench.images.docker.engine import Engine, find_podman
 from gpubench.images.docker.failures import disk_full, engine_failure, is_full, one_line
 from gpubench.images.docker.names import Repository, broken_logins, config_file, docker_architecture
 from gpubench.images.process import die_with_parent, kill_group
@@ -125,7 +124,7 @@ def find_builder(engine: Engine) -> Builder:
         # By default it writes OCI's format, which old releases of enroot don't read. Without containers of their own,
         # steps are in its process group, and need no runtime and no control groups of a user's own.
         options = ["--format=docker", "--force-rm", "--isolation=chroot"]
-        return Builder([podman.find_program(), *remote, "build", *options])
+        return Builder([find_podman(), *remote, "build", *options])
     folders = [str(config_file().parent / "cli-plugins"), *_PLUGINS, os.environ.get("PATH", os.defpath)]
     if buildx := shutil.which(_BUILDX, path=os.pathsep.join(folders)):
         return Builder([buildx, "build", "--progress=plain"], is_buildx=True)

@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import shutil
+import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,8 +17,9 @@ from docker.context.config import get_current_context_name
 
 import docker
 import docker.context
-from gpubench.errors import GpubenchError, MissingToolError, SchedulerError
-from gpubench.images.docker import archive, podman
+from gpubench.errors import MissingToolError, SchedulerError
+from gpubench.files import temporary_directory
+from gpubench.images.docker import archive
 from gpubench.images.docker.failures import ENGINE_ERRORS, cause, engine_failure, no_engine, one_line, reason
 from gpubench.images.docker.names import (
     Repository,
@@ -27,11 +29,14 @@ from gpubench.images.docker.names import (
     split_reference,
     uname_architecture,
 )
+from gpubench.images.process import die_with_parent
+from gpubench.polling import poll_until
 
 CALL_S = 60
 """For an answer that needs no work."""
 SILENCE_S = 300
 """Between two messages of a push or a pull."""
+PODMAN_START_S = 60.0
 _DEFAULT = "unix:///var/run/docker.sock"
 # Docker's and Podman's names of images that were only built here.
 _NO_REGISTRY = ("<none>", "localhost/")
@@ -73,10 +78,10 @@ class Engine:
             return Engine(address, resources)
         except (*ENGINE_ERRORS, ValueError) as error:
             resources.close()
-            if _is_named() or not shutil.which(podman.PROGRAM):
+            if _is_named() or not shutil.which("podman"):
                 raise no_engine(str(address.get("base_url", _DEFAULT)), cause(error)) from None
         _log.info("Docker doesn't answer; Podman is used")
-        return Engine({"base_url": resources.enter_context(podman.service())}, resources)
+        return Engine({"base_url": resources.enter_context(_podman_service())}, resources)
 
     def __enter__(self) -> "Engine":
         return self
@@ -235,7 +240,43 @@ def _auth(host: str) -> dict[str, str]:
 def _failing(what: str) -> Iterator[None]:
     try:
         yield
-    except GpubenchError:
-        raise
     except ENGINE_ERRORS as error:
         raise engine_failure(what, reason(error)) from None
+
+
+def find_podman() -> str:
+    """The path of Podman. Raises MissingToolError: it isn't installed."""
+    program = shutil.which("podman")
+    if program is None:
+        raise MissingToolError("podman, whose engine is to build images, is not installed", then="install it here, too")
+    return program
+
+
+@contextlib.contextmanager
+def _podman_service() -> Iterator[str]:
+    """The address of this user's Podman (podman-system-service(1)), ``unix://…``, as long as the block lasts.
+
+    Raises:
+        MissingToolError: Podman isn't installed, or doesn't start.
+    """
+    program = find_podman()
+    with temporary_directory("podman-service") as folder, (folder / "log").open("w+b") as log:
+        socket = folder / "socket"
+        command = [program, "system", "service", "--time=0", f"unix://{socket}"]
+        with subprocess.Popen(die_with_parent(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log) as process:
+            try:
+                poll_until(
+                    lambda: socket.is_socket() or process.poll() is not None, interval_s=0.05, timeout_s=PODMAN_START_S
+                )
+                if not socket.is_socket():
+                    raise MissingToolError(
+                        f"podman doesn't start ({_last_line((folder / 'log').read_text(errors='replace'))})",
+                        then="see what podman info says",
+                    )
+                yield f"unix://{socket}"
+            finally:
+                process.terminate()
+
+
+def _last_line(text: str) -> str:
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it says nothing")
