@@ -86,7 +86,6 @@ def _patience(deadline: float) -> Callable[[str], None]:
 
 
 def job_state(cluster: Cluster, job: ClusterJob) -> JobState:
-    """The job's state as its scheduler reports it."""
     return SCHEDULERS[cluster.record.site.scheduler].state(cluster.job_dir(job))
 
 

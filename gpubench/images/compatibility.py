@@ -105,7 +105,6 @@ class Stack(Settings):
         return self.model_copy(update={"lock": self.gpu_lock}) if has_gpus and self.gpu_lock else self
 
     def runs(self, release: str) -> bool:
-        """Whether this stack runs a UCX release."""
         return self.ucx is not None and self.ucx.holds(release)
 
 

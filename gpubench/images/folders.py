@@ -171,7 +171,6 @@ class Folder:
 
     @property
     def files(self) -> Path:
-        """Where the content lies."""
         return self.path / "files"
 
     @property

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpubench.errors import UsageError
 from gpubench.images.kinds import KINDS
-from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, images_root, of_lock
+from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, of_lock
 from gpubench.images.lock import lock_registry, read_lock
 from gpubench.images.obtain import kind_of
 from gpubench.model.site import Site
@@ -38,9 +38,7 @@ def image_lines(site: Site, spec: str, date: str) -> Iterator[str]:
     if row:
         document, head = row.document, row.model_dump(exclude={"document"}) | {"manifest": row.manifest}
     else:
-        request = ImageRequest(
-            [spec], site, images_root(site.paths.images), read_lock(), build=False, progress=_log.info
-        )
+        request = ImageRequest([spec], site, read_lock(), build=False, progress=_log.info)
         entry = KINDS[kind_of(site)].obtain(request)[spec]
         if entry is None:
             raise UsageError(

@@ -31,7 +31,6 @@ def plain(registry: str) -> str:
 
 
 def docker_image(row: LockRow) -> Image:
-    """The image of a ``docker`` row."""
     return _image(row, reference(row), BUILD_MANIFEST)
 
 
@@ -47,7 +46,6 @@ def modules_folder(root: Path, row: LockRow) -> Path:
 
 
 def modules_image(root: Path, row: LockRow) -> Image:
-    """The image of a ``modules`` row."""
     folder = modules_folder(root, row)
     return _image(row, str(folder / "load.sh"), str(folder / "manifest.json"))
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from gpubench.errors import UsageError
 from gpubench.images.kinds import KINDS
-from gpubench.images.kinds.base import Found, ImageRequest, images_root
+from gpubench.images.kinds.base import Found, ImageRequest
 from gpubench.images.lock import read_lock
 from gpubench.images.recipes import stacks_for
 from gpubench.images.ucx_specs import named
@@ -54,7 +54,6 @@ def obtain_images(
     request = ImageRequest(
         specs=list(dict.fromkeys(names.values())),
         site=site,
-        root=images_root(site.paths.images),
         lock=read_lock(),
         date=date or "",
         base=base or "",

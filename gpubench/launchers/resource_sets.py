@@ -13,10 +13,8 @@ from gpubench.errors import PlanRefusedError
 from gpubench.model.base import nearest
 from gpubench.model.site import Site
 
-Settings = dict[str, str]
 
-
-def set_per_node(site: Site) -> Settings:
+def set_per_node(site: Site) -> dict[str, str]:
     """jsrun's options for one resource set per node that holds all of its cores and GPUs, as the profile changes them.
 
     A scheduler in a set of its own gets one of the node's cores; those that are left are the ones near the GPUs.
@@ -26,12 +24,7 @@ def set_per_node(site: Site) -> Settings:
     return {**_set(node.cores - own, node.gpus, **near_gpus), **parse(site.launch.options)}
 
 
-def own_set() -> Settings:
-    """jsrun's options for the scheduler's own resource set."""
-    return {"nrs": "1", **_set(1, 0)}
-
-
-def _set(cores: int, gpus: int, **more: str) -> Settings:
+def _set(cores: int, gpus: int, **more: str) -> dict[str, str]:
     return {
         "rs_per_host": "1",
         "tasks_per_rs": "1",
@@ -61,7 +54,7 @@ def check_resource_sets(site: Site, nodes: int, workers: int) -> list[str]:
             then="leave -n and -a out of launch.options",
         )
     if site.layout.scheduler == "own-set":
-        steps.append(ResourceSetStep.of("the scheduler", own_set()))
+        steps.append(ResourceSetStep.of("the scheduler", {"nrs": "1", **_set(1, 0)}))
     threads = workers * site.layout.threads
     return check_steps(steps, nodes=nodes, cores=site.node.cores, gpus=site.node.gpus, threads=threads)
 

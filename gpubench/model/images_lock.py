@@ -123,5 +123,4 @@ class ImagesLock(Settings):
         return max(fitting, key=lambda row: (row.date, not row.registry), default=None)
 
     def rows_of(self, site: str) -> Sequence[LockRow]:
-        """Every row of a site."""
         return [row for row in self.image if row.site == site]

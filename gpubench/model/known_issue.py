@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 import pydantic
 
-from gpubench.model.base import Settings, parse_toml
+from gpubench.model.base import Settings
 
 _RELEASE = re.compile(r"(?:\w+:)?(?:ucx-)?v?(\d+(?:\.\d+)+)")
 
@@ -117,7 +117,7 @@ class KnownIssues(Settings):
 
 def load_known_issues(text: str, source: str) -> list[KnownIssue]:
     """Read a file of rules; raises UsageError."""
-    return KnownIssues.of(parse_toml(text, source), source).issue
+    return KnownIssues.load(text, source).issue
 
 
 def _key(version: str) -> tuple[int, ...]:

@@ -166,7 +166,6 @@ def release(version: str) -> str:
 
 
 def _facts(plan: Plan, job: PlannedJob) -> dict[str, Any]:
-    """What the template of a job is rendered with."""
     site = plan.site
     seconds = math.ceil(plan.time.block_s * SAFETY)
     blocks = [

@@ -167,7 +167,6 @@ class BatchScheduler(abc.ABC):
         )
 
     def look_command(self, job: Submitted) -> str:
-        """With which a person looks at the job."""
         return self.LOOK.format(job_id=job.job_id)
 
     def log(self, job_id: str) -> str:
@@ -296,7 +295,6 @@ class BatchScheduler(abc.ABC):
         return {key: environ[key] for key in environ if key in self.PASSED_ON or not key.startswith(left_out)}
 
     def no_answer(self, command: str, done: subprocess.CompletedProcess[str]) -> SchedulerError:
-        """The error of a client command that failed."""
         return SchedulerError(f"{command} failed: {output_line(done)}", then=f"is {self.TITLE} up? try again later")
 
     def not_ours(self, job: Submitted, user: str, directory: str) -> JobState | None:

@@ -193,7 +193,8 @@ def _state(job_dir: Path, entry: Submitted) -> JobState:
     if living := ", ".join(pod.name for pod in pods if pod.lives()):
         return JobState("running", "Deleted", f"its Job was deleted, and pods live on: {living}", None, entry.job_id)
     if entry.job_id:
-        return _remember(job_dir, _gone(seen, entry.job_id))
+        reason = f"{GONE}; when last seen: {seen.reason}" if seen and seen.reason else GONE
+        return _remember(job_dir, JobState("ended", "GONE", reason, None, entry.job_id, seen.hosts if seen else ""))
     waits = JobState("pending", reason=f"waits for {', '.join(entry.after)}")
     return waits if entry.after else unheard(entry, f"the cluster has no Job {_name(job_dir)}")
 
@@ -373,11 +374,6 @@ def _hosts(pods: Sequence[Pod], seen: JobState | None) -> str:
     """Nodes of the pods that are there, and of those that have been."""
     before = seen.hosts.split(",") if seen else []
     return ",".join(sorted({*(pod.node for pod in pods), *before} - {""}))
-
-
-def _gone(seen: JobState | None, name: str) -> JobState:
-    reason = f"{GONE}; when last seen: {seen.reason}" if seen and seen.reason else GONE
-    return JobState("ended", "GONE", reason, None, name, seen.hosts if seen else "")
 
 
 def _pods(objects: Sequence[Mapping[str, Any]]) -> list[Pod]:

@@ -87,7 +87,6 @@ class Lsf(BatchScheduler):
     )
 
     def cluster_of(self, job_dir: Path, environ: Mapping[str, str]) -> str:  # noqa: ARG002 - no script names a cluster
-        """The cluster of this machine, by ``lsid``."""
         done = call(["lsid"], env=self.environment(environ))
         match = _CLUSTER_NAME.search(done.stdout)
         if not match:
@@ -97,7 +96,6 @@ class Lsf(BatchScheduler):
     def run_submit(
         self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
     ) -> subprocess.CompletedProcess[str]:
-        """``bsub`` from the job's directory, with the script as its input or its argument."""
         env = {"LSB_NTRIES": "3", **self.environment(environ)}  # without it, bsub tries for ever while LSF is down
         env |= {"PWD": str(job_dir.resolve()), "LSB_STDOUT_DIRECT": "Y"}
         dependency = ["-w", " && ".join(f"ended({job_id})" for job_id in after)] if after else []

@@ -230,11 +230,9 @@ class Slurm(BatchScheduler):
         return JobState("unknown", remembered.word if remembered else "", reason, None, job.job_id)
 
     def kill_command(self, job: Submitted) -> list[str]:
-        """``scancel`` on the job's cluster."""
         return ["scancel", *self._clusters(job.cluster), job.job_id]
 
     def look_command(self, job: Submitted) -> str:
-        """On the job's cluster."""
         clusters = "".join(f"{word} " for word in self._clusters(job.cluster))
         return self.LOOK.format(job_id=job.job_id, clusters=clusters)
 

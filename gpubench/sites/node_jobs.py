@@ -155,7 +155,16 @@ def check_live(name: str, settings: Sequence[str], *, nodes: int, ucx: str | Non
         raise UsageError(f"site {site.name} has no queue, and --live needs a scheduler with a queue")
     refuse_wrong(site, "--live", instead="a small campaign shows the same: --suite verify")
     image = _image(site, ucx) if ucx else None
-    with job_files(site, "checks", _files(site, nodes, image), outputs) as directory:
+    files = render_check(
+        site,
+        nodes,
+        image,
+        resources.job_templates(),
+        inside=(resources.root() / "templates" / "common" / INSIDE).read_text(encoding="utf-8"),
+        node_pyz=pack(resources.node_half()),
+        gpubench=__version__,
+    )
+    with job_files(site, "checks", files, outputs) as directory:
         token = secrets.token_hex(8)
         write_atomically(directory / "jobs" / JOB / "from-login", token)
         state = run(site, directory)
@@ -184,18 +193,6 @@ def _image(site: Site, ucx: str) -> Image:
     if image_and_manifest is None:
         raise PlanRefusedError(f"UCX {ucx} has no image for site {site.name}", then="build it, or leave --ucx out")
     return image_and_manifest[0]
-
-
-def _files(site: Site, nodes: int, image: Image | None) -> dict[str, bytes]:
-    return render_check(
-        site,
-        nodes,
-        image,
-        resources.job_templates(),
-        inside=(resources.root() / "templates" / "common" / INSIDE).read_text(encoding="utf-8"),
-        node_pyz=pack(resources.node_half()),
-        gpubench=__version__,
-    )
 
 
 def _batch_request(site: Site) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from gpubench.errors import GpubenchError, MissingToolError, UsageError
 from gpubench.model.base import nearest
 from gpubench.model.text import visible
-from gpubench.plan.node_kinds import NodeKind, of_queue
+from gpubench.plan.node_kinds import of_queue
 from gpubench.schedulers import BATCH, LOCAL
 from gpubench.schedulers.batch import BatchScheduler, call, output_line
 
@@ -68,13 +68,9 @@ def _nodes(facts: Survey, scheduler: str, queue: str) -> None:
     if queue and kinds and not here:
         raise UsageError(f"there is no partition '{visible(queue)}'{nearest(queue, {kind.queue for kind in kinds})}")
     if len({(kind.cores, kind.gpus) for kind in here}) == 1:
-        _alike(facts, here[0])
-
-
-def _alike(facts: Survey, kind: NodeKind) -> None:
-    facts.known["cores"] = kind.cores
-    if kind.gpus is not None:
-        facts.known |= {"device": "gpu" if kind.gpus else "cpu", "gpus": kind.gpus}
+        facts.known["cores"] = here[0].cores
+        if (gpus := here[0].gpus) is not None:
+            facts.known |= {"device": "gpu" if gpus else "cpu", "gpus": gpus}
 
 
 def _gpus(facts: Survey, *, own: bool) -> None:

@@ -102,7 +102,6 @@ class Cluster:
         return nodes * self.record.site.layout.workers
 
     def retire(self, job: ClusterJob) -> None:
-        """Remember that it was given back."""
         write_atomically(self.job_dir(job) / RETIRED_FILE, "")
 
     def state(self) -> ClusterState | None:

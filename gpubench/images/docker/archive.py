@@ -36,5 +36,4 @@ def member(chunks: Iterable[bytes], name: str, *, what: str) -> bytes:
 
 
 def missing(name: str, what: str) -> DataError:
-    """There is no file ``name`` in ``what``."""
     return DataError(f"{what} holds no {name}", then="it was not built by gpubench images build")

@@ -174,7 +174,6 @@ def find_credentials(host: str) -> Credentials | None:
 
 
 def broken_logins() -> MissingToolError:
-    """The configuration or its credential helper is broken."""
     # Their own messages may quote what a helper printed.
     return MissingToolError(
         f"Docker's logins can't be read: {config_file()} or the credential helper that it names is broken",

@@ -8,8 +8,6 @@ from gpubench.model.image import Image
 
 
 class Kind(Protocol):
-    """An adapter to a kind of image."""
-
     ON_DEMAND: bool
     """Whether a campaign builds them when it needs them, so that nobody has to ask for them by name."""
 

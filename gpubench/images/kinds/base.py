@@ -22,31 +22,11 @@ Obtained = dict[str, Found | None]
 """Images by spec, None where there is none yet."""
 
 
-@dataclasses.dataclass(frozen=True)
-class ImageRequest:
-    """One image per UCX spec.
-
-    Args:
-        specs: as typed.
-        site: that the images must fit.
-        root: where images and manifests lie on this machine, see ``images_root``.
-        lock: what has been built.
-        date: ``YYYYMMDD`` of the wanted build; empty: the newest.
-        base: that the user named for new builds; empty: none, whatever is locked will do.
-        build: whether what is missing may be built here and now.
-        look_only: whether nothing may be built at all, not even what else is built on demand.
-        progress: gets one line per step.
-    """
-
-    specs: Sequence[str]
-    site: Site
-    root: Path
-    lock: ImagesLock
-    date: str = ""
-    base: str = ""
-    build: bool = True
-    look_only: bool = False
-    progress: Progress = print
+def images_root(configured: str = "") -> Path:
+    """``paths.images`` of the profile with ``~`` and variables resolved; empty means the user's cache directory."""
+    if configured:
+        return Path(os.path.expandvars(configured)).expanduser()
+    return Path(platformdirs.user_cache_dir("gpubench"))
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -58,23 +38,39 @@ class ImagePaths:
 
     @staticmethod
     def of(site: Site) -> "ImagePaths":
-        """As the profile says it."""
-        root = images_root(site.paths.images)
-        return ImagePaths(root, folder_of(site, root))
+        root, configured = images_root(site.paths.images), site.imports.folder
+        squashfs = Path(os.path.expandvars(configured)).expanduser() if configured else root / "squashfs"
+        return ImagePaths(root, squashfs.absolute())
 
 
-def folder_of(site: Site, root: Path) -> Path:
-    """Where the profile has squashfs files imported to; ``root`` is ``paths.images``."""
-    configured = site.imports.folder
-    folder = Path(os.path.expandvars(configured)).expanduser() if configured else root / "squashfs"
-    return folder.absolute()
+@dataclasses.dataclass(frozen=True)
+class ImageRequest:
+    """One image per UCX spec.
 
+    Args:
+        specs: as typed.
+        site: that the images must fit.
+        lock: what has been built.
+        date: ``YYYYMMDD`` of the wanted build; empty: the newest.
+        base: that the user named for new builds; empty: none, whatever is locked will do.
+        build: whether what is missing may be built here and now.
+        look_only: whether nothing may be built at all, not even what else is built on demand.
+        progress: gets one line per step.
+    """
 
-def images_root(configured: str = "") -> Path:
-    """``paths.images`` of the profile with ``~`` and variables resolved; empty means the user's cache directory."""
-    if configured:
-        return Path(os.path.expandvars(configured)).expanduser()
-    return Path(platformdirs.user_cache_dir("gpubench"))
+    specs: Sequence[str]
+    site: Site
+    lock: ImagesLock
+    date: str = ""
+    base: str = ""
+    build: bool = True
+    look_only: bool = False
+    progress: Progress = print
+
+    @property
+    def paths(self) -> ImagePaths:
+        """Where images and manifests lie on this machine."""
+        return ImagePaths.of(self.site)
 
 
 @dataclasses.dataclass(frozen=True)

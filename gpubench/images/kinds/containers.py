@@ -63,7 +63,7 @@ def _build(request: ImageRequest, specs: list[str]) -> dict[str, LockRow]:
 
     chosen_recipes = recipes(specs, request.site)
     with _engine() as engine:
-        built = build_all_images(engine, chosen_recipes, contexts(chosen_recipes, engine), root=request.root)
+        built = build_all_images(engine, chosen_recipes, contexts(chosen_recipes, engine), root=request.paths.root)
     rows = {}
     for spec, result in built.items():
         if not isinstance(result, LockRow):

@@ -153,4 +153,4 @@ def _bash(load: Path, arguments: Sequence[str]) -> str:
 
 def obtain(request: ImageRequest) -> Obtained:
     """What ``images build`` has locked: what is loaded must not be asked anew on every day."""
-    return obtain_locked(request, "modules", functools.partial(modules_image, request.root))
+    return obtain_locked(request, "modules", functools.partial(modules_image, request.paths.root))

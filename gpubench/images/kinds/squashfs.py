@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from gpubench.errors import DataError
-from gpubench.images.kinds.base import Entry, Found, ImagePaths, ImageRequest, Obtained, folder_of
+from gpubench.images.kinds.base import Entry, Found, ImagePaths, ImageRequest, Obtained
 from gpubench.images.manifests import docker_image
 from gpubench.model.image import Image
 from gpubench.render.importing import SIDECAR, squashfs_name
@@ -80,15 +80,14 @@ def imported(folder: Path) -> list[ImportedSquashfs]:
 
 def obtain(request: ImageRequest) -> Obtained:
     """What ``images build`` has locked and ``images import`` has brought here; nothing is built or imported now."""
-    folder = folder_of(request.site, request.root)
-    return {spec: _find(request, folder, spec) for spec in request.specs}
+    return {spec: _find(request, spec) for spec in request.specs}
 
 
-def _find(request: ImageRequest, folder: Path, spec: str) -> Found | None:
+def _find(request: ImageRequest, spec: str) -> Found | None:
     row = request.lock.find(kind="docker", spec=spec, site=request.site.name, date=request.date)
     if row is None:
         return None
-    imported = find_import(folder, row.digest)
+    imported = find_import(request.paths.squashfs, row.digest)
     if imported is None:
         return None
     check(imported)

@@ -433,8 +433,8 @@ def _image(spec: str, row: Stack, requested: Wheel | UcxSource, folders_of: tupl
 def obtain(request: ImageRequest) -> Obtained:
     """All on one stack, built where missing or damaged: no decision of anybody's. Raises as ``ensure``."""
     if request.look_only:
-        return dict(find(request.specs, request.root, site=request.site))
-    return dict(ensure(request.specs, request.root, request.progress, site=request.site))
+        return dict(find(request.specs, request.paths.root, site=request.site))
+    return dict(ensure(request.specs, request.paths.root, request.progress, site=request.site))
 
 
 def entries(paths: ImagePaths) -> list[Entry]:
