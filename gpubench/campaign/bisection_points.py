@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from gpubench.errors import UsageError
 from gpubench.images.ucx_specs import wheel_of
-from gpubench.images.wheels import releases, version_key
+from gpubench.images.wheels import releases
+from gpubench.model.text import version_key
 from gpubench.model.variant import ImageSpec, parse_variant, parse_variants
 from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step, answer_so_far, next_move
 from gpubench.store.campaign import Campaign

@@ -10,9 +10,10 @@ import pydantic
 
 from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.images.ucx_specs import RequestedUcx
-from gpubench.images.wheels import releases, version_key
+from gpubench.images.wheels import releases
 from gpubench.model.base import Settings
 from gpubench.model.site import Site
+from gpubench.model.text import version_key
 from gpubench.resources import docker_file
 from gpubench.runtimes import RUNTIMES
 

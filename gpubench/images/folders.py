@@ -218,13 +218,6 @@ def obtain(home: Path, name: str, build: Build, progress: Progress, *, sound: So
         return checked()
 
 
-def read_sound(path: Path) -> Folder:
-    """A finished folder whose files are as they were built; raises DataError for any other."""
-    folder = read(path)
-    check(folder)
-    return folder
-
-
 def read(path: Path) -> Folder:
     """A finished folder's facts. Raises DataError: its marker is missing or can't be read."""
     try:
@@ -236,19 +229,19 @@ def read(path: Path) -> Folder:
         raise _damaged(path, "its image.json is missing or can't be read") from None
 
 
-def check(folder: Folder) -> None:
-    """Compare the folder with what was built; raises DataError: a file was changed, removed or added."""
+def read_sound(path: Path) -> Folder:
+    """A finished folder whose files are as they were built; raises DataError: one was changed, removed or added."""
+    folder = read(path)
     try:
-        rows = {
-            path: tuple(row) for path, row in json.loads((folder.path / "inventory.json").read_text("utf-8")).items()
-        }
+        rows = {name: tuple(row) for name, row in json.loads((path / "inventory.json").read_text("utf-8")).items()}
         changed = changed_files(folder.files, rows)
     except (OSError, ValueError, AttributeError, TypeError):
-        raise _damaged(folder.path, "its files or inventory.json can't be read") from None
+        raise _damaged(path, "its files or inventory.json can't be read") from None
     if not changed and content_hash(rows) != folder.content:
         changed = ["inventory.json"]
     if changed:
-        raise _damaged(folder.path, f"{len(changed)} of its files changed since it was built, first {changed[0]}")
+        raise _damaged(path, f"{len(changed)} of its files changed since it was built, first {changed[0]}")
+    return folder
 
 
 def _damaged(path: Path, why: str) -> DataError:

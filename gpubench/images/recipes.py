@@ -11,10 +11,11 @@ from gpubench.errors import MissingToolError, PlanRefusedError, UsageError
 from gpubench.images.compatibility import Stack, admitted, newest_cuda, refusal, runs, stacks
 from gpubench.images.process import without_logins
 from gpubench.images.ucx_specs import RequestedUcx, parse
-from gpubench.images.wheels import Wheel, resolve, version_key
+from gpubench.images.wheels import Wheel, resolve
 from gpubench.model.base import nearest
 from gpubench.model.recipe import Recipe
 from gpubench.model.site import ImageSettings, Site
+from gpubench.model.text import version_key
 
 LISTING_S = 60.0
 """One listing of a repository's refs takes about a second."""

@@ -8,6 +8,7 @@ import pydantic
 
 from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.model.base import Settings
+from gpubench.model.text import version_key
 from gpubench.resources import docker_file
 
 _WHEELS = "locks/libucx-cu12.toml"
@@ -46,11 +47,6 @@ class Wheel(Settings):
 
 class _Wheels(Settings):
     wheel: list[Wheel] = pydantic.Field(min_length=1)
-
-
-def version_key(release: str) -> tuple[int, ...]:
-    """``1.16.0`` → (1, 16, 0)."""
-    return tuple(int(part) for part in release.split("."))
 
 
 @functools.cache

@@ -7,7 +7,7 @@ import re
 import tomllib
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Self
 
 import pydantic
@@ -162,15 +162,6 @@ def takes_text(model: type[pydantic.BaseModel], path: Iterable[str]) -> bool:
     """Whether the key at ``path`` below ``model`` holds text, as every value of a table of texts does."""
     annotation = _annotation(model, path)
     return (typing.get_args(annotation)[0] if typing.get_origin(annotation) is Annotated else annotation) is str
-
-
-def with_nul(value: Any, path: str = "") -> Iterator[str]:
-    """Dotted paths of the texts that hold a NUL byte."""
-    if isinstance(value, str) and "\0" in value:
-        yield path
-    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    for key, child in inner:
-        yield from with_nul(child, f"{path}.{key}" if path else str(key))
 
 
 def closest(word: str, choices: Iterable[str]) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Literal, Self
 import pydantic
 
 from gpubench.model.base import Settings
+from gpubench.model.text import version_key
 
 _RELEASE = re.compile(r"(?:\w+:)?(?:ucx-)?v?(\d+(?:\.\d+)+)")
 
@@ -19,7 +20,7 @@ class UcxRange(Settings):
 
     @pydantic.model_validator(mode="after")
     def _ordered(self) -> Self:
-        low, high = _key(self.min), _key(self.max)
+        low, high = version_key(self.min), version_key(self.max)
         if low[: len(high)] > high[: len(low)]:
             raise ValueError(f"min {self.min} lies above max {self.max}")
         return self
@@ -29,7 +30,7 @@ class UcxRange(Settings):
         match = _RELEASE.match(version)
         if not match:
             return False
-        key, low, high = _key(match[1]), _key(self.min), _key(self.max)
+        key, low, high = version_key(match[1]), version_key(self.min), version_key(self.max)
         if len(key) < max(len(low), len(high)):
             # The branch may stand on either side of an end that is told more exactly.
             return low[: len(key)] < key < high[: len(key)]
@@ -118,7 +119,3 @@ class KnownIssues(Settings):
 def load_known_issues(text: str, source: str) -> list[KnownIssue]:
     """Read a file of rules; raises UsageError."""
     return KnownIssues.load(text, source).issue
-
-
-def _key(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))

@@ -51,7 +51,7 @@ def secrets(plain: Mapping[str, Any], at: Callable[[str], str]) -> list[UsageErr
     """The refusal of every text of a file that holds one, which the message doesn't; ``at`` is the place of a key."""
     return [
         password_in(f"{at('.'.join(path))}: '{'.'.join(path)}'")
-        for path, text in _texts(plain, ())
+        for path, text in texts(plain)
         if holds_secret(text) or ("env" in path[:-1] and is_secret(path[-1], text))
     ]
 
@@ -61,9 +61,10 @@ def password_in(where: str) -> UsageError:
     return UsageError(f"{where} holds a password, which would be stored in every plan and report", then=THEN)
 
 
-def _texts(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+def texts(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every text in plain data, with the keys that lead to it."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, Mapping | list):
         for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield from _texts(inner, (*path, str(key)))
+            yield from texts(inner, (*path, str(key)))

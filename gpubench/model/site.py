@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal, Self
 import pydantic
 
 from gpubench.errors import UsageError, joined
-from gpubench.model.base import Line, PathPart, Settings, between, with_nul
+from gpubench.model.base import Line, PathPart, Settings, between
 from gpubench.model.bounds import MOST_BLOCKS
 from gpubench.model.quantities import MOST_SECONDS, Bytes, Fraction, MemoryPool, Seconds
-from gpubench.model.secrets import holds_login, password_in
+from gpubench.model.secrets import holds_login, password_in, texts
 
 Parts = Annotated[int, between(0, 1_000_000)]
 """Of a node: cores, GPUs, devices of any kind."""
@@ -401,7 +401,8 @@ class Site(Settings):
         """As every ``Settings``; also for a NUL byte, which no command line and no variable holds."""
         place = at or (lambda _path: source)
         what = "holds a NUL byte, which no command line and no variable can carry"
-        faults = [UsageError(f"{place(path)}: '{path}' {what}") for path in with_nul(plain)]
+        paths = [".".join(keys) for keys, text in texts(plain) if "\0" in text]
+        faults = [UsageError(f"{place(path)}: '{path}' {what}") for path in paths]
         image = plain.get("image")
         if isinstance(image, Mapping):
             logins = [key for key in ("registry", "base") if holds_login(str(image.get(key, "")))]

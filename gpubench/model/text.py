@@ -63,3 +63,8 @@ def natural_key(text: str) -> list[tuple[int, int, str]]:
     """Sorts numbers inside texts as numbers: ``1.9.0`` before ``1.12.0``, ``{"size":16}`` before ``{"size":128}``."""
     parts = re.split(r"([0-9]+)", text)
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part]
+
+
+def version_key(release: str) -> tuple[int, ...]:
+    """``1.16.0`` → (1, 16, 0)."""
+    return tuple(int(part) for part in release.split("."))

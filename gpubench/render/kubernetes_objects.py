@@ -1,7 +1,6 @@
 """What the object file of a job holds: names, containers in the order in which they run, files for the nodes."""
 
 import base64
-import io
 import json
 import re
 import zipfile
@@ -15,7 +14,7 @@ from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.node.spec.plain import content_id
 from gpubench.plan.block_pods import starts_pods
-from gpubench.render.node_half import EPOCH, NODE_HALF
+from gpubench.render.node_half import NODE_HALF, zipped
 from gpubench.runtimes import RUNTIMES
 
 MOST_FILES = 1024 * 1024
@@ -172,13 +171,7 @@ def _containers(plan: Plan, job: PlannedJob, block: PlannedBlock) -> list[dict[s
 
 def _packed(files: Mapping[str, bytes]) -> str:
     """A zip archive in base64; bzip2, which gives the same bytes everywhere."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for path, data in sorted(files.items()):
-            info = zipfile.ZipInfo(path, EPOCH)
-            info.external_attr = 0o644 << 16
-            archive.writestr(info, data, zipfile.ZIP_BZIP2)
-    packed = buffer.getvalue()
+    packed = zipped(files, zipfile.ZIP_BZIP2)
     if len(packed) + len(FILES) > MOST_FILES:
         plain = sum(len(data) for data in files.values())
         raise PlanRefusedError(

@@ -15,10 +15,15 @@ def pack(sources: Mapping[str, bytes]) -> bytes:
     Args:
         sources: Python files by path below the package, such as ``gpubench/node/main.py``.
     """
+    return zipped({**sources, "__main__.py": MAIN}, zipfile.ZIP_STORED)
+
+
+def zipped(files: Mapping[str, bytes], method: int) -> bytes:
+    """A zip archive of the files by path; the same files and method give the same bytes."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for name, data in sorted({**sources, "__main__.py": MAIN}.items()):
-            info = zipfile.ZipInfo(name, EPOCH)
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for path, data in sorted(files.items()):
+            info = zipfile.ZipInfo(path, EPOCH)
             info.external_attr = 0o644 << 16
-            archive.writestr(info, data)
+            archive.writestr(info, data, method)
     return buffer.getvalue()

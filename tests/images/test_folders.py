@@ -125,7 +125,7 @@ def test_damage_is_said_in_one_line_and_the_folder_is_built_anew(tmp_path: Path,
     (line,) = said
     assert line.startswith(f"image folder {folder.path} is damaged: ")
     assert line.endswith("; it is built again")
-    folders.check(folder)
+    folders.read_sound(folder.path)
     assert not (tmp_path / ".building").exists()
 
 
@@ -161,7 +161,7 @@ def test_touched_or_copied_files_with_the_same_bytes_are_fine(tmp_path: Path) ->
     folder = folders.obtain(tmp_path, "one", fill, print)
     (folder.files / "lib" / "a.so").touch()
     (folder.files / "__pycache__" / "late.pyc").write_bytes(b"bytecode that Python added")
-    folders.check(folder)
+    folders.read_sound(folder.path)
 
 
 def test_a_file_in_place_of_the_folder_is_one_line(tmp_path: Path) -> None:

@@ -163,12 +163,11 @@ class Engine:
 
     def has(self, image: str) -> bool:
         """Whether the engine has an image of this name, digest or id."""
-        try:
-            self._api.inspect_image(image)  # type: ignore[no-untyped-call]
-        except docker.errors.ImageNotFound:
-            return False
-        except ENGINE_ERRORS as error:
-            raise engine_failure(f"find image {image}", reason(error)) from None
+        with _failing(f"find image {image}"):
+            try:
+                self._api.inspect_image(image)  # type: ignore[no-untyped-call]
+            except docker.errors.ImageNotFound:
+                return False
         return True
 
     def ensure(self, reference: str) -> None:
