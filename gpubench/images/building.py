@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from gpubench import resources
-from gpubench.errors import GpubenchError, MissingToolError, SchedulerError, UsageError
+from gpubench.errors import GpubenchError, MissingToolError, PlanRefusedError, SchedulerError, UsageError
 from gpubench.files import write_atomically
 from gpubench.images.container_builds import build_all_images, contexts
 from gpubench.images.docker.build import find_builder
@@ -47,7 +47,10 @@ class BuildRequest:
 
 def build(request: BuildRequest) -> None:
     """Build (and push) an image per spec."""
-    _BUILDERS[kind_of(request.site)](request)
+    kind = kind_of(request.site)
+    if kind not in _BUILDERS:
+        raise PlanRefusedError(f"gpubench doesn't build images of kind {kind}")
+    _BUILDERS[kind](request)
 
 
 def _build_venvs(request: BuildRequest) -> None:

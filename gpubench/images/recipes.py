@@ -16,14 +16,13 @@ from gpubench.model.base import nearest
 from gpubench.model.recipe import Recipe
 from gpubench.model.site import ImageSettings, Site
 from gpubench.model.text import version_key
+from gpubench.render.ucx import FABRIC
 
 LISTING_S = 60.0
 """One listing of a repository's refs takes about a second."""
 
 _REF_LINE = re.compile(r"([0-9a-f]{40})\trefs/(heads|tags)/(\S+)")
 
-FABRICS = ("rdmacm", "verbs")
-"""What ``image.fabric`` may name: configure words whose packages the Dockerfile knows."""
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*")
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.:=~-]*")
 
@@ -149,8 +148,8 @@ def _check(settings: ImageSettings) -> None:
         if not _PACKAGE.fullmatch(package):
             raise UsageError(f"image.packages: '{package}' is no package of a distribution")
     for word in settings.fabric:
-        if word not in FABRICS:
-            raise UsageError(f"image.fabric: unknown word '{word}'{nearest(word, FABRICS)}")
+        if word not in FABRIC:
+            raise UsageError(f"image.fabric: unknown word '{word}'{nearest(word, FABRIC)}")
     if without_logins(settings.ucx_repository) != settings.ucx_repository:
         raise UsageError(
             "image.ucx_repository holds credentials, which would be stored in every image",

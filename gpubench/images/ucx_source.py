@@ -11,12 +11,11 @@ from pathlib import Path
 
 from gpubench.errors import BuildError, MissingToolError, UsageError
 from gpubench.images.process import run_logged
-from gpubench.images.recipes import FABRICS
 from gpubench.images.ucx_specs import COMMIT, is_release
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.node.spec.plain import content_id
-from gpubench.render.ucx import with_cuda
+from gpubench.render.ucx import with_cuda, with_fabric
 
 DEADLINE_S = 3600.0
 """One step of a build; all of UCX takes ten minutes on two busy cores."""
@@ -144,10 +143,9 @@ def source_of(repository: Path, text: str, site: Site) -> UcxSource:
     ref = text.removeprefix("git:")
     _, at, pinned = ref.rpartition("@")
     commit = commit_named(repository, pinned if at and COMMIT.fullmatch(pinned) else ref)
-    fabric = [f"--{'with' if word in site.image.fabric else 'without'}-{word}" for word in sorted(FABRICS)]
     cuda = with_cuda(os.path.expandvars(site.image.cuda_home)) if site.has_gpus else ["--without-cuda"]
     release = release_of(repository, commit)
-    return UcxSource(repository, commit, release, (*_WORDS, *fabric, *cuda))
+    return UcxSource(repository, commit, release, (*_WORDS, *with_fabric(site.image.fabric), *cuda))
 
 
 def release_of(repository: Path, commit: str) -> str:

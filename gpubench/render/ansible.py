@@ -16,12 +16,7 @@ ENVIRONMENT = "environment.yml"
 CUDA = "locks/cuda-toolkit.toml"
 
 _RPM = {
-    "autoconf": "autoconf",
-    "automake": "automake",
-    "ca-certificates": "ca-certificates",
     "g++": "gcc-c++",
-    "gcc": "gcc",
-    "git": "git",
     "ibverbs-providers": "libibverbs",
     "libibverbs-dev": "rdma-core-devel",
     "libibverbs1": "libibverbs",
@@ -30,13 +25,9 @@ _RPM = {
     "libnuma1": "numactl-libs",
     "librdmacm-dev": "rdma-core-devel",
     "librdmacm1": "librdmacm",
-    "libtool": "libtool",
-    "make": "make",
     "pkg-config": "pkgconf-pkg-config",
-    "rdma-core": "rdma-core",
-    "rsync": "rsync",
 }
-"""Packages of Red Hat's distributions by the name that Debian's have."""
+"""Packages of Red Hat's distributions by the name that Debian's have, where the two differ."""
 
 
 def render_prereqs(
@@ -56,7 +47,7 @@ def render_prereqs(
     text = playbook.render(
         site=site.name,
         shared=_yaml(shared),
-        packages={"Debian": packages, "RedHat": sorted({_RPM[name] for name in packages})},
+        packages={"Debian": packages, "RedHat": sorted({_RPM.get(name, name) for name in packages})},
         miniforge=installer["version"],
         url=_yaml(installer["url"].format(version=installer["version"], architecture=architecture)),
         sha256=installer["sha256"].get(architecture, ""),

@@ -1,14 +1,14 @@
 """How UCX is built from source, and ``build.json``: what is known about an image before it is built."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.model.recipe import Recipe
 from gpubench.runtimes.base import Expanded
 
-# By configure word: what runs with it, and what it is built with.
-_FABRIC = {
+# By configure word, which ``image.fabric`` may name: what runs with it, and what it is built with.
+FABRIC = {
     "rdmacm": (("librdmacm1",), ("librdmacm-dev",)),
     "verbs": (("ibverbs-providers", "libibverbs1", "rdma-core"), ("libibverbs-dev",)),
 }
@@ -28,11 +28,11 @@ _BUILD = (
 
 def runtime_packages(fabric: list[str]) -> list[str]:
     """Packages that a UCX with these ``configure`` words needs where it runs; its ucx_perftest needs libgomp."""
-    return sorted({"libgomp1", "libnuma1"}.union(*(_FABRIC[word][0] for word in fabric)))
+    return sorted({"libgomp1", "libnuma1"}.union(*(FABRIC[word][0] for word in fabric)))
 
 
 def build_packages(fabric: list[str]) -> list[str]:
-    return sorted({*_BUILD}.union(*(_FABRIC[word][1] for word in fabric)))
+    return sorted({*_BUILD}.union(*(FABRIC[word][1] for word in fabric)))
 
 
 def configure(recipe: Recipe, cuda_home: str = "") -> list[str]:
@@ -44,7 +44,7 @@ def configure(recipe: Recipe, cuda_home: str = "") -> list[str]:
     fabric = recipe.settings.fabric
     options = [
         *("--enable-cma", "--enable-mt", "--enable-numa", "--with-gnu-ld", "--without-go", "--without-java"),
-        *(f"--{'with' if word in fabric else 'without'}-{word}" for word in sorted(_FABRIC)),
+        *with_fabric(fabric),
         *(with_cuda(cuda_home) if recipe.cuda else ["--without-cuda"]),
     ]
     if recipe.cuda and recipe.settings.compute_capability:
@@ -52,6 +52,10 @@ def configure(recipe: Recipe, cuda_home: str = "") -> list[str]:
         gpu = recipe.settings.compute_capability.replace(".", "")
         options.append(f"--with-nvcc-gencode=-gencode=arch=compute_{gpu},code=sm_{gpu}")
     return options
+
+
+def with_fabric(fabric: Sequence[str]) -> list[str]:
+    return [f"--{'with' if word in fabric else 'without'}-{word}" for word in sorted(FABRIC)]
 
 
 def with_cuda(home: str) -> list[str]:

@@ -20,11 +20,7 @@ class Apptainer(Runtime):
     MOUNT_SEPARATORS = ',:"'  # its lists are CSV
 
     def prefix(self, place: ImagePlace) -> list[str]:
-        """``apptainer exec`` with all that the place decides; the campaign's own files are read-only.
-
-        Raises:
-            UsageError: a mount isn't ``HOST:INSIDE[:ro]``.
-        """
+        """``apptainer exec`` with all that the place decides; the campaign's own files are read-only."""
         return [
             *("bash", "-c", Expanded("$GPUBENCH_APPTAINER"), "gpubench-apptainer", *place.passed, "--"),
             *(Expanded("--bind=$OUTDIR"), Expanded("--bind=$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro")),

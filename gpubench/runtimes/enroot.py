@@ -26,11 +26,7 @@ class Enroot(Runtime):
     MOUNT_SEPARATORS = ":"
 
     def prefix(self, place: ImagePlace) -> list[str]:
-        """Options of ``enroot start``: mounts by the same path inside as outside; the campaign's own files read-only.
-
-        Raises:
-            UsageError: a mount isn't ``HOST:INSIDE[:ro]``.
-        """
+        """Options of ``enroot start``: mounts by one path inside and outside; the campaign's own files read-only."""
         return [
             *("bash", "-c", Expanded("$GPUBENCH_ENROOT"), "gpubench-enroot"),
             *(_same("$GPUBENCH_OUTDIR_MOUNT"), _same("$GPUBENCH_CAMPAIGN_MOUNT/jobs", read_only=True)),

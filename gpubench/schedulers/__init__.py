@@ -34,10 +34,16 @@ class LocalScheduler(Scheduler, Protocol):
     def acquire_machine(
         self, job_dir: Path, waiting: Callable[[str], None], ended_by: str = ""
     ) -> contextlib.AbstractContextManager[int]:
-        """Wait until no other job of this user runs on this machine; yields the lock for ``submit``."""
+        """Wait until no other job of this user runs on this machine; yields the lock for ``submit``.
+
+        Args:
+            job_dir: says to others who holds the machine.
+            waiting: called with the holder's words about every second while waiting.
+            ended_by: the command that ends this holder, for others to read; else they read this process's number.
+        """
 
     def submit(self, job_dir: Path, environ: Mapping[str, str], lock: int | None) -> local.Job:
-        """Start ``job_dir/job.sh``; ``lock`` is None for a job that joins another one on the same machine.
+        """Start ``job_dir/job.sh`` with this environment; ``lock`` is None for a job that joins one which holds it.
 
         Raises:
             SchedulerError: it can't be started.

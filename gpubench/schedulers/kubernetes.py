@@ -203,9 +203,6 @@ def poll(job_dirs: Sequence[Path], *, submit_next: bool) -> None:
     """See ``Polled.poll``; the next job is due when all before it have ended.
 
     Nothing where there is no kubectl: a copy of a campaign can be looked at anywhere.
-
-    Raises:
-        SchedulerError: the cluster refuses or doesn't answer.
     """
     if shutil.which(SUBMIT) is None:
         return

@@ -83,15 +83,7 @@ def lock_path() -> Path:
 
 @contextlib.contextmanager
 def acquire_machine(job_dir: Path, waiting: Callable[[str], None], ended_by: str = "") -> Iterator[int]:
-    """Wait until no other job of this user runs on this machine; yields the lock, for the job to hold.
-
-    First come, first served.
-
-    Args:
-        job_dir: says to others who holds the machine.
-        waiting: called with the holder's words about every second while waiting.
-        ended_by: the command that ends this holder, for others to read; else they read this process's number.
-    """
+    """First come, first served; see ``LocalScheduler``."""
     path = lock_path()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -169,16 +161,7 @@ def _try_lock(handle: int, waiting: Callable[[str], None], is_first: Callable[[]
 
 
 def submit(job_dir: Path, environ: Mapping[str, str], lock: int | None) -> Job:
-    """Start ``job.sh`` in a session of its own; the job holds the machine's lock as long as any process of it lives.
-
-    Args:
-        job_dir: where the script stands.
-        environ: the whole environment of the job.
-        lock: from ``acquire_machine``; None: of a job that joins one which holds it.
-
-    Raises:
-        SchedulerError: bash can't be started.
-    """
+    """Start ``job.sh`` in a session of its own; the job holds the machine's lock as long as any process of it lives."""
     log = job_dir / LOG
     try:
         with log.open("ab") as out:

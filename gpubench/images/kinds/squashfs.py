@@ -1,4 +1,4 @@
-"""Kind ``squashfs``: a container image imported into a file, named by the digest that it came from."""
+"""Kind ``squashfs``: a container image imported into a file, named by the digest that it came from; and the import."""
 
 import contextlib
 import dataclasses
@@ -22,7 +22,6 @@ from gpubench.images.kinds.base import Entry, Found, ImagePaths, ImageRequest, O
 from gpubench.images.lock import locked_rows
 from gpubench.images.manifests import docker_image
 from gpubench.model.image import Image
-from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
 from gpubench.model.text import counted
 from gpubench.render.importing import PROGRAMS, SIDECAR, render_import, squashfs_name
@@ -160,7 +159,11 @@ def import_images(site: Site, specs: Sequence[str], date: str, out: Path | None)
         build = command_line(["gpubench", "images", "build", "--push", *to_type(site.name), *registry])
         raise UsageError(f"images.lock.toml has no image for site {site.name}", then=build)
     for row in rows:
-        _require_pushed(row)
+        if not row.registry:
+            raise UsageError(
+                f"image {row.spec} of {row.date} is in the local engine only",
+                then=f"push it: {command_line(['gpubench', 'images', 'push', row.spec, *to_type(row.site)])}",
+            )
     folder = ImagePaths.of(site).squashfs
     own = RUNTIMES[site.runtime].PROGRAM
     program = site.imports.program or (own if own in PROGRAMS else "enroot")
@@ -182,12 +185,4 @@ def import_images(site: Site, specs: Sequence[str], date: str, out: Path | None)
     if code:
         raise _CAUSES.get(code, SchedulerError)(
             f"{path} ended with exit code {code}; its last lines say why", then="run it again: finished files are kept"
-        )
-
-
-def _require_pushed(row: LockRow) -> None:
-    if not row.registry:
-        raise UsageError(
-            f"image {row.spec} of {row.date} is in the local engine only",
-            then=f"push it: {command_line(['gpubench', 'images', 'push', row.spec, *to_type(row.site)])}",
         )

@@ -380,11 +380,7 @@ def _differing(packages: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
 
 
 def ready(image: Image) -> None:
-    """Refuse an image that isn't what was built, by the sizes and times of its files.
-
-    Raises:
-        DataError: a file changed, is missing or was added; names the folder and what to do.
-    """
+    """Raise DataError where a file changed, is missing or was added, by the sizes and times of all."""
     stack, ucx = (folders.read_sound(Path(path).parents[2]) for path in (image.python, image.env["LD_LIBRARY_PATH"]))
     check_python(stack)
     if image_id(stack, ucx) != image.id:
