@@ -23,7 +23,6 @@ from gpubench.errors import (
 )
 from gpubench.files import temporary_directory, write_atomically
 from gpubench.images.obtain import kind_of, obtain_images
-from gpubench.model.site import Site
 from gpubench.node.spec.cluster import SCHEDULER_FILE, InspectRecord
 from gpubench.plan.cluster_checks import check_count, check_libraries, check_versions, host_lines
 from gpubench.plan.cpu_affinity import WorkerAffinity, judge_affinity
@@ -124,14 +123,28 @@ def _look(file: Path, options: InspectOptions, own: Cluster | None, answer_s: fl
 
 
 def _python(options: InspectOptions, own: Cluster | None) -> tuple[Path, dict[str, str]]:
+    """As the user names it, else the cluster's own, else that of the site's image; and what the client needs set.
+
+    Raises:
+        UsageError: it is no program, or inside a container.
+        PlanRefusedError: there is no image yet.
+    """
     ours = variables(own.record) if own else {}
     if options.python is not None:
-        return named_python(options.python), ours
+        program = shutil.which(str(options.python))
+        if program is None:
+            raise UsageError(f"--python {options.python} is no program", then="give the path of a Python")
+        return Path(program).absolute(), ours
     if own and client_python(own.record):
         return Path(client_python(own.record)), ours
     site = load_site(options.site)
-    python, env = image_python(site, default_variant(site, None, then="--python PYTHON").ucx)
-    return python, {**env, **ours}
+    spec, kind = default_variant(site, None, then="--python PYTHON").ucx, kind_of(site)
+    if kind not in WITH_PYTHON:
+        raise UsageError(f"the Python of an image of kind {kind} can't be started by its path", then="--python PYTHON")
+    image = obtain_images(site, [spec])[spec]
+    if image is None:
+        raise PlanRefusedError(f"no image yet for {spec}", then=f"gpubench images build {spec}, or --python PYTHON")
+    return Path(image[0].python), {**image[0].env, **ours}
 
 
 def address_in(path: Path) -> str:
@@ -149,25 +162,6 @@ def address_in(path: Path) -> str:
             then="dask scheduler --scheduler-file FILE",
         )
     return address
-
-
-def named_python(python: Path) -> Path:
-    """The Python that the user named; raises UsageError."""
-    program = shutil.which(str(python))
-    if program is None:
-        raise UsageError(f"--python {python} is no program", then="give the path of a Python")
-    return Path(program).absolute()
-
-
-def image_python(site: Site, spec: str) -> tuple[Path, dict[str, str]]:
-    """The Python of the site's image of a UCX version, and what the image sets; raises UsageError, PlanRefusedError."""
-    kind = kind_of(site)
-    if kind not in WITH_PYTHON:
-        raise UsageError(f"the Python of an image of kind {kind} can't be started by its path", then="--python PYTHON")
-    image = obtain_images(site, [spec])[spec]
-    if image is None:
-        raise PlanRefusedError(f"no image yet for {spec}", then=f"gpubench images build {spec}, or --python PYTHON")
-    return Path(image[0].python), dict(image[0].env)
 
 
 def ask(address: str, python: Path, env: dict[str, str], answer_s: float = 0.0) -> InspectRecord:

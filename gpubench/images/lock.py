@@ -30,16 +30,14 @@ def read_lock() -> ImagesLock:
 
 def add_rows(rows: Iterable[LockRow]) -> None:
     """Replace the rows with the same key; two processes at the same time don't lose each other's rows."""
-    new = list(rows)
-    if new:
-        with locked(Path.cwd()):
-            write_atomically(Path.cwd() / LOCK_FILE, read_lock().with_rows(new).dump())
+    with locked(Path.cwd()):
+        write_atomically(Path.cwd() / LOCK_FILE, read_lock().with_rows(rows).dump())
 
 
 def locked_rows(site: Site, specs: Sequence[str], date: str) -> list[LockRow]:
     """The row of every spec, of all where none is named; raises UsageError for one that isn't locked."""
     lock = read_lock()
-    names = list(specs) or sorted({row.spec for row in lock.rows_of(site.name) if row.kind == "docker"})
+    names = list(specs) or sorted({row.spec for row in lock.image if (row.kind, row.site) == ("docker", site.name)})
     rows = {spec: lock.find(kind="docker", spec=spec, site=site.name, date=date) for spec in names}
     for spec, row in rows.items():
         if row is None:

@@ -1,6 +1,6 @@
 """``images.lock.toml``: which image a version means on a site, by digest. Pure; the front end reads and writes it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import pydantic
@@ -121,6 +121,3 @@ class ImagesLock(Settings):
             and (row.registry or not pushed)
         ]
         return max(fitting, key=lambda row: (row.date, not row.registry), default=None)
-
-    def rows_of(self, site: str) -> Sequence[LockRow]:
-        return [row for row in self.image if row.site == site]

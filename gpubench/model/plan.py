@@ -148,7 +148,7 @@ class TimeModel(Settings):
 
 
 class Plan(Record):
-    """A campaign as planned. ``blocks_asked`` may exceed what the budget allowed."""
+    """A campaign as planned."""
 
     schema_: str = pydantic.Field(alias="schema", default=PLAN)
     campaign: PathPart

@@ -257,12 +257,8 @@ def place_of(site: Site, device: str) -> ImagePlace:
             *sorted(set(site.env_allow) - {"PATH"}),
         ],
         device=device,
-        hidden=hidden_devices(site, device),
+        # Variables by which hooks of container runtimes give devices to a container; here they are to give none.
+        hidden=["NVIDIA_VISIBLE_DEVICES", *([] if site.image.fabric else ["MELLANOX_VISIBLE_DEVICES"])]
+        if device == "cpu"
+        else [],
     )
-
-
-def hidden_devices(site: Site, device: str) -> list[str]:
-    """Variables by which hooks of container runtimes give devices to a container; here they are to give none."""
-    if device != "cpu":
-        return []
-    return ["NVIDIA_VISIBLE_DEVICES", *([] if site.image.fabric else ["MELLANOX_VISIBLE_DEVICES"])]

@@ -384,22 +384,22 @@ def _objects(job_dir: Path) -> list[Mapping[str, Any]]:
 
 
 def _items(done: subprocess.CompletedProcess[str]) -> list[Mapping[str, Any]]:
+    items: list[Mapping[str, Any]] = json.loads(_answer("get", done))["items"]
+    return items
+
+
+def _answer(verb: str, done: subprocess.CompletedProcess[str]) -> str:
     if done.returncode:
         raise SchedulerError(
-            f"kubectl get failed: {output_line(done)}", then="does the cluster answer? kubectl get nodes"
+            f"kubectl {verb} failed: {output_line(done)}", then="does the cluster answer? kubectl get nodes"
         )
-    items: list[Mapping[str, Any]] = json.loads(done.stdout)["items"]
-    return items
+    return done.stdout
 
 
 def _delete(job_dir: Path) -> None:
     selector = f"{INSTANCE}={_name(job_dir)}"
     kinds = f"{KINDS},{RIGHTS}" if _HAS_RIGHTS.search(_text(job_dir)) else KINDS
-    done = _kubectl(job_dir, "delete", kinds, "-l", selector, "--cascade=foreground", "--wait=false")
-    if done.returncode:
-        raise SchedulerError(
-            f"kubectl delete failed: {output_line(done)}", then="does the cluster answer? kubectl get nodes"
-        )
+    _answer("delete", _kubectl(job_dir, "delete", kinds, "-l", selector, "--cascade=foreground", "--wait=false"))
     left = poll_until(
         lambda: _objects(job_dir),
         lambda left: not left or _all_stuck(left),

@@ -168,7 +168,7 @@ class _Build:
 
     def __init__(self, engine: Engine, builder: Builder, job: BuildJob, *, folder: Path, logs: Path) -> None:
         self._engine, self._builder, self._job, self._folder = engine, builder, job, folder
-        self._log = log_path(logs, job.name)
+        self._log = logs / f"{_ODD.sub('-', job.name)}.log"  # a branch may have slashes
         _write_context(folder / "context", {**job.files, "Dockerfile": self._dockerfile()})
         with writing(self._log):
             self._log.parent.mkdir(parents=True, exist_ok=True)
@@ -273,11 +273,6 @@ def _write_context(folder: Path, files: Mapping[str, bytes]) -> None:
         path.write_bytes(content)
         path.chmod(0o755 if content.startswith(b"#!") else 0o644)
         os.utime(path, (0, 0))
-
-
-def log_path(folder: Path, name: str) -> Path:
-    """The log of version ``name``: a branch may have slashes."""
-    return folder / f"{_ODD.sub('-', name)}.log"
 
 
 def _environment(shell: Mapping[str, str], state: Path) -> dict[str, str]:
