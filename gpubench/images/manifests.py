@@ -21,13 +21,11 @@ SITE_LABEL = "io.gpubench.site"
 
 
 def reference(row: LockRow) -> str:
-    """What the engine starts: by digest from the registry, or the local image by its id."""
-    return f"{plain(row.registry)}@{row.digest}" if row.registry else row.digest
+    """What the engine starts: by digest from the registry, or the local image by its id.
 
-
-def plain(registry: str) -> str:
-    """``[http://]HOST/REPOSITORY`` as runtimes take it: how a registry is asked is their own configuration's matter."""
-    return registry.rpartition("://")[2]
+    Without the registry's scheme: how it is asked is the matter of each runtime's own configuration.
+    """
+    return f"{row.registry.rpartition('://')[2]}@{row.digest}" if row.registry else row.digest
 
 
 def docker_image(row: LockRow) -> Image:
