@@ -67,7 +67,7 @@ def measured(campaign: Campaign, *, held: int, memory: int) -> dict[str, Any]:
         "bytes": nominal,
         "bytes_per_s": bytes_per_s,
         "bytes_per_s_per_worker": bytes_per_s / workers,
-        "tasks_per_s": tasks / median if median else 0.0,
+        "tasks_per_s": tasks / median if tasks and median else None,
         "answer": samples[-1]["answer"] if samples else "unchecked",
         "check": {name: value for name, value in details.items() if name not in _BYTES},
         "moved": {name: details.get(name, 0) for name in _BYTES} | {"links": _lines(outcome.directory, LINKS_FILE)},

@@ -223,7 +223,7 @@ def look_at_ends(count: int, step: Step, settings: SearchSettings) -> Extend | S
     if settings.margin.is_slower(effect.low) or settings.margin.is_faster(effect.high):
         return None
     if are_equal(step, 0, count - 1, settings):
-        return SearchAnswer("no effect", 0, count - 1, effect, {})
+        return SearchAnswer("no effect", 0, count - 1, _ends(count, step, SAME_LEVEL), {})
     return more_blocks(step, settings) or SearchAnswer("undecided", 0, count - 1, effect, {})
 
 

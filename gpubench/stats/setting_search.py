@@ -229,7 +229,8 @@ class _Search:
         return self.answer("named" if is_shown else "not confirmed")
 
     def answer(self, word: Word) -> SettingAnswer:
-        """With the figures of the last step that has them."""
+        """With the figures of the last step that has them; each word with the interval that decided it."""
+        level = SAME_LEVEL if word in ("no effect", "gone") else NAMED_LEVEL
         chosen = self._chosen() if word in ("named", "not confirmed", "several") else None
         subset = chosen if isinstance(chosen, frozenset) else frozenset(self._left)
         slow, reverted, applied = self._slow, point_of(self._slow, subset), point_of(self._fast, subset)
@@ -245,7 +246,7 @@ class _Search:
         return SettingAnswer(
             word=word,
             slow=slow,
-            effect=difference(step.blocks, self._fast, slow, NAMED_LEVEL) or UNKNOWN,
+            effect=difference(step.blocks, self._fast, slow, level) or UNKNOWN,
             chosen=tuple(sorted(chosen)) if isinstance(chosen, frozenset) else (),
             gain=difference(of_gain.blocks, reverted, slow, NAMED_LEVEL) if of_gain else None,
             rest=difference(blocks, self._fast, reverted, NAMED_LEVEL),
