@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from gpubench.images.obtain import kind_of, not_imported
-from gpubench.images.ucx_specs import variant_text
+from gpubench.images.variant_text import variant_text
 from gpubench.model.cell_names import cell_names
 from gpubench.model.plan import Plan
 from gpubench.model.quantities import format_seconds

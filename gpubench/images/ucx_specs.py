@@ -1,4 +1,4 @@
-"""A UCX spec as typed → what it asks for, and how a planned variant, which holds one, is shown."""
+"""A UCX spec as typed → what it asks for."""
 
 import dataclasses
 import re
@@ -6,8 +6,6 @@ from typing import Literal
 
 from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.images.wheels import Wheel, releases, resolve
-from gpubench.model.plan import PlannedVariant
-from gpubench.model.variant import ImageSpec
 
 _PREFIX = re.compile(r"(ucx-)?v?(?=\d)")
 """What may stand before a version, as in ``v1.16.0`` and ``ucx-1.16.0``."""
@@ -96,19 +94,6 @@ def named(spec: str) -> str:
     except UsageError:  # whoever needs its image says so
         return spec
     return f"{parsed.name}{comma}{stack}" if parsed.kind == "release" else spec
-
-
-def variant_text(variant: PlannedVariant, absent: str = "not built") -> str:
-    """``UCX 1.19.0 dask==2025.7.0 UCX_TLS=tcp``; ``absent`` says why it has no image."""
-    spec = ImageSpec.parse(variant.ucx)
-    version = variant.image.ucx_version if variant.image else named(spec.ucx)
-    if variant.image and (commit := re.search(rf"\b{COMMIT.pattern}\b", ImageSpec.parse(variant.image.ucx_spec).ucx)):
-        version += f" of commit {commit[0][:12]}"
-    stack = f" stack={spec.stack}" if spec.stack else ""
-    settings = [f"{name}=={pinned}" for name, pinned in spec.packages.items()]
-    settings += [f"{key}={value}" for key, value in variant.env.items()]
-    missing = "" if variant.image else f", {absent}"
-    return f"UCX {version}{stack}{''.join(f' {setting}' for setting in settings)}{missing}"
 
 
 def _full(spec: str, text: str) -> str:

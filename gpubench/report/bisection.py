@@ -264,7 +264,7 @@ def sentence(result: SearchResult) -> str:
     return {
         "not confirmed": f"{between}: not confirmed: {effect} in {blocks} of their own; no change is named.",
         "gradual": f"{between}: the figure {way} gradually, at no single point by more than the margin.",
-        "no effect": f"{between}: no effect beyond the margin: {effect} (at 90 %) in {blocks}; there is nothing to search.",
+        "no effect": f"{between}: no effect beyond the margin: {effect} (at 90 %) in {blocks}; nothing to search.",
         "gone": f"{between}: the effect is gone: {effect} (at 90 %) in {blocks} of the last step.",
         "undecided": f"{between}: undecided: {effect} in {blocks}; more blocks would be needed even for the ends.",
         "failed": f"{between}: no answer: {no_figure(result.steps, ends)}",

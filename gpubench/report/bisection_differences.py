@@ -181,7 +181,7 @@ class DifferenceResult(Outcome[DifferenceSpace, SettingAnswer]):
             "several": f"{start} More than three {self.space.over} restore it together: {chosen}.",
             "not narrowed": f"{start} No smallest group of {self.space.over} was left after {MOST_TESTED} tries.",
             "not confirmed": f"{start} Not confirmed in {blocks} of its own: {chosen}; no {self.noun} is named.",
-            "no effect": f"{between}: no effect beyond the margin: {effect} (at 90 %) in {blocks}; there is nothing to search.",
+            "no effect": f"{between}: no effect beyond the margin: {effect} (at 90 %) in {blocks}; nothing to search.",
             "gone": f"{between}: the effect is gone: {effect} (at 90 %) in {blocks} of the last step with both ends.",
             "restored no more": f"{start} All {self.space.over} reverted restored it at first, then no more: {gain}.",
             "undecided": f"{between}: undecided: {effect} in {blocks}; {reverted}.",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gpubench.images.ucx_specs import variant_text
+from gpubench.images.variant_text import variant_text
 from gpubench.model.plan import PlannedVariant
 from gpubench.model.text import counted
 from gpubench.model.variant import ImageSpec

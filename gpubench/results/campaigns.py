@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
-from gpubench.images.ucx_specs import variant_text
+from gpubench.images.variant_text import variant_text
 from gpubench.model.plan import Plan
 from gpubench.results.imports import flat
 from gpubench.results.merge.family import cells, day_of, family
