@@ -31,6 +31,10 @@ def check_needed_transports(request: Request, env: Mapping[str, str], who: str) 
     allowed = [word.strip().lower() for word in env.get("UCX_TLS", "all").split(",")]
     if request.protocol != "ucx" or "all" in allowed:
         return
+    if allowed == [""]:
+        raise PlanRefusedError(
+            f"{who}: UCX_TLS is empty, and leaves UCX no transport", then="leave it out, or write UCX_TLS=all"
+        )
     is_left_out = allowed[0].startswith("^")
     begins = tuple(prefix for word in allowed for prefix in _ALIASES.get(word.lstrip("^"), (word.lstrip("^"),)))
     layout, needs = request.site.layout, request.site.need_transport

@@ -17,7 +17,7 @@ from gpubench.report.answer import answer
 from gpubench.report.differences import cautions, variants_section
 from gpubench.report.next_steps import next_steps
 from gpubench.report.page import Page
-from gpubench.report.provenance import provenance_section
+from gpubench.report.provenance import provenance_section, ucx_in_force
 from gpubench.report.runs import runs_section
 from gpubench.report.samples import samples_section
 from gpubench.report.scaling import is_scaled, scaling_section
@@ -147,21 +147,29 @@ def moment(when: dt.datetime) -> str:
     return when.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def same_twice(plan: Plan) -> list[str]:
+def same_twice(inputs: JudgedCampaign) -> list[str]:
     """Sentences about candidates that are the baseline itself under another name (A against A)."""
-    baseline = plan.variants[0]
+    baseline, *candidates = inputs.plan.variants
     return [
         f"{variant.label} is the same image with the same settings as {baseline.label} (A against A): "
         "any difference between them is noise or a false alarm."
-        for variant in plan.variants[1:]
-        if _identity(plan, variant) == _identity(plan, baseline)
+        for variant in candidates
+        if any(same(inputs, variant) == same(inputs, baseline) != () for same in (_as_planned, _as_run))
     ]
 
 
-def _identity(plan: Plan, variant: PlannedVariant) -> tuple[object, ...]:
-    """The image and the variables in force: a variant that sets what the site sets anyway differs in nothing."""
+def _as_planned(inputs: JudgedCampaign, variant: PlannedVariant) -> tuple[str, list[tuple[str, str]]]:
+    """The image and the variables: a variant that sets what the site sets anyway differs in nothing."""
     image = variant.image.id if variant.image else variant.ucx
-    return image, sorted({**plan.site.env, **variant.env}.items())
+    return image, sorted({**inputs.plan.site.env, **variant.env}.items())
+
+
+def _as_run(inputs: JudgedCampaign, variant: PlannedVariant) -> tuple[object, ...]:
+    """With ``UCX_*`` as in force in the processes: nor does one that sets what the binding sets. Empty: not known."""
+    image, variables = _as_planned(inputs, variant)
+    in_force = {ucx_in_force(run.facts) for run in inputs.evidence_of(variant.label)} - {""}
+    others = [(name, value) for name, value in variables if not name.startswith("UCX_")]
+    return (image, others, in_force) if in_force else ()
 
 
 def campaign_page(inputs: JudgedCampaign) -> Page:
@@ -174,7 +182,7 @@ def campaign_page(inputs: JudgedCampaign) -> Page:
         title=f"{' · '.join(variant.label for variant in plan.variants)} on {plan.site.name}",
         over=about(inputs),
         headline=answer(inputs.verdicts, inputs.settings),
-        notes=[[TextSpan("A against A. ", "strong"), text] for text in same_twice(plan)],
+        notes=[[TextSpan("A against A. ", "strong"), text] for text in same_twice(inputs)],
         about=[TextSpan(compared(inputs), "quiet"), *_first_cautions(inputs)],
         steps=next_steps(inputs),
         sections=[

@@ -54,7 +54,7 @@ def by_variant(inputs: JudgedCampaign) -> dict[str, list[str]]:
     every = [inputs.evidence_of(variant.label) for variant in inputs.plan.variants]
     proved = {title: [said(field, (run.facts for run in runs)) for runs in every] for title, field in _PROVED.items()}
     images = [variant.image for variant in inputs.plan.variants]
-    settings = [sorted({_settings(run.facts) for run in runs} - {""}) for runs in every]
+    settings = [sorted({ucx_in_force(run.facts) for run in runs} - {""}) for runs in every]
     noise = {
         f"{what}, median over runs": [_median(run.noise.get(name) for run in runs) for runs in every]
         for name, what in NOISE.items()
@@ -67,7 +67,8 @@ def by_variant(inputs: JudgedCampaign) -> dict[str, list[str]]:
     }
 
 
-def _settings(facts: Facts) -> str:
+def ucx_in_force(facts: Facts) -> str:
+    """``UCX_TLS=tcp UCX_…`` of every process of a run; empty where that isn't known."""
     fields = sorted(field for field in facts.values if field.startswith(UCX_VARIABLES))
     return " ".join(f"{field.partition('.')[2]}={facts.text(field)}" for field in fields)
 

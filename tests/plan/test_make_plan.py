@@ -123,6 +123,11 @@ def test_gpu_workers_over_a_ucx_that_is_told_to_do_without_cuda_are_refused(tls:
         plan(words, device="gpu", protocol="ucx")
 
 
+def test_ucx_without_any_transport_is_refused() -> None:
+    with pytest.raises(PlanRefusedError, match=r"^variant b: UCX_TLS is empty, and leaves UCX no transport"):
+        plan("a=1.19.0 b=1.19.0,UCX_TLS=")
+
+
 def test_the_family_is_every_candidate_against_the_baseline_in_every_cell() -> None:
     made = plan("base=1.17.0 b=1.19.0 c=1.21.0", nodes=[1, 2])
     assert made.baseline == "base"

@@ -128,6 +128,28 @@ def test_a_against_a_is_labelled(tmp_path: Path, env: dict[str, str]) -> None:
     assert "A against A" in reports.summary(inputs)
 
 
+def test_what_the_binding_sets_by_itself_and_a_variant_sets_too_is_a_against_a(tmp_path: Path) -> None:
+    """ucxx sets UCX_RNDV_THRESH=8192 wherever nobody names it."""
+    campaign = begin(
+        tmp_path / "c",
+        make_plan((variant("a", "1.22.0"), variant("b", "1.22.0", {"UCX_RNDV_THRESH": "8192"})), blocks=6),
+    )
+    finish(campaign)
+    inputs = reports.collect(campaign)
+    told = "b is the same image with the same settings as a (A against A)"
+
+    def with_threshold(of_b: str) -> str:
+        changed = reports.recorded(inputs)
+        for run in inputs.outcomes:
+            value = of_b if run.run.variant == "b" else "8192"
+            for process in changed[run.directory.name]["processes"] if run.directory else ():
+                process["ucx"]["env"]["UCX_RNDV_THRESH"] = value
+        return reports.page_html(reports.with_provenance(inputs, changed)).decode()
+
+    assert told in with_threshold("8192")
+    assert told not in with_threshold("1024")
+
+
 @pytest.mark.parametrize("found", [None, {"processes": [], "nodes": [], "transport": {}, "speed": []}])
 def test_a_run_that_left_no_provenance_is_shown_as_not_recorded(
     story: JudgedCampaign, found: dict[str, object] | None
