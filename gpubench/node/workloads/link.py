@@ -174,15 +174,15 @@ async def self_test(test: str, arguments: Sequence[str]) -> Dict[str, Any]:
         server, port = await _listening(test, arguments)
         if server.returncode is not None:
             return {"error": await _last_words(test, server)}
-        mapped = {library for pid in _family(server.pid) for library in mapped(LIBRARY, str(pid))}
+        loaded = {library for pid in _family(server.pid) for library in mapped(LIBRARY, str(pid))}
         played = await play("127.0.0.1", port, test, arguments)
         await _end(server)
         if not played.get("again"):
             break
     if "error" in played:
         return played
-    if mapped != {own["library"]}:
-        return {"error": f"{_name(test)} loaded {', '.join(sorted(mapped))}, the worker {own['library']}"}
+    if loaded != {own["library"]}:
+        return {"error": f"{_name(test)} loaded {', '.join(sorted(loaded))}, the worker {own['library']}"}
     return {"library": own["library"], "progress_mode": progress_mode() if test == SEND_RECV else ""}
 
 
