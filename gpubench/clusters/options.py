@@ -26,8 +26,8 @@ Wait = Annotated[
     str,
     typer.Option(
         "--wait",
-        help="How long to wait, also in a queue, where what was asked for happens even if it takes longer. "
-        "This machine has none: nothing is started then.",
+        help="How long to wait, also in a queue of jobs; there, what was asked for happens even if it takes longer. On "
+        "the local site, nothing is started after that time.",
     ),
 ]
 

@@ -60,7 +60,7 @@ def carriers(log: str, device: str) -> List[str]:
     """How UCX chose to move the largest messages of this process, from and into its device's memory.
 
     ``cuda_ipc (zero-copy flushed write to remote)``: a transport, and UCX's words for what it does; ``rc_mlx5 (pipeline
-    read from remote, cuda_copy, frag host) through main memory`` where data of a GPU is copied there on its way.
+    read from remote, cuda_copy) through main memory`` where data of a GPU is copied there on its way.
 
     UCX prints the table of an operation when a process first does it: it has sent such a message. The row that ends
     with ``inf`` says how large ones go. What a sender expects of its peer (``(?)``) needn't be what happens: where a
