@@ -22,8 +22,10 @@ print(len(pandas.concat([pandas.read_json(path, lines=True) for path in files]))
 """One frame per file, joined at the end, as the DGX-1 campaigns' merge-outputs.py does; it checks nothing."""
 MERGE = """
 import sys, pathlib
-from gpubench.results.merge.table import merge_directory
-print(merge_directory(pathlib.Path(sys.argv[1]) / "runs").frame.height)
+from gpubench.results.merge.table import sample_table
+from gpubench.store.accounting import account
+from gpubench.store.campaign import Campaign
+print(sample_table(account(Campaign.open(pathlib.Path(sys.argv[1]))).outcomes).height)
 """
 """What gpubench does to come as far: it reads the records too, checks every line, and joins both."""
 

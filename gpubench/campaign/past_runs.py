@@ -100,7 +100,7 @@ def _shape(of: Request | Plan) -> dict[str, Any]:
 def _pilot(campaign: Campaign) -> list[ComparisonInput]:
     # polars takes half a second, and most plans have no campaign of their shape before them.
     from gpubench.results.merge.family import cells, family  # noqa: PLC0415
-    from gpubench.results.merge.table import merge_directory  # noqa: PLC0415
+    from gpubench.results.merge.table import sample_table  # noqa: PLC0415
 
-    merged = merge_directory(campaign.runs_dir)
-    return family(campaign.plan, cells(campaign.plan, account(campaign).outcomes, merged))
+    outcomes = account(campaign).outcomes
+    return family(campaign.plan, cells(campaign.plan, outcomes, sample_table(outcomes)))

@@ -129,7 +129,7 @@ def facts(inputs: JudgedCampaign) -> list[tuple[str, str]]:
         ("blocks", f"{_blocks(inputs)}, each of {variants}, order shuffled from seed {plan.seed}"),
         ("arrangement", ARRANGEMENTS[plan.site.layout.arrangement] if len(plan.variants) > 1 else "one variant alone"),
         ("waiting", _waiting(plan)),
-        ("runs", run_counts(inputs.outcomes, len(inputs.unused))),
+        ("runs", run_counts(inputs.outcomes)),
         ("gpubench", plan.gpubench),
     ]
 

@@ -62,7 +62,7 @@ def judged_answer(judged: JudgedCampaign, question: Question) -> VerdictAnswer:
 
     planned = question.baseline is None and question.candidate is None
     whole = document if planned else None
-    runs = run_counts(judged.outcomes, len(judged.unused))
+    runs = run_counts(judged.outcomes)
     return VerdictAnswer(shown, judged.settings, section, runs, whole, compared(judged))
 
 

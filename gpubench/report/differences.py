@@ -64,12 +64,12 @@ def variants_section(inputs: JudgedCampaign) -> Section:
 def cautions(inputs: JudgedCampaign) -> list[str]:
     """Notes beside the verdicts.
 
-    Another margin than planned, runs that can't be used, failed ones, unplanned differences, settings of transports
-    that changed none, and how UCX moves large messages where that may be why a variant is slower or faster.
+    Another margin than planned, failed runs, unplanned differences, settings of transports that changed none, and how
+    UCX moves large messages where that may be why a variant is slower or faster.
     """
     failures, transports = (read(inputs.plan, inputs.outcomes) for read in (_failures, _same_transports))
     others = unplanned(inputs.plan, inputs.changes)
-    return [*_other_margin(inputs), *failures, *_unused(inputs), *others, *transports, *_other_ways(inputs)]
+    return [*_other_margin(inputs), *failures, *others, *transports, *_other_ways(inputs)]
 
 
 def _other_ways(inputs: JudgedCampaign) -> Iterator[str]:
@@ -87,13 +87,6 @@ def _other_margin(inputs: JudgedCampaign) -> Iterator[str]:
     margin, planned = inputs.settings.margin, Margin(inputs.plan.margin)
     if margin != planned:
         yield f"the campaign was planned with a margin of ±{planned.percent}, not ±{margin.percent}"
-
-
-def _unused(inputs: JudgedCampaign) -> Iterator[str]:
-    """Runs that ended ok and yet are in no figure."""
-    if inputs.unused:
-        count = len(inputs.unused)
-        yield inputs.unused[0] if count == 1 else f"{count} runs can't be used; the first: {inputs.unused[0]}"
 
 
 def _failures(plan: Plan, outcomes: Iterable[RunResult]) -> Iterator[str]:

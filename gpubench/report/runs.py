@@ -38,7 +38,7 @@ def runs_section(inputs: JudgedCampaign) -> Section:
         title="Runs",
         anchor="runs",
         text=[[*key, TextSpan("· every planned run is one of these. The number is its place in its block.", "quiet")]],
-        brief=run_counts(inputs.outcomes, len(inputs.unused)),
+        brief=run_counts(inputs.outcomes),
         open=bool(bad),
     )
 

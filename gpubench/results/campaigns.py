@@ -4,12 +4,13 @@ import functools
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
+import polars as pl
+
 from gpubench.images.variant_text import variant_text
 from gpubench.model.plan import Plan
 from gpubench.results.imports import flat
 from gpubench.results.merge.family import cells, day_of, family
 from gpubench.results.merge.provenance import Facts, facts
-from gpubench.results.merge.table import Merged
 from gpubench.results.results import Results, RunCircumstances
 from gpubench.stats.data import CellRun, ComparisonInput, Key
 from gpubench.stats.question import Question
@@ -17,10 +18,10 @@ from gpubench.store.accounting import RunResult, replaced_blocks
 from gpubench.store.campaign import Campaign
 
 
-def campaign_results(campaign: Campaign, outcomes: Sequence[RunResult], merged: Merged) -> Results:
-    """The results of a campaign, maybe one that still runs."""
+def campaign_results(campaign: Campaign, outcomes: Sequence[RunResult], samples: pl.DataFrame) -> Results:
+    """The results of a campaign, maybe one that still runs; ``samples`` is the table of its outcomes."""
     plan = campaign.plan
-    runs = cells(plan, outcomes, merged)
+    runs = cells(plan, outcomes, samples)
     return Results(
         kind="campaign",
         name=plan.campaign,

@@ -19,12 +19,12 @@ from gpubench.node.spec.plain import parse_json
 from gpubench.node.spec.records import HASHED_FILES, LOGS_FILE, RUN_FILE
 from gpubench.plan.block_design import run_id
 from gpubench.results.importers.directory import NOTE, is_imported, open_imported
-from gpubench.results.merge.samples import REPEAT
 from gpubench.store.campaign import PLAN_FILE, Campaign
 from gpubench.store.rundirs import RunDirectory, read_record, run_directories
 
 RESTORE = "restore it from a copy of the campaign"
 MOVE = "move it elsewhere"
+REPEAT = "restore the run from a copy, or remove it: gpubench bench --campaign then replaces its block"
 _PLANNED = attrgetter("params_id", "name", "backend", "params", "reps", "warmup")
 _RECORDED = attrgetter("params_id", "workload", "backend", "params", "reps", "warmup")
 

@@ -27,7 +27,6 @@ class JudgedCampaign:
         evidence: what every run that has a directory proves, by run.
         manifests: by hash.
         warnings: lines for the reader, of accounting and of blocks that were added.
-        unused: of each run with a record whose samples can't be used, why.
         target: what a user types for the campaign.
     """
 
@@ -39,7 +38,6 @@ class JudgedCampaign:
     evidence: Mapping[str, Evidence]
     manifests: Mapping[str, Any]
     warnings: Sequence[str]
-    unused: Sequence[str]
     generated_at: dt.datetime
     target: str
 

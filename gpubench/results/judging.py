@@ -21,12 +21,11 @@ from gpubench.results.merge.environment_changes import (
     with_oversubscription,
 )
 from gpubench.results.merge.evidence import evidence
-from gpubench.results.merge.table import merge_directory, parquet
+from gpubench.results.merge.table import parquet, sample_table
 from gpubench.results.results import judge
 from gpubench.results.verdicts_file import verdicts_json
 from gpubench.stats.question import Question
 from gpubench.store.campaign import Campaign
-from gpubench.store.rundirs import Records
 from gpubench.store.states import account_now
 
 _log = logging.getLogger(__name__)
@@ -67,13 +66,12 @@ def _judge_campaign(campaign: Campaign, question: Question) -> JudgedCampaign:
     question = dataclasses.replace(
         question, allow=tuple(pattern for pattern in question.allow if pattern not in planned)
     )
-    records = Records()
-    accounting = account_now(campaign, records)
-    merged = merge_directory(campaign.runs_dir, records)
+    accounting = account_now(campaign)
+    samples = sample_table(accounting.outcomes)
     warnings = (*accounting.warnings, *added_later(campaign))
     for warning in warnings:
         _log.warning(warning)
-    results = campaign_results(campaign, accounting.outcomes, merged)
+    results = campaign_results(campaign, accounting.outcomes, samples)
     settings = question.settings(plan)
     seen = {
         run.run.run: evidence(run.provenance, run.record, plan.protocol) for run in accounting.outcomes if run.directory
@@ -92,7 +90,7 @@ def _judge_campaign(campaign: Campaign, question: Question) -> JudgedCampaign:
             f"{campaign.results.name} and {campaign.verdicts.name} aren't updated: {campaign.directory} is read-only"
         )
     else:
-        write_atomically(campaign.results, parquet(merged.frame), parents=False)
+        write_atomically(campaign.results, parquet(samples), parents=False)
         if question == Question():
             data = verdicts_json(plan.campaign, verdicts, settings, plan.site.layout.arrangement)
             write_atomically(campaign.verdicts, data, parents=False)
@@ -105,7 +103,6 @@ def _judge_campaign(campaign: Campaign, question: Question) -> JudgedCampaign:
         evidence=seen,
         manifests=manifests,
         warnings=warnings,
-        unused=[str(error) for error in merged.errors],
         generated_at=dt.datetime.now(dt.UTC),
         target=str(campaign.directory),
     )

@@ -16,7 +16,7 @@ from gpubench.node.spec.sample_columns import COLUMNS
 from gpubench.results.campaigns import campaign_results
 from gpubench.results.importers.directory import ImportedResults
 from gpubench.results.imports import import_results
-from gpubench.results.merge.table import merge_directory
+from gpubench.results.merge.table import sample_table
 from gpubench.results.merge.table_files import FIELDS, READERS, as_samples, parse_columns, read_table, time_of
 from gpubench.results.results import Results
 from gpubench.results.sides import two_sides
@@ -25,7 +25,6 @@ from gpubench.stats.data import ComparisonInput
 from gpubench.stats.question import Question
 from gpubench.stats.table import comparisons_from_frame
 from gpubench.store.campaign import Campaign
-from gpubench.store.rundirs import Records
 from gpubench.store.states import account_now
 
 _log = logging.getLogger(__name__)
@@ -60,9 +59,8 @@ def load_all(paths: Sequence[Path]) -> Iterator[Results]:
 def results_of(kept: Campaign | ImportedResults) -> Results:
     """Everything that a campaign or an import holds now."""
     if isinstance(kept, Campaign):
-        records = Records()
-        outcomes = account_now(kept, records).outcomes
-        return campaign_results(kept, outcomes, merge_directory(kept.runs_dir, records))
+        outcomes = account_now(kept).outcomes
+        return campaign_results(kept, outcomes, sample_table(outcomes))
     return import_results(kept.directory, kept.note, kept.table)
 
 

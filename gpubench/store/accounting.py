@@ -106,11 +106,8 @@ def missing_runs(plan: Plan, outcomes: Sequence[RunResult]) -> list[RunResult]:
     ]
 
 
-def run_counts(outcomes: Iterable[RunResult], unused: int = 0) -> str:
-    """``16 ok (2 of them in part), 2 failed, 4 skipped (4 of them by the budget)``.
-
-    ``unused``: how many of those that ended are in no figure, because their files aren't what they wrote.
-    """
+def run_counts(outcomes: Iterable[RunResult]) -> str:
+    """``16 ok (2 of them in part), 2 failed, 4 skipped (4 of them by the budget)``."""
     ended = list(outcomes)
     counts = Counter(outcome.status for outcome in ended)
     texts = {status: f"{counts[status]} {status}" for status in (*ENDED, PENDING) if status in counts}
@@ -118,7 +115,7 @@ def run_counts(outcomes: Iterable[RunResult], unused: int = 0) -> str:
         texts["ok"] += f" ({in_part} of them in part)"
     if late := sum(map(over_budget, ended)):
         texts["skipped"] += f" ({late} of them by the budget)"
-    return ", ".join([*texts.values(), *([f"{unused} of them can't be used"] if unused else [])])
+    return ", ".join(texts.values())
 
 
 def run_warnings(outcomes: Iterable[RunResult]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime as dt
+import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -12,8 +13,9 @@ from gpubench.errors import DataError
 from gpubench.files import discard_dead, reading
 from gpubench.node.spec import RunRecord, WorkloadRecord
 from gpubench.node.spec.plain import SpecError, from_plain, parse_json
-from gpubench.node.spec.records import PROVENANCE_FILE, RUN_FILE, RUN_RECORD
+from gpubench.node.spec.records import PROVENANCE_FILE, RUN_FILE, RUN_RECORD, SAMPLES_FILE
 
+_EMPTY = hashlib.sha256().hexdigest()
 _NAME = re.compile(r"(?P<run>.+)-(?P<attempt>[1-9]\d*)")
 
 
@@ -71,11 +73,29 @@ class Records:
         self._records: dict[Path, RunRecord] = {}
 
     def read(self, path: Path) -> RunRecord | None:
-        """As ``read_record``."""
-        record = self._records.get(path) or read_record(path)
-        if record is not None:
-            self._records[path] = record
+        """As ``read_record``; raises DataError also where the samples beside it aren't those that the run wrote."""
+        if path in self._records:
+            return self._records[path]
+        record = read_record(path)
+        if record is None:
+            return None
+        if hashlib.sha256(read_samples_file(path)).hexdigest() != record.files.get(SAMPLES_FILE, _EMPTY):
+            raise DataError(
+                f"runs/{path.name}/{SAMPLES_FILE} isn't what the run wrote: its record has another hash",
+                then="restore it from a copy, or let gpubench bench --campaign replace the run's block",
+            )
+        self._records[path] = record
         return record
+
+
+def read_samples_file(path: Path) -> bytes:
+    """``samples.jsonl`` of the run directory ``path``, empty if the run wrote none."""
+    source = path / SAMPLES_FILE
+    with reading(source):
+        try:
+            return source.read_bytes()
+        except FileNotFoundError:
+            return b""
 
 
 def read_provenance(path: Path) -> Mapping[str, Any]:

@@ -39,12 +39,12 @@ def polled_states(campaign: Campaign) -> dict[str, JobState]:
     return job_states(campaign)
 
 
-def account_now(campaign: Campaign, records: Records | None = None) -> Accounting:
+def account_now(campaign: Campaign) -> Accounting:
     """The outcome of every planned run; a run that may still come is pending, and a lost run says how its job ended.
 
-    No run of an unknown job (for example in a copy on another machine) is called lost. ``records`` as for ``account``.
+    No run of an unknown job (for example in a copy on another machine) is called lost.
     """
-    records = records or Records()
+    records = Records()
     with contextlib.suppress(SchedulerError):  # as below
         poll(campaign, submit_next=False)
     accounting = account(campaign, alive={job.job for job in campaign.jobs}, records=records)

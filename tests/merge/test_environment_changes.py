@@ -26,9 +26,9 @@ from gpubench.results.merge.environment_changes import (
 from gpubench.results.merge.evidence import evidence, noise
 from gpubench.results.merge.family import cells, family
 from gpubench.results.merge.provenance import facts
+from gpubench.results.merge.table import sample_table
 from gpubench.stats.data import CellRun, ComparisonInput
 from gpubench.store.accounting import account
-from tests.merging import merge, read_runs
 
 Provenance = dict[str, Any]
 
@@ -435,7 +435,7 @@ def test_a_workload_that_failed_in_the_changed_run_is_untouched_by_it(tmp_path: 
     for number, row in enumerate(rows):
         writer.write(*row, failed={failed: "wrong"} if number == 0 else {})
     outcomes = account(campaign).outcomes
-    table = cells(campaign.plan, outcomes, merge(read_runs(campaign.runs_dir).runs))
+    table = cells(campaign.plan, outcomes, sample_table(outcomes))
     found = {row[2].run: changed("kernel", whole()) if number == 0 else whole() for number, row in enumerate(rows)}
     comparisons = family(campaign.plan, table)
     changes = found_in(comparisons, found, planned_environment(campaign.plan, campaign.manifests()))

@@ -7,18 +7,18 @@ from gpubench.model.plan import PlanAddition, PlannedJob
 from gpubench.node.spec.plain import canonical
 from gpubench.node.writer.run_dir import finish as write_record
 from gpubench.results.merge.family import cells, family
+from gpubench.results.merge.table import sample_table
 from gpubench.stats.data import CellRun, ComparisonInput
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import judge
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_record
-from tests.merging import merge, read_runs
 
 
 def table(campaign: Campaign, **options: object) -> list[CellRun]:
     outcomes = account(campaign, **options).outcomes  # type: ignore[arg-type]
-    return cells(campaign.plan, outcomes, merge(read_runs(campaign.runs_dir).runs))
+    return cells(campaign.plan, outcomes, sample_table(outcomes))
 
 
 def comparisons(campaign: Campaign, **options: object) -> list[ComparisonInput]:

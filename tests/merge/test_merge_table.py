@@ -7,12 +7,13 @@ import polars as pl
 import pytest
 from campaign_builder import Writer, begin, finish, make_plan
 
+from gpubench.errors import DataError
 from gpubench.node.writer.run_dir import finish as write_record
 from gpubench.results.merge import samples
-from gpubench.results.merge.samples import FinishedRun
-from gpubench.results.merge.table import COLUMNS, RESULTS, merge_directory, parquet
+from gpubench.results.merge.table import COLUMNS, RESULTS, parquet, sample_table
+from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
-from tests.merging import merge, read_runs
+from gpubench.store.rundirs import read_record
 
 
 @pytest.fixture(scope="module")
@@ -22,19 +23,30 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     return campaign
 
 
-@pytest.fixture(scope="module")
-def runs(campaign: Campaign) -> tuple[FinishedRun, ...]:
-    return read_runs(campaign.runs_dir).runs
-
-
 @pytest.fixture
-def copy(campaign: Campaign, tmp_path: Path) -> Path:
-    """The directory of runs of a copy of the campaign."""
-    return shutil.copytree(campaign.directory, tmp_path / "copy") / "runs"
+def copy(campaign: Campaign, tmp_path: Path) -> Campaign:
+    return Campaign.open(shutil.copytree(campaign.directory, tmp_path / "copy"))
 
 
-def test_exactly_the_columns_of_the_design(runs: tuple[FinishedRun, ...]) -> None:
-    frame = merge(runs).frame
+def table(campaign: Campaign) -> pl.DataFrame:
+    return sample_table(account(campaign).outcomes)
+
+
+def first_samples(campaign: Campaign) -> Path:
+    """``samples.jsonl`` of the first run of the table."""
+    run = table(campaign)["run"][0]
+    return campaign.runs_dir / f"{run}-1" / "samples.jsonl"
+
+
+def record_again(samples_file: Path) -> None:
+    """As if the run had written the files that are there now."""
+    record = read_record(samples_file.parent)
+    assert record is not None
+    write_record(samples_file.parent, record)
+
+
+def test_exactly_the_columns_of_the_design(campaign: Campaign) -> None:
+    frame = table(campaign)
     design = (
         "campaign site job block run attempt order variant image ucx_version transport protocol device nodes "
         "workers_per_node threads_per_worker workload backend params rep warmup wall_s bytes answer started_at "
@@ -50,58 +62,53 @@ def test_exactly_the_columns_of_the_design(runs: tuple[FinishedRun, ...]) -> Non
 
 
 def test_nothing_merged_is_an_empty_table_of_the_same_shape() -> None:
-    assert dict(merge([]).frame.schema) == COLUMNS
-    assert merge([]).frame.height == 0
+    empty = sample_table([])
+    assert (dict(empty.schema), empty.height) == (COLUMNS, 0)
 
 
-def test_parquet_reads_back_and_names_its_schema(runs: tuple[FinishedRun, ...]) -> None:
-    frame = merge(runs).frame
+def test_parquet_reads_back_and_names_its_schema(campaign: Campaign) -> None:
+    frame = table(campaign)
     data = parquet(frame)
     assert pl.read_parquet(io.BytesIO(data)).equals(frame)
     assert pl.read_parquet_metadata(io.BytesIO(data))["schema"] == RESULTS
 
 
-def test_what_was_cut_off_when_a_run_was_killed_is_no_sample(runs: tuple[FinishedRun, ...], copy: Path) -> None:
-    for run in read_runs(copy).runs:
-        run.file.write_bytes(run.file.read_bytes()[:-30])
-        write_record(run.file.parent, run.record)
-    merged = merge_directory(copy)
-    assert merged.errors == ()
-    assert merged.frame.height == merge(runs).frame.height - len(runs)
+def test_what_was_cut_off_when_a_run_was_killed_is_no_sample(campaign: Campaign, copy: Campaign) -> None:
+    files = sorted(copy.runs_dir.glob("*/samples.jsonl"))
+    for file in files:
+        file.write_bytes(file.read_bytes()[:-30])
+        record_again(file)
+    assert table(copy).height == table(campaign).height - len(files)
 
 
 @pytest.mark.parametrize("damage", ["changed", "cut off", "gone", "line ends"])
-def test_of_a_file_that_is_not_what_its_run_wrote_nothing_is_used(
-    runs: tuple[FinishedRun, ...], copy: Path, damage: str
-) -> None:
-    file = read_runs(copy).runs[0].file
+def test_a_run_whose_samples_are_not_what_it_wrote_is_lost(campaign: Campaign, copy: Campaign, damage: str) -> None:
+    file = first_samples(copy)
     text = file.read_bytes()
     if damage == "gone":
         file.unlink()
     else:
         damaged = {"changed": text.replace(b'"rep":0', b'"rep":1', 1), "cut off": text[:-1]}
         file.write_bytes(damaged.get(damage, text.replace(b"\n", b"\r\n")))
-    merged = merge_directory(copy)
-    (error,) = map(str, merged.errors)
-    assert error.startswith(f"runs/{file.parent.name}/samples.jsonl isn't what the run wrote")
-    assert merged.frame.equals(merge(runs[1:]).frame)
+    lost = [outcome for outcome in account(copy).outcomes if outcome.status == "lost"]
+    assert [outcome.run.run for outcome in lost] == [file.parent.name.removesuffix("-1")]
+    assert lost[0].reason.startswith(f"runs/{file.parent.name}/samples.jsonl isn't what the run wrote")
+    assert table(copy).equals(table(campaign).filter(pl.col("run") != lost[0].run.run))
 
 
-def test_samples_that_a_record_does_not_name_are_not_used(copy: Path) -> None:
-    directory = read_runs(copy).runs[0].file.parent
-    (directory / "samples.jsonl").unlink()
-    write_record(directory, read_runs(copy).runs[0].record)
-    assert merge_directory(copy).errors == ()
-    (directory / "samples.jsonl").write_text("{}\n")
-    assert len(merge_directory(copy).errors) == 1
+def test_a_run_with_samples_that_its_record_does_not_name_is_lost(copy: Campaign) -> None:
+    file = first_samples(copy)
+    file.unlink()
+    record_again(file)
+    assert {outcome.status for outcome in account(copy).outcomes} == {"ok"}
+    file.write_text("{}\n")
+    assert account(copy).counts() == {"ok": 5, "lost": 1}
 
 
 @pytest.mark.parametrize("name", ["a [b] *?", "~", "x=1", "file:", "é %20", "\udcff"])
-def test_a_campaign_is_merged_whatever_its_directory_is_called(
-    campaign: Campaign, runs: tuple[FinishedRun, ...], tmp_path: Path, name: str
-) -> None:
-    shutil.copytree(campaign.directory, tmp_path / name)
-    assert parquet(merge_directory(tmp_path / name / "runs").frame) == parquet(merge(runs).frame)
+def test_a_campaign_is_merged_whatever_its_directory_is_called(campaign: Campaign, tmp_path: Path, name: str) -> None:
+    copy = Campaign.open(shutil.copytree(campaign.directory, tmp_path / name))
+    assert parquet(table(copy)) == parquet(table(campaign))
 
 
 def test_samples_of_failed_runs_and_workloads_are_kept_and_marked(tmp_path: Path) -> None:
@@ -112,7 +119,7 @@ def test_samples_of_failed_runs_and_workloads_are_kept_and_marked(tmp_path: Path
     writer.write(*rows[1], status="failed", reason="scheduler died")
     writer.write(*rows[2], status="skipped", reason="known issue")
     writer.write(*rows[3], record=False)
-    frame = merge(read_runs(campaign.runs_dir).runs).frame
+    frame = table(campaign)
     marks = frame.group_by("order", "workload", "run_status", "workload_status").len().sort("order", "workload")
     assert marks.filter(order=0, workload="merge").row(0)[2:] == ("ok", "failed", 3)
     assert marks.filter(order=0, workload="tasks").row(0)[2:] == ("ok", "ok", 7)
@@ -120,36 +127,22 @@ def test_samples_of_failed_runs_and_workloads_are_kept_and_marked(tmp_path: Path
     assert frame["run"].n_unique() == 2
 
 
-def test_a_damaged_record_does_not_stop_the_others(campaign: Campaign, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(campaign.directory, copy)
-    first, second, *_ = sorted((copy / "runs").iterdir())
-    (first / "run.json").write_text("{")
-    shutil.copy(second / "run.json", first.with_name("feedc0ffee00-1").mkdir() or first.with_name("feedc0ffee00-1"))
-    read = read_runs(copy / "runs")
-    assert len(read.runs) == 5
-    assert [first.name in str(read.errors[0]), "feedc0ffee00-1" in str(read.errors[1])] == [True, True]
-
-
-def test_costs_are_columns_where_they_were_read_and_null_elsewhere(copy: Path) -> None:
-    run = read_runs(copy).runs[0]
+def test_costs_are_columns_where_they_were_read_and_null_elsewhere(copy: Campaign) -> None:
+    file = first_samples(copy)
     costs = '"answer":"ok","cpu_s":0.5,"energy_j":3,"throttle":4'
-    run.file.write_text(run.file.read_text().replace('"answer":"ok"', costs))
-    write_record(run.file.parent, run.record)
-    merged = merge_directory(copy)
-    assert merged.errors == ()
-    read = merged.frame.select("cpu_s", "energy_j", "throttle").unique().sort("cpu_s").rows()
+    file.write_text(file.read_text().replace('"answer":"ok"', costs))
+    record_again(file)
+    read = table(copy).select("cpu_s", "energy_j", "throttle").unique().sort("cpu_s").rows()
     assert read == [(None, None, None), (0.5, 3.0, 4)]
 
 
 @pytest.mark.parametrize("together", [1, 2, samples.TOGETHER])
-def test_a_file_with_values_that_no_column_holds_is_named_and_not_used(
-    runs: tuple[FinishedRun, ...], copy: Path, monkeypatch: pytest.MonkeyPatch, together: int
+def test_a_file_with_values_that_no_column_holds_is_named(
+    copy: Campaign, monkeypatch: pytest.MonkeyPatch, together: int
 ) -> None:
     monkeypatch.setattr(samples, "TOGETHER", together)
-    run = read_runs(copy).runs[0]
-    run.file.write_text(run.file.read_text().replace('"rep":0', '"rep":1e30', 1))
-    write_record(run.file.parent, run.record)
-    merged = merge_directory(copy)
-    assert ["holds values that can't be samples" in str(error) for error in merged.errors] == [True]
-    assert merged.frame.equals(merge(runs[1:]).frame)
+    file = first_samples(copy)
+    file.write_text(file.read_text().replace('"rep":0', '"rep":1e30', 1))
+    record_again(file)
+    with pytest.raises(DataError, match=f"{file.parent.name}/samples.jsonl: its values aren't those of samples"):
+        table(copy)

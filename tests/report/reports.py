@@ -16,11 +16,11 @@ from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.results.merge.environment_changes import Changes, find_changes, planned_environment
 from gpubench.results.merge.evidence import evidence
 from gpubench.results.merge.family import family
+from gpubench.results.merge.table import sample_table
 from gpubench.results.results import judge
 from gpubench.stats.settings import VerdictSettings
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
-from tests.merging import merge, read_runs
 
 ROOT = Path(__file__).parents[2]
 TEMPLATES = {f"report/{path.name}": path.read_text() for path in (ROOT / "templates" / "report").iterdir()}
@@ -31,8 +31,7 @@ THREE = (variant("1.17.0"), variant("1.19.0"), variant("1.19.0-proto1", "1.19.0"
 
 def collect(campaign: Campaign) -> JudgedCampaign:
     accounting = account(campaign)
-    merged = merge(read_runs(campaign.runs_dir).runs)
-    results = campaign_results(campaign, accounting.outcomes, merged)
+    results = campaign_results(campaign, accounting.outcomes, sample_table(accounting.outcomes))
     comparisons = family(campaign.plan, results.runs)
     settings = VerdictSettings(margin=campaign.plan.margin)
     inputs = JudgedCampaign(
@@ -44,7 +43,6 @@ def collect(campaign: Campaign) -> JudgedCampaign:
         evidence={},
         manifests=campaign.manifests(),
         warnings=accounting.warnings,
-        unused=[*map(str, merged.errors)],
         generated_at=NOW,
         target="",
     )

@@ -11,6 +11,7 @@ from gpubench.report.scaling import scaling_section
 from gpubench.report.sections import text_lines
 from gpubench.results.campaigns import campaign_results
 from gpubench.results.curves import Curve, curves
+from gpubench.results.merge.table import sample_table
 from gpubench.results.results import Results, judge
 from gpubench.results.sides import two_sides
 from gpubench.stats.data import CellRun, Key
@@ -18,12 +19,11 @@ from gpubench.stats.question import Question
 from gpubench.stats.settings import VerdictSettings
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
-from tests.merging import merge, read_runs
 
 
 def curves_of(campaign: Campaign) -> list[Curve]:
-    merged = merge(read_runs(campaign.runs_dir).runs)
-    return curves(campaign_results(campaign, account(campaign).outcomes, merged))
+    outcomes = account(campaign).outcomes
+    return curves(campaign_results(campaign, outcomes, sample_table(outcomes)))
 
 
 def test_a_curve_per_workload_and_variant_with_the_runs_of_every_place(tmp_path: Path) -> None:

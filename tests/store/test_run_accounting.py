@@ -117,7 +117,8 @@ def test_a_record_is_read_once_and_one_that_comes_later_is_found(tmp_path: Path)
     directory, records = Writer(campaign).write(*row, record=False), Records()
     assert records.read(directory) is None
     Writer(campaign).write(*row, attempt=2)
-    (campaign.runs_dir / f"{row[2].run}-2" / "run.json").rename(directory / "run.json")
+    for name in ("samples.jsonl", "run.json"):
+        (campaign.runs_dir / f"{row[2].run}-2" / name).rename(directory / name)
     found = records.read(directory)
     assert found is not None
     (directory / "run.json").unlink()

@@ -15,10 +15,10 @@ import polars as pl
 from gpubench import resources
 from gpubench.results.fsck import check
 from gpubench.results.importers.directory import open_imported
+from gpubench.results.merge.table import sample_table
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
 from tests.conftest import ROOT
-from tests.merging import merge, read_runs
 
 GOLDEN = ROOT / "tests" / "golden" / "schemas" / "1"
 KEPT = ("plan", "plan-addition", "run", "run-spec", "provenance", "manifest", "results", "import")
@@ -44,8 +44,9 @@ def test_the_golden_files_have_the_numbers_that_are_written_today() -> None:
 def test_a_campaign_is_read_with_the_results_that_are_known() -> None:
     known = golden("known.json")["campaign"]
     campaign = Campaign.open(GOLDEN / "campaign")
-    frame = merge(read_runs(campaign.runs_dir).runs).frame
-    assert account(campaign).counts() == known["runs"]
+    accounting = account(campaign)
+    frame = sample_table(accounting.outcomes)
+    assert accounting.counts() == known["runs"]
     sums = frame.group_by("workload", "variant").agg(
         pl.len().alias("samples"), (pl.col("wall_s").sum() * 1e9).round().cast(pl.Int64).alias("ns")
     )

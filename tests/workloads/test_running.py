@@ -195,6 +195,14 @@ def test_warm_ups_are_not_in_the_byte_counts(cluster: WorkloadContext) -> None:
     assert result.least_moved_bytes == 2 * 3
 
 
+@pytest.mark.parametrize("odd", [2**63, -1, float("inf")])
+def test_bytes_that_the_table_of_samples_cannot_hold_end_the_workload(cluster: WorkloadContext, odd: float) -> None:
+    scripted = Scripted(cluster, ["ok"])
+    scripted.nominal_bytes = odd  # type: ignore[misc,assignment]
+    with pytest.raises((ValueError, OverflowError), match=r"bytes|integer"):
+        run(scripted, reps=1)
+
+
 def test_a_crash_comes_through_after_the_clean_up(cluster: WorkloadContext) -> None:
     scripted = Scripted(cluster, ["ok", "crash"])
     with pytest.raises(RuntimeError, match="worker died"):

@@ -149,6 +149,14 @@ def _busy_wait(seconds: float) -> float:
     return now - began
 
 
+def _whole_bytes(nominal_bytes: Any) -> int:
+    """What a user's workload gives as its bytes, as the table of samples can hold it."""
+    whole = int(nominal_bytes)
+    if not 0 <= whole < 2**63:
+        raise ValueError(f"nominal_bytes is {nominal_bytes}: a number of bytes lies within 0 and 2^63")
+    return whole
+
+
 def _repeat(measurement: Measurement, result: Result, is_warmup: bool, slow: float) -> Sample:
     client = measurement.context.client
     measurement.prepare()
@@ -180,7 +188,7 @@ def _repeat(measurement: Measurement, result: Result, is_warmup: bool, slow: flo
         result.least_moved_bytes += result.floor
     return {
         "wall_s": wall_s,
-        "bytes": measurement.nominal_bytes,
+        "bytes": _whole_bytes(measurement.nominal_bytes),
         "answer": answer.status,
         "started_at": started_at,
         "cpu_s": cost.cpu_s,

@@ -17,11 +17,10 @@ from gpubench.results.exporters.tracked import EXPERIMENT, Tracker
 from gpubench.results.importers.directory import ImportedResults
 from gpubench.results.judging import judge_campaign
 from gpubench.results.merge.family import cells
-from gpubench.results.merge.table import COLUMNS, merge_directory, parquet
+from gpubench.results.merge.table import COLUMNS, parquet, sample_table
 from gpubench.results.targets import chosen_campaign, opened
 from gpubench.schedulers import kubernetes
 from gpubench.store.campaign import Campaign, require_place
-from gpubench.store.rundirs import Records
 from gpubench.store.states import account_now
 
 _log = logging.getLogger(__name__)
@@ -43,20 +42,17 @@ def _with_failures(campaign: Campaign) -> pl.DataFrame:
     Without that row, a reader of the table would not know of the failure. Of a table of samples, the variant of the
     first row is the baseline.
     """
-    records = Records()
-    merged = merge_directory(campaign.runs_dir, records)
-    for error in merged.errors:
-        _log.warning(str(error))
-    outcomes = {outcome.run.run: outcome for outcome in account_now(campaign, records).outcomes}
-    sampled = set(merged.frame.select("run", "workload", "backend", "params").unique().iter_rows())
+    outcomes = {outcome.run.run: outcome for outcome in account_now(campaign).outcomes}
+    samples = sample_table(outcomes.values())
+    sampled = set(samples.select("run", "workload", "backend", "params").unique().iter_rows())
     rows = []
-    for cell in cells(campaign.plan, outcomes.values(), merged):
+    for cell in cells(campaign.plan, outcomes.values(), samples):
         key, of_run = dict(cell.key), {"run": cell.run, "job": cell.job, "block": cell.block, "order": cell.order}
         if cell.status == "failed" and (cell.run, key["workload"], key["backend"], key["params"]) not in sampled:
             about = {"campaign": cell.origin, "site": campaign.plan.site.name, "variant": cell.variant}
             rows.append(key | of_run | about | {"run_status": outcomes[cell.run].status, "workload_status": "failed"})
     failed = pl.DataFrame([[row.get(name) for name in COLUMNS] for row in rows], schema=COLUMNS, orient="row")
-    return pl.concat([merged.frame, failed]).sort(pl.col("variant") != campaign.plan.baseline, maintain_order=True)
+    return pl.concat([samples, failed]).sort(pl.col("variant") != campaign.plan.baseline, maintain_order=True)
 
 
 def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None) -> None:

@@ -11,7 +11,6 @@ from gpubench.node.spec import RunRecord, WorkloadSpec
 from gpubench.node.spec.plain import canonical
 from gpubench.node.spec.records import AFTER_A_FAILURE, WorkloadRecord
 from gpubench.results.merge.moved import moved_bytes
-from gpubench.results.merge.table import Merged
 from gpubench.stats.data import CellRun, ComparisonInput, Key, Status
 from gpubench.store.accounting import RunResult
 
@@ -24,12 +23,12 @@ class _Timed(NamedTuple):
     bytes: int
 
 
-_WorkloadRun = tuple[str, int, str, str, str]
-"""Run, attempt, workload, back-end and parameters."""
+_WorkloadRun = tuple[str, str, str, str]
+"""Run, workload, back-end and parameters."""
 
 
-def cells(plan: Plan, outcomes: Iterable[RunResult], merged: Merged) -> list[CellRun]:
-    """Every workload of every planned run, in planned order, with its samples in the merged table.
+def cells(plan: Plan, outcomes: Iterable[RunResult], samples: pl.DataFrame) -> list[CellRun]:
+    """Every workload of every planned run, in planned order, with its samples in their table.
 
     A cell's status is that of the run, unless the run is ``ok`` and this workload isn't: it failed or was skipped,
     answered wrong (``failed``), or has not all its samples (``lost``). Where a run failed because a workload did, what
@@ -39,11 +38,11 @@ def cells(plan: Plan, outcomes: Iterable[RunResult], merged: Merged) -> list[Cel
     keys = {
         (workload.params_id, place): _key(plan, workload, place) for workload in plan.workloads for place in plan.places
     }
-    timed, date = _timed(merged), day_of(plan)
+    timed, date = _timed(samples), day_of(plan)
 
     def cell(outcome: RunResult, workload: WorkloadSpec) -> CellRun:
         key = keys[workload.params_id, outcome.job.place]
-        times = timed.get((outcome.run.run, outcome.attempt, workload.name, workload.backend, dict(key)["params"]))
+        times = timed.get((outcome.run.run, workload.name, workload.backend, dict(key)["params"]))
         status, reason = _ending(outcome, workload, times)
         nodes, workers = outcome.job.place
         return CellRun(
@@ -166,9 +165,9 @@ def _moved(outcome: RunResult, workload: WorkloadSpec) -> int | None:
     return moved_bytes(record.workload, record.backend, record.params, record.details, record.reps)
 
 
-def _timed(merged: Merged) -> dict[_WorkloadRun, _Timed]:
-    timed = merged.frame.filter(~pl.col("warmup"))
-    by_workload = timed.group_by("run", "attempt", "workload", "backend", "params", maintain_order=True).agg(
+def _timed(samples: pl.DataFrame) -> dict[_WorkloadRun, _Timed]:
+    timed = samples.filter(~pl.col("warmup"))
+    by_workload = timed.group_by("run", "workload", "backend", "params", maintain_order=True).agg(
         pl.col("wall_s"),
         (pl.col("answer") == "wrong").any().alias("wrong"),
         pl.col("started_at").min().dt.epoch("us"),
@@ -176,6 +175,6 @@ def _timed(merged: Merged) -> dict[_WorkloadRun, _Timed]:
         pl.col("bytes").max(),
     )
     return {
-        (run, attempt, *workload): _Timed(tuple(wall_s), wrong, started_us / 1e6, unchecked, most_bytes)
-        for run, attempt, *workload, wall_s, wrong, started_us, unchecked, most_bytes in by_workload.iter_rows()
+        (run, *workload): _Timed(tuple(wall_s), wrong, started_us / 1e6, unchecked, most_bytes)
+        for run, *workload, wall_s, wrong, started_us, unchecked, most_bytes in by_workload.iter_rows()
     }

@@ -1,7 +1,5 @@
-"""The samples of finished runs. A file is read only if it is what its run wrote: the run's record has its hash."""
+"""The samples of runs, as lines of one table."""
 
-import dataclasses
-import hashlib
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from gpubench.errors import DataError
-from gpubench.files import reading
-from gpubench.node.spec import RunRecord, sample_columns
+from gpubench.node.spec import sample_columns
 from gpubench.node.spec.records import SAMPLES_FILE
 from gpubench.node.spec.sample_columns import OF_WHAT, SAMPLE_COLUMNS
+from gpubench.store.rundirs import read_samples_file
 
 POLARS = {
     sample_columns.TEXT: pl.String(),
@@ -32,67 +30,49 @@ LINE: dict[str, pl.DataType] = {
     "started_at": pl.String(),
 }
 """Fields of a line of ``samples.jsonl`` and their types; some are missing in lines of runs that couldn't read them."""
-REPEAT = "restore the run from a copy, or remove it: gpubench bench --campaign then replaces its block"
 TOGETHER = 500
 """Runs whose lines are parsed in one call: one by one takes six times as long, all at once the memory of all files."""
 RUN = "run_number"
-"""The run of a line, as its place among the runs that were read."""
+"""The run of a line, as the place of its directory."""
 
 
-@dataclasses.dataclass(frozen=True)
-class FinishedRun:
-    """The record of one finished run, and the file with its samples."""
-
-    record: RunRecord
-    file: Path
-
-    def samples(self) -> bytes:
-        """The content of the file, empty if the run wrote none; raises DataError if it isn't what the run wrote."""
-        with reading(self.file):
-            try:
-                data = self.file.read_bytes()
-            except FileNotFoundError:
-                data = b""
-        if (hashlib.sha256(data).hexdigest() if data else "") == self.record.files.get(SAMPLES_FILE, ""):
-            return data
-        raise self.unused("isn't what the run wrote: its record has another hash")
-
-    def unused(self, why: str) -> DataError:
-        """An error that says why none of its samples is used."""
-        return DataError(f"{'/'.join(self.file.parts[-3:])} {why}; no sample of the run is used", then=REPEAT)
-
-
-def read_samples(runs: Sequence[FinishedRun]) -> tuple[pl.DataFrame, list[DataError]]:
-    """A line of ``samples.jsonl`` a row, with the number of its run, and the errors of runs that can't be used.
+def read_samples(directories: Sequence[Path]) -> pl.DataFrame:
+    """A line of ``samples.jsonl`` a row, with the number of its run's directory.
 
     What is cut off at a file's end was being written when its run was killed: it is no sample.
+
+    Raises:
+        DataError: a file holds values that aren't those of samples.
     """
-    frames, errors = [_rows({})], []
-    for first in range(0, len(runs), TOGETHER):
-        texts = {}
-        for number in range(first, min(first + TOGETHER, len(runs))):
-            try:
-                texts[number] = runs[number].samples().rpartition(b"\n")[0]
-            except DataError as error:
-                errors.append(error)
-        frame = _rows(texts)
-        if frame is None:  # a user's workload may give anything as its bytes: each run by itself
-            for number in [number for number, text in texts.items() if _rows({number: text}) is None]:
-                del texts[number]
-                errors.append(runs[number].unused("holds values that can't be samples"))
-            frame = _rows(texts)
-        frames.append(frame)
-    return pl.concat([frame for frame in frames if frame is not None]), errors
+    frames = [_rows({})]
+    for first in range(0, len(directories), TOGETHER):
+        numbered = enumerate(directories[first : first + TOGETHER], start=first)
+        texts = {number: read_samples_file(directory).rpartition(b"\n")[0] for number, directory in numbered}
+        try:
+            frames.append(_rows(texts))
+        except pl.exceptions.PolarsError:
+            raise DataError(
+                f"{_unreadable(directories, texts)}: its values aren't those of samples",
+                then="move the run's directory elsewhere; gpubench bench --campaign then replaces its block",
+            ) from None
+    return pl.concat(frames)
 
 
-def _rows(texts: Mapping[int, bytes]) -> pl.DataFrame | None:
-    """The lines of runs by their numbers, None if one of them can't be read."""
+def _unreadable(directories: Sequence[Path], texts: Mapping[int, bytes]) -> Path:
+    """The first of the files that can't be read by itself."""
+    for number, text in texts.items():
+        try:
+            _rows({number: text})
+        except pl.exceptions.PolarsError:
+            return directories[number] / SAMPLES_FILE
+    return directories[0].parent
+
+
+def _rows(texts: Mapping[int, bytes]) -> pl.DataFrame:
+    """The lines of runs by their numbers."""
     texts = {number: text for number, text in texts.items() if text}
     if not texts:
         return pl.DataFrame(schema={**LINE, RUN: pl.Int32()})
     numbers = np.repeat([*texts], [text.count(b"\n") + 1 for text in texts.values()])
-    try:
-        frame = pl.read_ndjson(io.BytesIO(b"\n".join(texts.values())), schema=LINE)
-        return frame.with_columns(pl.Series(RUN, numbers, pl.Int32))
-    except pl.exceptions.PolarsError:
-        return None
+    frame = pl.read_ndjson(io.BytesIO(b"\n".join(texts.values())), schema=LINE)
+    return frame.with_columns(pl.Series(RUN, numbers, pl.Int32))
