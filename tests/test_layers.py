@@ -49,7 +49,9 @@ LIBRARIES: dict[str, set[str]] = {
     "gpubench/node/workloads/random_blocks.py": {"dask", "distributed", "numpy"},
     "gpubench/node/workloads/tasks.py": {"distributed"},
     "gpubench/node/workloads/tasks_parsl.py": {"parsl"},
-    "gpubench/node/workloads/weak.py": {"dask", "distributed", "numpy"},
+    "gpubench/node/workloads/weak_arrays.py": {"dask", "numpy"},
+    "gpubench/node/workloads/weak_frames.py": {"dask", "numpy"},
+    "gpubench/node/workloads/weak_task.py": {"distributed"},
 }
 IN_EVERY_IMAGE = {"dask", "distributed", "numpy", "pandas"}
 IMPORTS_BY_NAME = {

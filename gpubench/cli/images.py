@@ -119,7 +119,7 @@ def import_(
 
     A file is named after the digest of its image. Imports at the same time and killed imports leave no torn file.
     """
-    from gpubench.images.kinds.squashfs import import_images
+    from gpubench.images.importing import import_images
 
     options = CampaignOptions(site=site, date=date, settings=settings)
     import_images(_site(options), _specs_of(specs, ucx), _date(options), out)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from gpubench.node.workloads import weak, weak_data
+from gpubench.node.workloads import weak_data, weak_task
 
 SHAPE = (30, 6)
 
@@ -54,19 +54,19 @@ def test_rows_figures_ignore_their_order_and_notice_lost_doubled_and_mixed_rows(
 
 def test_figures_that_agree_on_unlikely_numbers_are_wrong_all_the_same() -> None:
     count = 1_000_000
-    assert weak.exactly_and_likely([1], [1], count, int(49_999.5 * count)).status == "ok"
-    assert weak.exactly_and_likely([1], [1], count, 50_200 * count).status == "wrong"
-    assert weak.exactly_and_likely([1], [2], count, int(49_999.5 * count)).status == "wrong"
+    assert weak_task.exactly_and_likely([1], [1], count, int(49_999.5 * count)).status == "ok"
+    assert weak_task.exactly_and_likely([1], [1], count, 50_200 * count).status == "wrong"
+    assert weak_task.exactly_and_likely([1], [2], count, int(49_999.5 * count)).status == "wrong"
 
 
 def test_deviations_from_exact_sums_are_numpys() -> None:
     numbers = block(5).ravel()
     sums = (len(numbers), int(numbers.sum()), int((numbers**2).sum()))
-    assert weak.deviation(*sums, sample=False) == pytest.approx(numbers.std(), rel=1e-12)
-    assert weak.deviation(*sums, sample=True) == pytest.approx(numbers.std(ddof=1), rel=1e-12)
+    assert weak_task.deviation(*sums, sample=False) == pytest.approx(numbers.std(), rel=1e-12)
+    assert weak_task.deviation(*sums, sample=True) == pytest.approx(numbers.std(ddof=1), rel=1e-12)
 
 
 @pytest.mark.parametrize("found", [[], [1.0, math.nan], [1.0, 2.0 + 1e-8], [1.0], [1.0, 2.0, 2.0]])
 def test_numbers_too_far_too_few_or_none_at_all_are_not_close(found: list[float]) -> None:
-    assert weak.close([1.0, 2.0], [1.0, 2.0]).status == "ok"
-    assert weak.close(found, [1.0, 2.0]).status == "wrong"
+    assert weak_task.close([1.0, 2.0], [1.0, 2.0]).status == "ok"
+    assert weak_task.close(found, [1.0, 2.0]).status == "wrong"

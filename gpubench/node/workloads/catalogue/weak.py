@@ -5,7 +5,7 @@ persisted, so each of its times holds the drawing of random numbers; its datafra
 """
 
 import math
-from typing import Any, Callable, Mapping, Sequence, Tuple
+from typing import Any, Callable, Mapping, NamedTuple, Sequence, Tuple
 
 from gpubench.node.workloads.catalogue.entry import Param, Shape, Workload
 
@@ -97,17 +97,27 @@ _MOMENTS = "; the mean within 6 standard deviations of 49 999.5"
 _MEANS = "the same groups, and means to 1e-9, as counted and added up from the numbers drawn once more"
 _STD = "equals the deviation from exact integer sums of the numbers drawn once more, to 1e-9"
 
-_Row = Tuple[str, str, str, str, float, float]
-"""Of a task: name, the original's name of it, what is timed, and the oracle; the arrays or frames that a worker holds
-while it is timed, without the input; the copies of a chunk that a thread needs."""
 
-_ARRAYS: Sequence[_Row] = (
-    ("create", "create random 2D-array", "x", _EXACT + _MOMENTS, 1, 2),
-    ("blockwise", "block-wise operation", "x.map_blocks(+ 1)", _EXACT + " plus 1", 1, 3),
-    ("access", "random access", "x[42, 314]", "equals the element drawn once more", 0, 2),
-    ("std", "reduction operation (std)", "x.std()", _STD, 0, 4),
-    ("std-axis", "reduction (std) along axis", "x.std(axis=0)", _STD + ", in every column", 0, 4),
-    (
+class _Task(NamedTuple):
+    """``kept`` are the arrays or frames that a worker holds while the task is timed, without the input; ``worked`` the
+    copies of a chunk that a thread needs.
+    """
+
+    name: str
+    original: str
+    timed: str
+    oracle: str
+    kept: float
+    worked: float
+
+
+_ARRAYS: Sequence[_Task] = (
+    _Task("create", "create random 2D-array", "x", _EXACT + _MOMENTS, 1, 2),
+    _Task("blockwise", "block-wise operation", "x.map_blocks(+ 1)", _EXACT + " plus 1", 1, 3),
+    _Task("access", "random access", "x[42, 314]", "equals the element drawn once more", 0, 2),
+    _Task("std", "reduction operation (std)", "x.std()", _STD, 0, 4),
+    _Task("std-axis", "reduction (std) along axis", "x.std(axis=0)", _STD + ", in every column", 0, 4),
+    _Task(
         "elementwise",
         "elementwise computation",
         "sin(x)² + cos(x)²",
@@ -115,16 +125,16 @@ _ARRAYS: Sequence[_Row] = (
         1,
         4,
     ),
-    ("transpose", "sum the transpose", "x + x.T", _EXACT + ", and mirrored", 3, 3),
+    _Task("transpose", "sum the transpose", "x + x.T", _EXACT + ", and mirrored", 3, 3),
 )
-_FRAMES: Sequence[_Row] = (
-    ("create", "create random dataframe", "from_dask_array(x)", _ROWS_EXACT + _MOMENTS, 0, 0),
-    ("blockwise", "block-wise operation", "df.map_partitions(+ 1)", _ROWS_EXACT + " plus 1", 1, 0),
-    ("access", "random access", "df.loc[42]", "one row, equal to that drawn once more", 0, 0),
-    ("std", "reduction operation (std)", "df.std()", _STD + ", in every column", 1, 0),
-    ("series-std", "series reduction operation (std)", "df['col_0'].std()", _STD, 1, 0),
-    ("groupby-mean", "group-by operation", "df.groupby('col_1')['col_0'].mean()", _MEANS, 1, 1),
-    (
+_FRAMES: Sequence[_Task] = (
+    _Task("create", "create random dataframe", "from_dask_array(x)", _ROWS_EXACT + _MOMENTS, 0, 0),
+    _Task("blockwise", "block-wise operation", "df.map_partitions(+ 1)", _ROWS_EXACT + " plus 1", 1, 0),
+    _Task("access", "random access", "df.loc[42]", "one row, equal to that drawn once more", 0, 0),
+    _Task("std", "reduction operation (std)", "df.std()", _STD + ", in every column", 1, 0),
+    _Task("series-std", "series reduction operation (std)", "df['col_0'].std()", _STD, 1, 0),
+    _Task("groupby-mean", "group-by operation", "df.groupby('col_1')['col_0'].mean()", _MEANS, 1, 1),
+    _Task(
         "groupby-means",
         "group-by operation (2 columns)",
         "df.groupby('col_1')[['col_0', 'col_2']].mean() (the original's ['col_0', 'col_2'] is refused since pandas 2)",
@@ -132,7 +142,7 @@ _FRAMES: Sequence[_Row] = (
         1,
         1,
     ),
-    (
+    _Task(
         "groupby-apply",
         "group-by apply operation",
         "df.groupby('col_1').apply(+ 1)",
@@ -140,7 +150,7 @@ _FRAMES: Sequence[_Row] = (
         3,
         3,
     ),
-    ("sort", "order data", "df.sort_values('col_1')", _ROWS_EXACT + ", ordered in and across partitions", 4, 0),
+    _Task("sort", "order data", "df.sort_values('col_1')", _ROWS_EXACT + ", ordered in and across partitions", 4, 0),
 )
 _PERSISTED = ("create", "blockwise", "elementwise", "transpose", "sort")
 _SHUFFLES = ("groupby-apply", "sort")
@@ -152,13 +162,13 @@ def _ways(name: str, mode: Param) -> Mapping[str, Param]:
     return {**ways, "shuffle": _SHUFFLE} if name in _SHUFFLES else ways
 
 
-def _workload(kind: str, row: _Row) -> Workload:
-    name, original, timed, oracle, kept, worked = row
+def _workload(kind: str, task: _Task) -> Workload:
+    name, original, timed, oracle, kept, worked = task
     is_array = kind == "array"
     ends = "persisting it, waiting" if name in _PERSISTED else "computing it, fetching the result"
     return Workload(
         name=f"weak-{kind}-{name}",
-        factory=f"weak:{kind.title()}{''.join(word.title() for word in name.split('-'))}",
+        factory=f"weak_{kind}s:{kind.title()}{''.join(word.title() for word in name.split('-'))}",
         family="weak scaling",
         source=f"dask-bench assess_{'arrays' if is_array else 'dataframes'}: {original}",
         scaling="weak",
@@ -179,4 +189,4 @@ def _workload(kind: str, row: _Row) -> Workload:
     )
 
 
-WORKLOADS = (*(_workload("array", row) for row in _ARRAYS), *(_workload("frame", row) for row in _FRAMES))
+WORKLOADS = (*(_workload("array", task) for task in _ARRAYS), *(_workload("frame", task) for task in _FRAMES))
