@@ -96,7 +96,8 @@ def differences(first: str | None, second: str | None, where: Path | None) -> Se
     if where is None and not any(map(_is_run, paths)) and all(map(_is_campaign, paths)):
         judge = command_line(["gpubench", "compare", *map(str, paths)])
         note = f"compared by the first ok run of each campaign; to see whether the differences matter: {judge}"
-        return dataclasses.replace(_of_sides(_first_runs(paths)), notes=[note])
+        sides = _first_runs(paths)
+        return dataclasses.replace(_of_sides(sides), notes=[note, *_other_variants(sides)])
     if all(map(_is_run, paths)):
         return _of_sides([*map(_of_directory, paths)])
     campaign = chosen_campaign(where, None, with_results=True)
@@ -211,6 +212,13 @@ def _first_runs(paths: Sequence[Path]) -> list[Side]:
             raise DataError(what, then="gpubench status shows how the runs ended")
         sides.append(dataclasses.replace(side, runs=ok[:1], chosen=True))
     return sides
+
+
+def _other_variants(sides: Sequence[Side]) -> Iterator[str]:
+    """A note where the campaigns planned other variants, of which only one is compared here."""
+    planned = [[variant.label for variant in side.campaign.plan.variants] for side in sides]
+    if set(planned[0]) != set(planned[1]):
+        yield f"variants planned: A has {', '.join(planned[0])}; B has {', '.join(planned[1])}"
 
 
 def _side(campaign: Campaign, name: str) -> Side:

@@ -177,8 +177,8 @@ class _Sides:
         refused = sum(bool(first.refusal(second)) for first, second in self.matched)
         if refused:
             yield (
-                f"{refused} of {len(self.matched)} cells are refused: differences in layout or device are no effect of "
-                "the scheduler"
+                f"{refused} of {len(self.matched)} cells are refused: a difference in layout or device is no effect of "
+                "UCX; plan both sides alike (interleaved clusters share a node's memory, so with as many variants)"
             )
         fair = [(first, second) for first, second in self.matched if not first.refusal(second)]
         if unknown := sorted({word for first, second in fair for word in first.layout.unknown(second.layout)}):

@@ -107,6 +107,15 @@ def test_runs_of_two_campaigns_are_named_by_id_or_directory(gpubench: Run, campa
     assert "paired t" not in unplanned
 
 
+def test_of_two_campaigns_with_other_variants_both_sets_are_named(
+    gpubench: Run, campaign: Campaign, tmp_path: Path
+) -> None:
+    there = begin(tmp_path / "there", make_plan((variant("1.17.0"), variant("1.20.0")), suite=QUICK[4:], blocks=1))
+    finish(there)
+    text = " ".join(gpubench("diff", campaign.directory, there.directory, code=0).stdout.split())
+    assert "variants planned: A has 1.17.0, 1.19.0; B has 1.17.0, 1.20.0" in text
+
+
 def test_an_ambiguous_beginning_is_refused(gpubench: Run, campaign: Campaign) -> None:
     names = [run.run for _, _, run in campaign.rows()]
     twice = next(one[0] for one in names if sum(other[0] == one[0] for other in names) > 1)
