@@ -124,6 +124,7 @@ def test_a_login_is_needed_and_never_told(  # noqa: PLR0917 - fixtures
     assert caplog.text
 
 
+@pytest.mark.long
 def test_a_full_registry_is_one_line(engine: Engine, tmp_path: Path) -> None:
     files = {"Dockerfile": b"FROM scratch\nCOPY large /\n", "large": random.Random("full").randbytes(6 << 20)}
     with RegistryServer(size="3m") as own:

@@ -13,7 +13,7 @@ from tests.cli.campaigns import nothing_left, records, until
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.store import Object
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.long]
 SUITE = """
 name = "tasks-in-pods"
 [[workload]]
@@ -62,7 +62,6 @@ def test_blocks_are_pods_on_other_nodes_than_the_run_s_and_gone_after_it(cluster
     assert blocks(cluster) == []
 
 
-@pytest.mark.long
 def test_blocks_are_gone_when_their_client_is_killed_and_when_the_campaign_is_cancelled(cluster: Cluster) -> None:
     campaign = planned(cluster, "100s")
     cluster.run("submit", campaign)
@@ -80,7 +79,6 @@ def test_blocks_are_gone_when_their_client_is_killed_and_when_the_campaign_is_ca
     nothing_left(lambda: left(cluster, campaign))
 
 
-@pytest.mark.long
 def test_a_block_that_finds_no_node_and_rights_that_are_missing_are_the_reason_of_a_skipped_workload(
     cluster: Cluster,
 ) -> None:

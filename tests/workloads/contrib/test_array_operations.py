@@ -107,6 +107,7 @@ FALSIFIED: list[tuple[str, dict[str, Any], Callable[[list[Any]], list[Any]]]] = 
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "params", "falsify"), FALSIFIED, ids=[f"{i}-{x[0]}" for i, x in enumerate(FALSIFIED)])
 def test_a_falsified_array_is_called_wrong(
     answers: Answers, family: Family, name: str, params: dict[str, Any], falsify: Callable[[Any], Any]
@@ -114,6 +115,7 @@ def test_a_falsified_array_is_called_wrong(
     answers.called_wrong(family(name), params, falsify)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["Dot", "Fft", "Total", "Slice", "MapOverlap"])
 def test_a_result_that_is_no_number_is_wrong_and_its_figures_are_json(
     cluster: WorkloadContext, family: Family, name: str

@@ -84,6 +84,7 @@ FALSIFIED: list[tuple[str, dict[str, Any], Callable[[list[Any]], list[Any]]]] = 
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "params", "falsify"), FALSIFIED, ids=[f"{i}-{x[0]}" for i, x in enumerate(FALSIFIED)])
 def test_a_falsified_frame_is_called_wrong(
     answers: Answers, family: Family, name: str, params: dict[str, Any], falsify: Callable[[Any], Any]
