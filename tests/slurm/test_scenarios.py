@@ -200,7 +200,7 @@ def test_a_job_script_that_is_killed_leaves_nothing_on_any_host(site: Site, slur
     if site.pbs:
         # The oldest: the process that waits for the warning has the same words.
         lines = slurm.processes_on("n1").items()
-        script = min(pid for pid, line in lines if line.startswith("/bin/bash") and "/script" in line)
+        script = min(pid for pid, line in lines if line.startswith("bash ") and "/script" in line)
         os.kill(script, signal.SIGKILL)
         site.wait_end(number)
     else:

@@ -339,6 +339,7 @@ def test_every_workload_runs_on_gpu_workers_and_every_line_about_gpus_is_execute
         ask(environment(**more), "from gpubench.node.workloads import counters; counters.HostCounters([]).read()")
     ask(variables, CPU.format(folder=tmp_path))
     ask(variables, "from gpubench.node.workloads import device; print(device.memory_pool('cpu'))")
+    ask(variables, "from gpubench.node.workloads import nvml; assert nvml.on_bus('GPU-of-nobody') == ''")
     ask(variables, ALLOCATING)
     for more in (
         {},
