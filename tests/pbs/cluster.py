@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gpubench.schedulers.state import current_user
 from tests.conftest import ROOT
 
 STAND_INS = ROOT / "tests" / "stand_ins" / "pbs"
@@ -49,6 +51,20 @@ class PbsCluster:
         known: dict[str, Any] = json.loads((self.state / "jobs" / job_id.partition(".")[0] / "job.json").read_text())
         attributes: dict[str, Any] = known["attributes"]
         return attributes
+
+    def plant(self, directory: Path, **attributes: object) -> None:
+        """Job 12, of this user and from ``directory``, in a state that can't be brought about here."""
+        known = {"Job_Name": "x", "Job_Owner": f"{current_user()}@login", "exec_host": "n1/0*2+n2/0*2", **attributes}
+        variables = {"PBS_O_WORKDIR": str(directory), "NUMBER": "005", "TEXT": "a,b 'c' \"d\"\n\\e"}
+        variables["LINES"] = '\n"job_state":"F",'
+        plain = {"id": "12.pbs-server", "attributes": known, "variables": variables, "hosts": ["n1", "n2"], "pid": 0}
+        folder = self.state / "jobs" / "12"
+        folder.mkdir()
+        (folder / "job.json").write_text(json.dumps(plain))
+
+    def forget(self) -> None:
+        """The planted job, which nobody can end."""
+        shutil.rmtree(self.state / "jobs" / "12")
 
     def close(self) -> None:
         """End every job that waits or runs."""

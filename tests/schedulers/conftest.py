@@ -1,16 +1,31 @@
 """A real Slurm of these tests' own: they stop its controller."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from gpubench.schedulers import submitted
+from gpubench.schedulers.submitted import Submitted
 from tests.kubernetes.cluster import Cluster
 from tests.lsf.cluster import LsfCluster
 from tests.pbs.cluster import PbsCluster
 from tests.slurm.cluster import SlurmCluster
+
+
+def job_directory(place: Path, script: str, *, name: str = "j001-n1", campaign: str = "campaign") -> Path:
+    """With this script."""
+    directory = place / campaign / "jobs" / name
+    directory.mkdir(parents=True)
+    (directory / "job.sh").write_text(script)
+    return directory
+
+
+def remembered(job_dir: Path) -> Submitted:
+    """Which job of the scheduler it stands for."""
+    entry = submitted.read(job_dir)
+    assert entry is not None
+    return entry
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Real answers of each scheduler, walked through row by row: ids, refusals, states; sources in tests/data/answers."""
 
-from __future__ import annotations
-
 import subprocess
 import tomllib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What every scheduler adapter has to do alike, with real jobs; and what only one with a queue can get wrong."""
 
-from __future__ import annotations
-
 import ctypes
 import dataclasses
 import os
@@ -20,6 +18,7 @@ from gpubench.schedulers.slurm import WORDS, Slurm
 from tests.conftest import need
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.object_files import object_file
+from tests.schedulers.conftest import job_directory, remembered
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.hosts import until
 
@@ -151,10 +150,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def job(place: Path, script: str, *, campaign: str = "campaign", name: str = "j001-n1", directives: str = "") -> Path:
-    directory = place / campaign / "jobs" / name
-    directory.mkdir(parents=True)
-    (directory / "job.sh").write_text(HEAD + directives + script)
-    return directory
+    return job_directory(place, HEAD + directives + script, name=name, campaign=campaign)
 
 
 @pytest.mark.parametrize("campaign", ["plain", ODD], ids=["plain", "odd"])
@@ -334,8 +330,7 @@ def find_a_lost_job(queue: Queue, place: Path, monkeypatch: pytest.MonkeyPatch, 
         patched.setattr(batch, "DEADLINE_S", 3.0)
         patched.setattr(queue.scheduler, "SEARCH_S", 60.0)
         number = queue.scheduler.submit(directory, os.environ)
-    entry = submitted.read(directory)
-    assert entry is not None
+    entry = remembered(directory)
     assert entry.job_id == number != other
     (directory / "go").touch()
     assert over(queue, directory).exit_code == 6
@@ -355,6 +350,46 @@ def test_without_the_clients_a_submit_says_so_and_a_copy_of_a_campaign_has_its_l
     assert queue.scheduler.state(directory).phase == "unknown"
     (directory / f"end-{queue.number.partition('.')[0]}").write_text("0\n")
     assert queue.scheduler.state(directory).word == "COMPLETED"
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("lsf", r"lsid failed: LSF is down. Please wait"),
+        ("pbs", r"qstat 1.pbs-server failed: Connection refused.*; is PBS up\?"),
+    ],
+)
+def test_a_scheduler_that_is_down_is_an_error_and_nothing_is_said_to_have_ended(
+    name: str, said: str, request: pytest.FixtureRequest, place: Path
+) -> None:
+    cluster, queue = request.getfixturevalue(f"{name}_here"), QUEUES[name]
+    directory = queued(queue, place, "true\n")
+    queue.scheduler.submit(directory, os.environ)
+    (cluster.state / "down").touch()
+    with pytest.raises(SchedulerError, match=said):
+        queue.scheduler.state(directory)
+    (cluster.state / "down").unlink()
+    assert over(queue, directory).end == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "variables", "hosts", "expected"),
+    [
+        ("lsf", {"LSB_JOBID": "7", "LSB_DJOB_HOSTFILE": "hosts"}, "launch a1 a1 a2 a2", ("7", 2, "lsf-7.log", "end-7")),
+        ("pbs", {"PBS_JOBID": "7.s", "PBS_NODEFILE": "hosts"}, "a1 a1 a2 a2", ("7.s", 2, "pbs-7.log", "end-7")),
+    ],
+)
+def test_an_allocation_counts_each_of_its_compute_nodes_once(
+    name: str, variables: dict[str, str], hosts: str, expected: tuple[str, int, str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "hosts").write_text(hosts.replace(" ", "\n") + "\n")
+    (number, _), (file, _) = variables.items()
+    around, scheduler = {**variables, file: str(tmp_path / "hosts")}, QUEUES[name].scheduler
+    found = scheduler.current_allocation(around)
+    assert found is not None
+    assert (found.job_id, found.nodes, found.log, found.exit_code_file) == expected
+    assert [scheduler.current_allocation({key: around[key]}) for key in (number, file)] == [None, None]
 
 
 @pytest.mark.parametrize("name", ["100%", "back\\slash"])
@@ -379,8 +414,8 @@ def test_the_database_remembers_what_the_controller_has_forgotten(place: Path, m
         (cluster.root / "state").mkdir()
         cluster.controller_up()
         assert cluster.run(["scontrol", "show", "job", shown.job_id]).returncode != 0
-        remembered = slurm.state(directory)
-    assert (remembered.word, remembered.exit_code, remembered.hosts) == ("FAILED", 5, shown.hosts)
+        known = slurm.state(directory)
+    assert (known.word, known.exit_code, known.hosts) == ("FAILED", 5, shown.hosts)
 
 
 @pytest.mark.system

@@ -1,7 +1,5 @@
 """What comes out of pods' logs, and where it goes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Generic resources of Slurm's nodes, held against the grammar of slurm.conf(5)."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpubench.schedulers.slurm import parse_gres, whole_gpus

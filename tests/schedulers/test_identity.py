@@ -3,8 +3,6 @@
 The answers are real ones; where they come from stands beside them. Real clusters: ``test_two_slurm_clusters.py``.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import json
@@ -29,6 +27,7 @@ from tests.cli.campaigns import write_suite
 from tests.conftest import Run
 from tests.lsf.cluster import LsfCluster
 from tests.pbs.cluster import PbsCluster
+from tests.schedulers.conftest import job_directory, remembered
 
 NO_SUCH_JOB = "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1"
 
@@ -62,10 +61,7 @@ def clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clients:
 
 
 def job(place: Path, script: str = "", name: str = "j001-n1") -> Path:
-    directory = place / "campaign" / "jobs" / name
-    directory.mkdir(parents=True)
-    (directory / "job.sh").write_text(f"#!/bin/bash\n{script}")
-    return directory
+    return job_directory(place, f"#!/bin/bash\n{script}", name=name)
 
 
 def shown(directory: Path, state: str, *, user: str = f"me({os.getuid()})", where: Path | None = None) -> str:
@@ -157,8 +153,7 @@ def test_the_cluster_that_the_script_or_the_shell_chooses_is_asked_whatever_the_
     assert slurm.submit(directory, {**os.environ, **variables, "SBATCH_PARTITION": "debug"}) == "7"
     (words,) = clients.said("sbatch")
     assert [word for word in words.split() if word.startswith("--clusters")] == ([option] if option else [])
-    entry = submitted.read(directory)
-    assert entry is not None
+    entry = remembered(directory)
     assert (entry.cluster, entry.job_id, entry.directory, entry.uid) == (cluster, "7", str(directory), os.getuid())
     for name in ("SLURM_CLUSTERS", "SQUEUE_PARTITION", "SBATCH_CLUSTERS"):
         monkeypatch.setenv(name, "elsewhere")
@@ -220,8 +215,7 @@ def test_a_runaway_job_is_unknown_until_its_script_or_its_user_says_that_it_has_
     assert "--ended 8: no such job was submitted" in campaign("cancel", "--ended", "8", code=2)
     assert len(clients.said("sbatch")) == 1
     assert f"job j001-n1: DECLARED ENDED: {current_user()} said so at 20" in campaign("cancel", "--ended", "7")
-    entry = submitted.read(campaign.job)
-    assert entry is not None
+    entry = remembered(campaign.job)
     assert entry.declared_ended is not None
     assert entry.declared_ended["user"] == current_user()
     assert "lost: job j001-n1 ended (DECLARED ENDED: " in campaign("status", code=4)
@@ -230,8 +224,7 @@ def test_a_runaway_job_is_unknown_until_its_script_or_its_user_says_that_it_has_
     assert "job j001-n1 (7) has not ended: RUNNING n1" in campaign("cancel", "--ended", "7", code=2)
     clients.answer(scontrol=NO_SUCH_JOB, sbatch="echo 8")
     assert "job j001-n1: 8" in campaign("resume")
-    again = submitted.read(campaign.job)
-    assert again is not None
+    again = remembered(campaign.job)
     assert again.declared_ended is None
     assert again.earlier[0]["declared_ended"] == entry.declared_ended
     (campaign.job / "end-8").write_text("0\n")
@@ -298,8 +291,7 @@ def test_a_job_whose_submit_was_not_heard_is_searched_and_an_earlier_one_is_not_
     (directory / "slurm-9.log").unlink()
     (directory / "end-9").unlink()
     # Or never: nothing that was sent five minutes ago arrives any more.
-    entry = submitted.read(directory)
-    assert entry is not None
+    entry = remembered(directory)
     past = (dt.datetime.now(dt.UTC) - dt.timedelta(seconds=batch.UNHEARD_S + 1)).isoformat(timespec="seconds")
     for cluster, phase in (("own", "ended"), ("", "unknown")):  # if it is known where it was sent
         clients.answer(scontrol='[[ $* = "show config" ]] && echo "ClusterName = own"')
@@ -346,14 +338,10 @@ def moved(pbs_here: PbsCluster, directory: Path) -> Path:
 
     The answer of a real one, of QRIS' Awoonga: ``job_state = M``, ``queue = Short@flashmgr2`` (nextflow#1840).
     """
-    variables = {"PBS_O_WORKDIR": str(directory)}
-    known = {"Job_Name": "x", "Job_Owner": f"{current_user()}@awonmgr2", "job_state": "M", "queue": "Short@flashmgr2"}
+    pbs_here.plant(directory, job_state="M", queue="Short@flashmgr2", Job_Owner=f"{current_user()}@awonmgr2")
     there = pbs_here.state.parent / "flashmgr2"
-    for state in (pbs_here.state, there):
-        (state / "jobs" / "12").mkdir(parents=True)
-    (there / "server.json").write_text((pbs_here.state / "server.json").read_text())
-    plain = {"id": "12.pbs-server", "attributes": known, "variables": variables, "hosts": [], "pid": 0}
-    (pbs_here.state / "jobs" / "12" / "job.json").write_text(json.dumps(plain))
+    (there / "jobs" / "12").mkdir(parents=True)
+    shutil.copy(pbs_here.state / "server.json", there)
     submitted.write(directory, "pbs", "x", "12.pbs-server", cluster="pbs-server")
     return there / "jobs" / "12"
 
@@ -380,7 +368,7 @@ def test_a_job_that_pbs_has_moved_is_asked_for_and_ended_on_its_new_server(
     if letter == "Q":
         pbs.cancel(directory)
         assert json.loads((there / "job.json").read_text())["attributes"]["substate"] == 91
-    shutil.rmtree(pbs_here.state / "jobs" / "12")
+    pbs_here.forget()
 
 
 def test_the_shells_default_server_of_pbs_may_change(
@@ -388,12 +376,11 @@ def test_the_shells_default_server_of_pbs_may_change(
 ) -> None:
     directory, pbs = job(tmp_path, "#PBS -S /bin/bash\nsleep 60\n"), Pbs()
     pbs.submit(directory, os.environ)
-    entry = submitted.read(directory)
-    assert entry is not None
+    entry = remembered(directory)
     assert entry.cluster == "pbs-server"
     other = tmp_path / "other"
     (other / "jobs").mkdir(parents=True)
-    (other / "server.json").write_text((pbs_here.state / "server.json").read_text())
+    shutil.copy(pbs_here.state / "server.json", other)
     for name in ("PBS_SERVER", "PBS_DEFAULT"):
         monkeypatch.setenv(name, "other")
     assert pbs.state(directory).alive
@@ -406,17 +393,12 @@ def test_the_shells_default_server_of_pbs_may_change(
 def test_a_pbs_user_with_a_domain_and_a_queue_of_another_server(pbs_here: PbsCluster, tmp_path: Path) -> None:
     """``Job_Owner`` is USER@HOST (src/server/req_quejob.c of OpenPBS), and a queue may be QUEUE@SERVER (qsub(1B))."""
     directory, pbs = job(tmp_path, "#PBS -S /bin/bash\n#PBS -l select=1 -q Short@flashmgr2\n"), Pbs()
-    moved(pbs_here, directory)
-    entry = submitted.read(directory)
-    assert entry is not None
     assert pbs.cluster_of(directory, os.environ) == "flashmgr2"
-    path = pbs_here.state / "jobs" / "12" / "job.json"
-    plain = json.loads(path.read_text())
-    plain["attributes"] |= {"Job_Owner": "ann@ad.example.org@login1", "job_state": "R"}
-    path.write_text(json.dumps(plain))
+    pbs_here.plant(directory, job_state="R", Job_Owner="ann@ad.example.org@login1")
+    entry = submitted.write(directory, "pbs", "x", "12.pbs-server", cluster="pbs-server")
     submitted.keep(directory, dataclasses.replace(entry, user="ann@ad.example.org"))
     assert pbs.state(directory).phase == "running"
-    shutil.rmtree(pbs_here.state / "jobs" / "12")
+    pbs_here.forget()
 
 
 def test_lsf_may_write_the_home_directory_in_its_own_way(

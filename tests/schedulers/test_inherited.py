@@ -1,7 +1,5 @@
 """What a shell has exported by names of ours doesn't reach the jobs that gpubench itself hands over."""
 
-from __future__ import annotations
-
 from gpubench.schedulers.batch import inherited
 
 SHELL = {"PATH": "/bin", "GPUBENCH_BLOCKS": "7", "GPUBENCH_RANK": "5", "GPUBENCH_OUTDIR": "/else", "OUTDIR": "/else"}

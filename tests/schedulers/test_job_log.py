@@ -1,7 +1,5 @@
 """The last words of a job's log, which say why it failed."""
 
-from __future__ import annotations
-
 import subprocess
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the adapter makes of what a cluster says, over the stand-in kubectl. Nothing runs; a test says what became."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import os
@@ -19,6 +17,7 @@ from gpubench.schedulers import batch, kubernetes, submitted
 from tests.conftest import ROOT
 from tests.kubernetes.object_files import object_file
 from tests.kubernetes.store import Store
+from tests.schedulers.conftest import remembered
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 
@@ -155,8 +154,7 @@ def test_a_job_whose_pods_are_refused_says_why_and_the_warning_of_its_apply_is_k
     job = api.job()
     (api.store.root / "warning").write_text(f"{VIOLATES}\n")
     kubernetes.submit(job, os.environ)
-    entry = submitted.read(job)
-    assert entry is not None
+    entry = remembered(job)
     assert entry.warning == f"Warning: {VIOLATES}"
     assert kubernetes.state(job).standing == f"Pending: Warning: {VIOLATES}"
     (job / "kubernetes.json").unlink()

@@ -1,7 +1,5 @@
 """The local scheduler with real job scripts: one job at a time, and none outlives its front end."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The LSF adapter over stand-ins: what only a queue can get wrong, and every word of LSF."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -11,6 +9,7 @@ from gpubench.errors import SchedulerError
 from gpubench.schedulers import submitted
 from gpubench.schedulers.lsf import Lsf
 from tests.lsf.cluster import LsfCluster
+from tests.schedulers.conftest import job_directory
 from tests.slurm.hosts import until
 
 lsf = Lsf()
@@ -18,10 +17,7 @@ HEAD = "#!/usr/bin/env bash\n#BSUB -nnodes 1 -o lsf-%J.log\n"
 
 
 def job(place: Path, script: str, *, name: str = "j001-n1") -> Path:
-    directory = place / "a campaign" / "jobs" / name
-    directory.mkdir(parents=True)
-    (directory / "job.sh").write_text(HEAD + script)
-    return directory
+    return job_directory(place, HEAD + script, name=name, campaign="a campaign")
 
 
 def ended(directory: Path) -> None:
@@ -69,27 +65,6 @@ def test_a_job_that_lsf_has_lost_outlives_bkill_and_the_error_says_how_to_make_l
     assert "bkill -r 12" in (caught.value.then or "")
     assert "nothing of it runs on n1" in (caught.value.then or "")
     lsf_here.forget()
-
-
-def test_lsf_that_is_down_is_an_error_and_nothing_is_said_to_have_ended(lsf_here: LsfCluster, tmp_path: Path) -> None:
-    directory = job(tmp_path, "true\n")
-    lsf.submit(directory, os.environ)
-    (lsf_here.state / "down").touch()
-    with pytest.raises(SchedulerError, match=r"lsid failed: LSF is down. Please wait"):
-        lsf.state(directory)
-    (lsf_here.state / "down").unlink()
-    ended(directory)
-    assert lsf.state(directory).end == ""
-
-
-def test_an_allocation_counts_its_nodes_without_the_launch_node(tmp_path: Path) -> None:
-    hosts = tmp_path / "hosts"
-    hosts.write_text("batch2\n" + "a1\na1\na2\na2\n")
-    found = lsf.current_allocation({"LSB_JOBID": "7", "LSB_DJOB_HOSTFILE": str(hosts)})
-    assert found is not None
-    assert (found.job_id, found.nodes, found.exit_code_file) == ("7", 2, "end-7")
-    assert lsf.current_allocation({"LSB_JOBID": "7"}) is None
-    assert lsf.current_allocation({"LSB_DJOB_HOSTFILE": str(hosts)}) is None
 
 
 WORDS = {

@@ -1,10 +1,6 @@
 """The PBS adapter over stand-ins: what only a queue can get wrong, every state of PBS, both forms of its JSON."""
 
-from __future__ import annotations
-
-import json
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,8 +8,8 @@ import pytest
 from gpubench.errors import SchedulerError
 from gpubench.schedulers import submitted
 from gpubench.schedulers.pbs import Pbs
-from gpubench.schedulers.state import current_user
 from tests.pbs.cluster import PbsCluster
+from tests.schedulers.conftest import job_directory
 from tests.schedulers.test_conformance import ODD, QUEUES, find_a_lost_job
 from tests.slurm.hosts import until
 
@@ -23,33 +19,11 @@ MOVE = 'cd "$PBS_O_WORKDIR"; exec >>"pbs-${PBS_JOBID%%.*}.log" 2>&1\n'
 
 
 def job(place: Path, script: str, *, name: str = "j001-n1", campaign: str = "a campaign", options: str = "") -> Path:
-    directory = place / campaign / "jobs" / name
-    directory.mkdir(parents=True)
-    (directory / "job.sh").write_text(HEAD + options + MOVE + script)
-    return directory
+    return job_directory(place, HEAD + options + MOVE + script, name=name, campaign=campaign)
 
 
 def ended(directory: Path) -> None:
     until(lambda: not pbs.state(directory).alive, "the end of the job", pause=0.1)
-
-
-def planted(cluster: PbsCluster, directory: Path, **attributes: object) -> None:
-    """A job that the server knows, in a state that can't be brought about here."""
-    folder = cluster.state / "jobs" / "12"
-    folder.mkdir()
-    known = {"Job_Name": "x", "Job_Owner": f"{current_user()}@login", "exec_host": "n1/0*2+n2/0*2", **attributes}
-    variables = {
-        "PBS_O_WORKDIR": str(directory),
-        "NUMBER": "005",
-        "TEXT": "a,b 'c' \"d\"\n\\e",
-        "LINES": '\n"job_state":"F",',
-    }
-    (folder / "job.json").write_text(
-        json.dumps(
-            {"id": "12.pbs-server", "attributes": known, "variables": variables, "hosts": ["n1", "n2"], "pid": 0}
-        )
-    )
-    submitted.write(directory, "pbs", "x", "12.pbs-server")
 
 
 @pytest.mark.parametrize("history", [True, False], ids=["history", "no-history"])
@@ -60,10 +34,9 @@ def test_a_job_behind_others_that_have_ended_is_submitted_without_them(
     pbs_here.set(history=history)
     numbers = []
     for number, code in enumerate((9, 0), 1):
-        numbers.append(
-            pbs.submit(job(tmp_path, f"echo {code} >end-{number}; exit {code}\n", name=f"j00{number}-n1"), os.environ)
-        )
-        ended(tmp_path / "a campaign" / "jobs" / f"j00{number}-n1")
+        before = job(tmp_path, f"echo {code} >end-{number}; exit {code}\n", name=f"j00{number}-n1")
+        numbers.append(pbs.submit(before, os.environ))
+        ended(before)
     third = job(tmp_path, "echo 0 >end-3\n", name="j003-n1")
     pbs.submit(third, os.environ, numbers)
     ended(third)
@@ -93,11 +66,8 @@ def test_a_job_that_was_ended_before_it_ran_is_cancelled_without_an_exit_code(
     before = pbs.submit(first, os.environ)
     pbs.submit(second, os.environ, [before])
     pbs.cancel(second)
-    assert (pbs.state(second).phase, pbs.state(second).word, pbs.state(second).exit_code) == (
-        "ended",
-        "CANCELLED",
-        None,
-    )
+    state = pbs.state(second)
+    assert (state.phase, state.word, state.exit_code) == ("ended", "CANCELLED", None)
 
 
 def test_the_end_of_the_walltime_is_told_as_such(pbs_here: PbsCluster, tmp_path: Path) -> None:
@@ -116,21 +86,13 @@ def test_a_campaign_with_a_long_or_odd_name_can_be_submitted(pbs_here: PbsCluste
         assert pbs_here.job(str(at))["Exit_status"] == 0
 
 
-def test_a_server_that_is_down_is_an_error_and_nothing_is_said_to_have_ended(
-    pbs_here: PbsCluster, tmp_path: Path
-) -> None:
-    directory = job(tmp_path, "true\n")
-    pbs.submit(directory, os.environ)
+def test_a_job_behind_others_is_not_submitted_while_the_server_is_down(pbs_here: PbsCluster, tmp_path: Path) -> None:
     (pbs_here.state / "down").touch()
-    with pytest.raises(SchedulerError, match=r"qstat 1.pbs-server failed: Connection refused.*; is PBS up\?"):
-        pbs.state(directory)
-    second = job(tmp_path, "true\n", name="j002-n1")
+    directory = job(tmp_path, "true\n")
     with pytest.raises(SchedulerError, match=r"qstat 1.pbs-server failed"):
-        pbs.submit(second, os.environ, ["1.pbs-server"])
-    assert pbs.state(second).phase == "unsubmitted"
+        pbs.submit(directory, os.environ, ["1.pbs-server"])
+    assert pbs.state(directory).phase == "unsubmitted"
     (pbs_here.state / "down").unlink()
-    ended(directory)
-    assert pbs.state(directory).end == ""
 
 
 def test_a_job_whose_submit_gave_no_answer_is_found_in_the_json_of_old_servers_too(
@@ -149,16 +111,6 @@ def test_a_job_gets_neither_variables_of_a_job_around_it_nor_shell_functions(
     pbs.submit(directory, {**os.environ, "PBS_ARRAY_INDEX": "7", "BASH_FUNC_module%%": "() { echo; }"})
     ended(directory)
     assert (directory / "pbs-1.log").read_text() == "none none\n"
-
-
-def test_an_allocation_counts_each_of_its_hosts_once(tmp_path: Path) -> None:
-    hosts = tmp_path / "hosts"
-    hosts.write_text("a1\na1\na2\na2\n")
-    found = pbs.current_allocation({"PBS_JOBID": "7.server", "PBS_NODEFILE": str(hosts)})
-    assert found is not None
-    assert (found.job_id, found.nodes, found.log, found.exit_code_file) == ("7.server", 2, "pbs-7.log", "end-7")
-    assert pbs.current_allocation({"PBS_NODEFILE": str(hosts)}) is None
-    assert pbs.current_allocation({"PBS_JOBID": "7.server"}) is None
 
 
 STATES = {
@@ -185,12 +137,13 @@ def test_every_state_of_pbs_has_its_phase(
     pbs_here.set(unescaped=letter in "QRF")  # the JSON of old servers, whose escapes are wrong
     directory = job(tmp_path, "true\n")
     finished = {"Exit_status": 265, "substate": 93} if letter in "FX" else {}
-    planted(pbs_here, directory, job_state=letter, comment='Job run, "and" more', **finished)
+    pbs_here.plant(directory, job_state=letter, comment='Job run, "and" more', **finished)
+    submitted.write(directory, "pbs", "x", "12.pbs-server")
     state = pbs.state(directory)
     assert (state.phase, state.word, state.exit_code) == expected
     assert state.hosts == "n1,n2"
     assert ('Job run, "and" more' in state.reason) == (expected[0] in ("pending", "unknown"))
-    shutil.rmtree(pbs_here.state / "jobs" / "12")
+    pbs_here.forget()
 
 
 @pytest.mark.parametrize(
@@ -208,14 +161,9 @@ def test_every_state_of_pbs_has_its_phase(
 )
 def test_exit_statuses_of_pbs(status: int, code: int | None, reason: str, pbs_here: PbsCluster, tmp_path: Path) -> None:
     directory = job(tmp_path, "true\n")
-    planted(
-        pbs_here,
-        directory,
-        job_state="F",
-        substate=92 if not status else 93,
-        Exit_status=status,
-        comment="no such host",
-    )
+    substate = 92 if not status else 93
+    pbs_here.plant(directory, job_state="F", substate=substate, Exit_status=status, comment="no such host")
+    submitted.write(directory, "pbs", "x", "12.pbs-server")
     state = pbs.state(directory)
     assert (state.word, state.exit_code, state.reason) == ("FAILED" if status else "COMPLETED", code, reason)
-    shutil.rmtree(pbs_here.state / "jobs" / "12")
+    pbs_here.forget()

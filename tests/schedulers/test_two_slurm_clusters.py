@@ -1,7 +1,5 @@
 """Two real Slurm clusters with one database: numbers are a cluster's own, and every command asks the right one."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from collections.abc import Iterator
@@ -11,6 +9,7 @@ import pytest
 
 from gpubench.schedulers import submitted
 from gpubench.schedulers.slurm import Slurm
+from tests.schedulers.conftest import job_directory, remembered
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.hosts import until
 
@@ -35,17 +34,10 @@ def place(clusters: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     return shared
 
 
-def job(place: Path, script: str, name: str = "j001-n1") -> Path:
-    directory = place / "campaign" / "jobs" / name
-    directory.mkdir(parents=True)
-    (directory / "job.sh").write_text(script)
-    return directory
-
-
 def submit_until(number: str, place: Path, cluster: str) -> Path:
     """A job of that number on a cluster."""
     for at in range(100):
-        directory = job(place, SLEEP, f"{cluster}-{at}")
+        directory = job_directory(place, SLEEP, name=f"{cluster}-{at}")
         if Slurm().submit(directory, {**os.environ, "SLURM_CLUSTERS": cluster}) == number:
             return directory
         Slurm().cancel(directory)
@@ -59,10 +51,9 @@ def test_a_job_on_another_cluster_is_asked_for_and_ended_there(
     by: str, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slurm = Slurm()
-    directory = job(place, SLEEP.replace("\n", "\n#SBATCH --clusters=far\n", 1) if by == "script" else SLEEP)
+    directory = job_directory(place, SLEEP.replace("\n", "\n#SBATCH --clusters=far\n", 1) if by == "script" else SLEEP)
     number = slurm.submit(directory, {**os.environ, **({by: "far"} if by != "script" else {})})
-    entry = submitted.read(directory)
-    assert entry is not None
+    entry = remembered(directory)
     assert (entry.cluster, entry.place) == ("far", " on cluster far")
     twin = submit_until(number, place, "hosts")  # of the same number, on this machine's own cluster
     until(lambda: slurm.state(twin).phase == "running", "the twin")
@@ -80,10 +71,9 @@ def test_a_job_whose_submit_gave_no_answer_is_found_on_the_cluster_that_was_chos
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slurm = Slurm()
-    directory = job(place, SLEEP)
+    directory = job_directory(place, SLEEP)
     number = slurm.submit(directory, {**os.environ, "SLURM_CLUSTERS": "far"})
-    entry = submitted.read(directory)
-    assert entry is not None
+    entry = remembered(directory)
     unheard = dataclasses.replace(entry, job_id="")
     submitted.keep(directory, unheard)
     assert (slurm.state(directory).phase, slurm.state(directory).job_id) == ("pending", number)
