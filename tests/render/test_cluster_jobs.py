@@ -19,7 +19,7 @@ from gpubench.render.cluster import client_lines, client_script, render_cluster_
 from gpubench.resources.profiles import load_site
 from tests.plan.requests_by_hand import image, site
 from tests.render.test_object_files import EVERYTHING, RELEASES
-from tests.rendering import check_golden
+from tests.rendering import check_golden, check_shell
 
 TEMPLATES = resources.job_templates()
 GOLDEN = Path(__file__).parents[1] / "golden" / "clusters"
@@ -56,14 +56,8 @@ def test_a_further_job_is_the_golden_script_and_knows_its_place() -> None:
 
 
 def test_the_script_passes_shellcheck(tmp_path: Path) -> None:
-    for name, data in {
-        "job.sh": render_cluster_job(record(), FURTHER, TEMPLATES, "hash")["jobs/j002-n2/job.sh"],
-        "client.sh": client_script(record(protocol="tls")),
-    }.items():
-        (tmp_path / name).write_bytes(data)
-        words = [Path(sys.executable).with_name("shellcheck"), "--shell=bash", tmp_path / name]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout
+    check_shell(tmp_path / "job.sh", render_cluster_job(record(), FURTHER, TEMPLATES, "hash")["jobs/j002-n2/job.sh"])
+    check_shell(tmp_path / "client.sh", client_script(record(protocol="tls")), "--shell=bash")
 
 
 def test_what_a_client_sources_sets_what_the_cluster_has_and_survives_odd_paths(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from gpubench.model.site import ImageSettings
 from gpubench.render.conda import render_modules, render_prefix
 from gpubench.render.context import PYTHON, BuildContext, render_context
 from gpubench.resources.profiles import load_site
-from tests.rendering import check_golden
+from tests.rendering import check_golden, check_shell
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "docker"
 TEMPLATES = resources.texts("templates")
@@ -58,17 +58,6 @@ SHOWN = ("Dockerfile", "environment.yml", "ucx.txt")
 FILES = [(name, file) for name, made in CONTEXTS.items() for file in SHOWN if file in made.files]
 
 
-def tool(name: str, *words: str | Path) -> None:
-    done = subprocess.run(
-        [str(Path(sys.executable).with_name(name)), *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=150,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (0, "")
-
-
 def test_ucx_of_a_conda_prefix_is_built_with_the_cuda_that_the_profile_names() -> None:
     """On a Cray, CUDA comes by a module."""
     (made,) = recipes([f"git:v1.16.0@{'0' * 40}"], load_site("perlmutter"))
@@ -96,7 +85,9 @@ def test_no_golden_file_is_left_over() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_a_dockerfile_passes_hadolint(name: str, tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_bytes(CONTEXTS[name].files["Dockerfile"])
-    tool("hadolint", "--no-color", tmp_path / "Dockerfile")
+    words = [Path(sys.executable).with_name("hadolint"), "--no-color", tmp_path / "Dockerfile"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=150, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -121,11 +112,9 @@ def test_whatever_goes_in_changes_the_build_id() -> None:
 
 
 def test_the_lock_of_another_stack_changes_nothing() -> None:
-    other = {**SOURCES, "locks/ucxx-0.52.0.txt": b""}
-    assert (
-        render_context(RECIPES["local/wheel"], TEMPLATES, other, gpubench="0.1.0").files
-        == CONTEXTS["local/wheel"].files
-    )
+    sources = {**SOURCES, "locks/ucxx-0.52.0.txt": b""}
+    made = render_context(RECIPES["local/wheel"], TEMPLATES, sources, gpubench="0.1.0")
+    assert made.files == CONTEXTS["local/wheel"].files
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -148,11 +137,7 @@ def test_the_manifest_is_written_by_the_last_step() -> None:
         assert steps[-1] == f'RUN ["{PYTHON}", "-I", "-B", "/gpubench/describe.py"]'
 
 
-@given(
-    spec=st.text(max_size=30),
-    gpubench=st.text(max_size=30),
-    site=st.text(max_size=10),
-)
+@given(spec=st.text(max_size=30), gpubench=st.text(max_size=30), site=st.text(max_size=10))
 def test_no_text_becomes_an_instruction(spec: str, gpubench: str, site: str) -> None:
     odd = RECIPES["local/git"].model_copy(update={"spec": spec, "site": site})
     plain = CONTEXTS["local/git"].files["Dockerfile"].decode()
@@ -181,8 +166,7 @@ def test_a_conda_prefix_is_named_by_its_content_and_its_script_is_sound(tmp_path
     key = facts["build_id"]
     assert prefix.path == f"/shared/o'neill & co/conda/ucx-py-0.35-{key}"
     check_golden(GOLDEN / "conda" / "create.sh", prefix.files["create.sh"].decode().replace(key, "KEY"))
-    (tmp_path / "create.sh").write_bytes(prefix.files["create.sh"])
-    tool("shellcheck", tmp_path / "create.sh")
+    check_shell(tmp_path / "create.sh", prefix.files["create.sh"])
     assert facts["env"]["LD_LIBRARY_PATH"] == f"{prefix.path}/ucx/lib"
     assert render_prefix(made, TEMPLATES, SOURCES, "/shared").path == f"/shared/conda/ucx-py-0.35-{key}"
     other_describe = {**SOURCES, "context/describe.py": b""}
@@ -197,8 +181,7 @@ def test_a_conda_prefix_is_named_by_its_content_and_its_script_is_sound(tmp_path
 def test_a_prefix_of_wheels_reads_only_what_lies_beside_its_script(name: str, tmp_path: Path) -> None:
     files = render_prefix(RECIPES[name], TEMPLATES, SOURCES, "/shared").files
     text = files["create.sh"].decode()
-    (tmp_path / "create.sh").write_text(text)
-    tool("shellcheck", tmp_path / "create.sh")
+    check_shell(tmp_path / "create.sh", text)
     named = {word for word in files if re.search(rf"\s{re.escape(word)}\s", text)}
     assert named == files.keys() - {"create.sh"}
     assert files["environment.yml"].decode().endswith("dependencies:\n  - pip\n  - python=3.11\n")
@@ -224,7 +207,6 @@ def test_modules_are_loaded_in_their_order(tmp_path: Path) -> None:
     check_golden(GOLDEN / "modules" / "load.sh", text)
     turned = settings.model_copy(update={"modules": names[::-1]})
     assert render_modules("summit", turned, "1.8.0", TEMPLATES) != text
-    (tmp_path / "load.sh").write_text(text)
-    tool("shellcheck", tmp_path / "load.sh")
+    check_shell(tmp_path / "load.sh", text)
     bare = render_modules("summit", ImageSettings(modules=names[:1]), "1.8.0", TEMPLATES)
     assert "export" not in bare

@@ -2,8 +2,6 @@
 
 import json
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +9,7 @@ import pytest
 from gpubench import resources
 from gpubench.render.importing import PROGRAMS, link_name, render_import, squashfs_name
 from tests.importing.nodes import row
+from tests.rendering import check_shell
 
 DIGEST = f"sha256:{'ab' * 32}"
 ROW = row(
@@ -79,8 +78,6 @@ def test_no_value_becomes_shell() -> None:
 
 
 @pytest.mark.parametrize("program", sorted(PROGRAMS))
-def test_the_script_passes_shellcheck(program: str) -> None:
+def test_the_script_passes_shellcheck(program: str, tmp_path: Path) -> None:
     script = render_import([ROW], "/images of/us", TEMPLATES, program=program, gpubench="1.2.3")
-    checker = [Path(sys.executable).with_name("shellcheck"), "-s", "bash", "-"]
-    checked = subprocess.run(checker, input=script, capture_output=True, text=True, check=False)
-    assert checked.stdout == ""
+    check_shell(tmp_path / "import.sh", script)

@@ -1,7 +1,5 @@
 """Scripts of the shipped profiles, known issues included. GPUBENCH_UPDATE_GOLDEN=1 rewrites the golden ones."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +8,6 @@ from gpubench import resources
 from gpubench.launchers.resource_sets import ResourceSetStep, parse
 from gpubench.model.image import Image
 from gpubench.model.site import Site
-from gpubench.node.spec import RunSpec
 from gpubench.plan.adapter_combinations import VALID
 from gpubench.render.check import render_check, render_clean
 from gpubench.render.context import PYTHON
@@ -18,7 +15,7 @@ from gpubench.render.job import job_file
 from gpubench.resources.profiles import known_issues, load_site, site_names
 from gpubench.runtimes import RUNTIMES
 from tests.plan.requests_by_hand import image, plan
-from tests.rendering import check_golden, render_jobs
+from tests.rendering import check_golden, check_shell, render_jobs, specs_of
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 TEMPLATES = resources.job_templates()
@@ -61,18 +58,10 @@ def scripts(name: str) -> dict[int, str]:
     return {job.nodes: files[f"jobs/{job.job}/job.sh"].decode() for job in made.jobs}
 
 
-def sound(script: str, path: Path) -> None:
-    path.write_text(script)
-    checked = subprocess.run(
-        [Path(sys.executable).with_name("shellcheck"), path], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert (checked.returncode, checked.stdout) == (0, "")
-
-
 @pytest.mark.parametrize("name", SITES)
 def test_every_script_of_a_shipped_profile_is_sound_shell(name: str, tmp_path: Path) -> None:
     for nodes, script in scripts(name).items():
-        sound(script, tmp_path / f"{nodes}.sh")
+        check_shell(tmp_path / f"{nodes}.sh", script)
 
 
 @pytest.mark.parametrize(("name", "nodes"), [("draco", 2), ("draco", 8), ("summit", 4)])
@@ -129,15 +118,14 @@ def test_summit_on_921_nodes_has_921_supervisors_with_6_workers_each() -> None:
     site = load_site("summit", ["layout.scheduler=launch-node"])
     images = {spec: an_image(site, spec) for spec in ("1.21.0", "1.22.0")}
     made = plan("1.21.0 1.22.0", site=site, images=images, nodes=[921], blocks=1, device="gpu")
-    files = render_jobs(made, made.jobs, TEMPLATES, b"node half")
-    script = files["jobs/j001-n921/job.sh"].decode()
+    script = render_jobs(made, made.jobs, TEMPLATES, b"")["jobs/j001-n921/job.sh"].decode()
     assert "#BSUB -nnodes 921\n" in script
     (line,) = [line for line in script.splitlines() if "exec jsrun" in line]
     (shape,) = [line for line in script.splitlines() if line.startswith("shape=(")]
     words = [word for word in line.split() if word.startswith("--nrs")] + shape[len("shape=(") : -1].split()
     step = ResourceSetStep.of("the supervisors", parse(words))
     assert (step.sets, step.per_host, step.tasks, step.cores, step.gpus, step.bind) == (921, 1, 1, 42, 6, "rs")
-    spec, _ = [RunSpec.parse(data.decode()) for name, data in files.items() if name.endswith(".json")]
+    spec, _ = specs_of(made)
     assert (spec.nodes, spec.workers_per_node, spec.workers) == (921, 6, 5526)
     assert (len(spec.ranks), spec.scheduler_rank, spec.leader_rank) == (922, 921, 0)
     assert spec.env["OMP_PROC_BIND"] == "FALSE"
@@ -160,8 +148,8 @@ def test_a_check_runs_under_the_header_of_the_sites_own_jobs(name: str, tmp_path
     assert header == own
     assert f"{mark} {limit}\n" in script
     assert f"\nrun bash facts.sh {site.interface}\n" in script
-    sound(script, tmp_path / "job.sh")
-    sound(files["jobs/check/facts.sh"].decode(), tmp_path / "facts.sh")
+    check_shell(tmp_path / "job.sh", script)
+    check_shell(tmp_path / "facts.sh", files["jobs/check/facts.sh"])
 
 
 @pytest.mark.parametrize("name", SITES)
@@ -171,5 +159,5 @@ def test_a_cleaning_is_sound_shell_and_removes_only_when_it_is_told(name: str, t
         script = files["jobs/check/job.sh"].decode()
         assert f"\nrun bash left.sh {'remove' if remove else 'list'}\n" in script
         assert "enroot remove" not in script
-        sound(script, tmp_path / "job.sh")
-        sound(files["jobs/check/left.sh"].decode(), tmp_path / "left.sh")
+        check_shell(tmp_path / "job.sh", script)
+        check_shell(tmp_path / "left.sh", files["jobs/check/left.sh"])
