@@ -4,7 +4,7 @@ import dataclasses
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,25 @@ def start_builder(root: Path, *specs: str, **env: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def git(folder: Path, *words: str) -> str:
+    """What a command of git prints."""
+    command = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(folder), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def repository(folder: Path, files: Mapping[str, str]) -> Path:
+    """A git repository of these programs, with one commit on ``master``."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    git(folder, "init", "-q", "-b", "master")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "one")
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ import pytest
 from gpubench.model.images_lock import ImagesLock, LockRow
 from tests.cli.campaigns import Front, until
 from tests.conftest import ROOT, Run, need, own_queue, run_gpubench
-from tests.images.conftest import Images
+from tests.images.conftest import Images, git, repository
 
 pytestmark = pytest.mark.integration
 
@@ -40,24 +40,6 @@ def build_wheel(folder, settings=None, metadata=None):
 """
 PROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
 UCX_PY = "https://github.com/rapidsai/ucx-py.git"
-
-
-def repository(folder: Path, files: dict[str, str], tag: str = "") -> str:
-    """A git repository with one commit on ``master``; its address."""
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        path.chmod(0o755)
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(folder)]
-    for line in (
-        ["init", "-q", "-b", "master"],
-        ["add", "."],
-        ["commit", "-qm", "one"],
-        *([["tag", tag]] if tag else []),
-    ):
-        subprocess.run([*git, *line], check=True)
-    return f"file://{folder}"
 
 
 class Cluster:
@@ -106,10 +88,9 @@ def sources(tmp_path_factory: pytest.TempPathFactory, kept: Images) -> tuple[str
     home = tmp_path_factory.mktemp("sources")
     libucx = str(Path(kept["1.19.0"][0].env["LD_LIBRARY_PATH"]).parent)
     ucx = {"autogen.sh": "#!/bin/sh\n", "contrib/configure-release": CONFIGURE, "built": libucx}
-    return (
-        repository(home / "ucx", ucx),
-        repository(home / "ucx-py", {"pyproject.toml": PROJECT, "backend.py": BACKEND}, tag="v0.29.00"),
-    )
+    ucx_py = repository(home / "ucx-py", {"pyproject.toml": PROJECT, "backend.py": BACKEND})
+    git(ucx_py, "tag", "v0.29.00")
+    return f"file://{repository(home / 'ucx', ucx)}", f"file://{ucx_py}"
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """Which stack and which UCX a spec becomes on a site; refs of a real repository."""
 
-import os
-import subprocess
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from gpubench.images.wheels import resolve
 from gpubench.model.recipe import Recipe
 from gpubench.model.site import Site
 from gpubench.resources.profiles import load_site
+from tests.images.conftest import git
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 NOWHERE = "file:///nowhere/ucx.git"
@@ -229,14 +229,6 @@ def test_the_python_of_a_base_is_known_of_distributions_and_nvidias_own_images(b
     assert base_python(base) == python
 
 
-def git(folder: Path, *words: str) -> str:
-    who = {f"GIT_{role}_{part}": "test@example.org" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
-    done = subprocess.run(
-        ["git", "-C", str(folder), *words], env={**os.environ, **who}, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
-
-
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """``master`` ahead of ``v1.14.x``; ``v1.14.1`` an annotated tag, ``light`` none, ``both`` tag and branch."""
@@ -281,8 +273,6 @@ def test_credentials_in_an_address_are_not_printed() -> None:
 
 
 def test_a_repository_that_accepts_and_never_answers_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    import socket
-
     monkeypatch.setattr("gpubench.images.recipes.LISTING_S", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

@@ -12,6 +12,7 @@ from gpubench.errors import BuildError, MissingToolError
 from gpubench.images.ucx_source import UcxSource
 from tests.cli.campaigns import until
 from tests.conftest import need_compiler
+from tests.images.conftest import git, repository
 
 CODE = """\
 import os, sys
@@ -24,18 +25,10 @@ UcxSource(folder / "ucx", sys.argv[2], "1.19.0").build(folder / "build" / "files
 
 def committed(folder: Path, makefile: str) -> UcxSource:
     need_compiler()
-    repository = folder / "ucx"
-    (repository / "contrib").mkdir(parents=True)
-    for name in ("autogen.sh", "contrib/configure-release"):
-        (repository / name).write_text("#!/bin/sh\n")
-        (repository / name).chmod(0o755)
-    (repository / "Makefile").write_text(makefile)
-    git = ("git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(repository))
-    for words in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "only")):
-        subprocess.run([*git, *words], check=True)
-    done = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+    scripts = dict.fromkeys(("autogen.sh", "contrib/configure-release"), "#!/bin/sh\n")
+    made = repository(folder / "ucx", {**scripts, "Makefile": makefile})
     (folder / "build" / "files").mkdir(parents=True)
-    return UcxSource(repository, done.stdout.strip(), "1.19.0")
+    return UcxSource(made, git(made, "rev-parse", "HEAD"), "1.19.0")
 
 
 @pytest.mark.integration
