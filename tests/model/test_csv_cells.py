@@ -1,7 +1,5 @@
 """Cells of a CSV start no formula, and come back as they were."""
 
-from __future__ import annotations
-
 import io
 import re
 

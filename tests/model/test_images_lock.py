@@ -1,7 +1,5 @@
 """``images.lock.toml``: rows by place, the newest wins, the same rows give the same bytes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A user's file is read, never run; what is wrong with it is one line with the line's number."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 

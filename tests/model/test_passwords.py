@@ -1,7 +1,5 @@
 """A password in a profile, a suite, a file of rules or a variant is refused, and nothing else is."""
 
-from __future__ import annotations
-
 import tomllib
 from typing import Any
 

@@ -122,25 +122,25 @@ def test_skipped_runs_cost_nothing() -> None:
     assert made.time.total_s == pytest.approx(sum(cost.seconds for cost in rows.values()))
 
 
+def statuses(made: Plan, skipped: str, others: str) -> dict[str, str]:
+    return {run.run: skipped if made.skip_reason(job.nodes, run.variant) else others for job, _, run in made.runs()}
+
+
 def test_resume_leaves_planned_skips_alone() -> None:
     made = skipping()
-    status = {run.run: "skipped" if made.skip_reason(job.nodes, run.variant) else "ok" for job, _, run in made.runs()}
-    assert plan_repair(made, status, NOW) == Repair({}, None)
-    unwritten = {run: "lost" if word == "skipped" else word for run, word in status.items()}
-    assert plan_repair(made, unwritten, NOW) == Repair({}, None)
+    assert plan_repair(made, statuses(made, "skipped", "ok"), NOW) == Repair({}, None)
+    assert plan_repair(made, statuses(made, "lost", "ok"), NOW) == Repair({}, None)
 
 
 def test_a_planned_skip_beside_lost_runs_makes_no_broken_block() -> None:
     made = skipping(nodes=[8])
-    status = {run.run: "skipped" if made.skip_reason(job.nodes, run.variant) else "lost" for job, _, run in made.runs()}
-    repair = plan_repair(made, status, NOW)
-    assert repair.again == {"j001-n8": [1, 2, 3, 4, 5, 6]}
-    assert repair.addition is None
+    repair = plan_repair(made, statuses(made, "skipped", "lost"), NOW)
+    assert repair == Repair({"j001-n8": [1, 2, 3, 4, 5, 6]}, None)
 
 
 def test_a_block_with_a_real_hole_is_replaced_and_skips_again() -> None:
     made = skipping(nodes=[8])
-    status = {run.run: "skipped" if made.skip_reason(job.nodes, run.variant) else "ok" for job, _, run in made.runs()}
+    status = statuses(made, "skipped", "ok")
     hole = next(run.run for job, block, run in made.runs() if block.block == 2 and status[run.run] == "ok")
     addition = plan_repair(made, {**status, hole: "lost"}, NOW).addition
     assert addition is not None

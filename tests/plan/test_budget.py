@@ -2,7 +2,7 @@
 
 import hypothesis
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gpubench.errors import PlanRefusedError
@@ -30,6 +30,7 @@ def test_the_least_is_a_whole_balanced_set_of_five_blocks_or_more(variants: int,
 
 
 @given(st.integers(1, 9), st.integers(1, 60), st.floats(0.01, 1e4), st.floats(1, 1e6))
+@example(1, 5, 0.2, 1.0)  # they fill the budget exactly
 def test_blocks_are_whole_sets_that_fit_and_no_more_than_asked(
     variants: int, asked: int, block_s: float, budget_s: float
 ) -> None:
@@ -46,10 +47,6 @@ def test_blocks_are_whole_sets_that_fit_and_no_more_than_asked(
     assert blocks * block_s <= budget_s
     one_set_more = blocks + variants
     assert one_set_more > asked or one_set_more * block_s > budget_s * (1 - 1e-9)
-
-
-def test_blocks_that_fill_a_budget_exactly_fit() -> None:
-    assert blocks_that_fit(requested=5, variants=1, all_places_block_s=0.2, budget_s=1.0, firm=True) == 5
 
 
 def test_a_firm_budget_that_is_too_small_is_refused_with_the_arithmetic() -> None:

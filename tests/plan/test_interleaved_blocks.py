@@ -1,6 +1,5 @@
 """Interleaved blocks: where clusters can take turns and fit, who works when and how many times, and why not."""
 
-import dataclasses
 import itertools
 from collections import Counter
 from typing import Any
@@ -133,20 +132,14 @@ def settled(
     return made.site.layout.arrangement, made.not_interleaved
 
 
-def test_clusters_that_can_take_turns_do() -> None:
-    assert settled() == ("interleaved", "")
-
-
 def test_what_the_profile_names_stays() -> None:
     named = site(layout=Layout(workers=2, arrangement="sequential"))
     assert resolved(request(site=named)) == request(site=named)
 
 
-def test_one_variant_has_nobody_to_take_turns_with() -> None:
-    made = request()
-    alone = site(layout=Layout(workers=2, arrangement="auto"))
-    made = resolved(dataclasses.replace(made, site=alone, variants=made.variants[:1]))
-    assert (made.site.layout.arrangement, made.not_interleaved) == ("sequential", "")
+def test_clusters_that_can_take_turns_do_and_one_variant_has_nobody_to_take_turns_with() -> None:
+    assert settled() == ("interleaved", "")
+    assert settled(variants=request().variants[:1]) == ("sequential", "")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Which earlier campaign foretells the time and the noise of a plan."""
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run's files over a log: whole, or said to be torn."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -8,41 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.node.spec import WorkloadRecord
-from gpubench.node.spec.plain import SpecError, canonical, content_id, from_plain, parse_json, parse_lines, to_plain
+from gpubench.node.spec.plain import SpecError, canonical, content_id, parse_json, parse_lines, to_plain
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=4,
 )
-
-
-@dataclasses.dataclass
-class Thing:
-    name: str
-    count: int = 1
-    parts: list[int] = dataclasses.field(default_factory=list)
-
-
-def test_what_a_dataclass_holds_reads_back() -> None:
-    thing = Thing("a", 2, [3])
-    assert from_plain(Thing, to_plain(thing)) == thing
-    assert from_plain(Thing, {"name": "a"}) == Thing("a")
-
-
-@pytest.mark.parametrize(
-    ("plain", "message"),
-    [
-        ({"name": "a", "colour": 1, "age": 2}, "Thing has no field age, colour"),
-        ({"count": 1}, "Thing lacks name"),
-        ([1], r"Thing is not an object but \[1\]"),
-        (None, "Thing is not an object but None"),
-        (7, "Thing is not an object but 7"),
-    ],
-)
-def test_an_unknown_or_missing_key_or_no_object_is_named(plain: Any, message: str) -> None:
-    with pytest.raises(SpecError, match=f"^{message}$"):
-        from_plain(Thing, plain)
 
 
 @settings(max_examples=50)

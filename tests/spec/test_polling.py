@@ -1,7 +1,5 @@
 """Processes that poll, against the cores that they have."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpubench.node.spec.waiting import ASLEEP, crowded, crowded_hosts, polls

@@ -1,7 +1,5 @@
 """Campaigns on disk as the tool and the node half write them, without running anything."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import random
@@ -10,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.model.image import Image
 from gpubench.model.plan import (
     Comparison,
     Plan,
@@ -28,6 +25,7 @@ from gpubench.node.spec.sample_columns import Sample
 from gpubench.node.writer import run_dir
 from gpubench.node.writer.run_dir import append_sample, write_provenance
 from gpubench.store.campaign import Campaign
+from tests.plan.requests_by_hand import image
 
 START = dt.datetime(2025, 11, 20, 14, 0, tzinfo=dt.UTC)
 
@@ -49,17 +47,8 @@ def workload(name: str, params: Mapping[str, Any], reps: int, warmup: int = 1) -
 
 def variant(label: str, ucx: str = "", env: Mapping[str, str] | None = None) -> PlannedVariant:
     ucx = ucx or label
-    image = Image(
-        kind="venv",
-        id=content_id({"image": ucx}, 16),
-        ucx_spec=ucx,
-        ucx_version=ucx,
-        binding="ucxx",
-        python="/images/python",
-        env={"UCX_HOME": f"/images/ucx/{ucx}"},
-        manifest=content_id(manifest(ucx)),
-    )
-    return PlannedVariant(label=label, ucx=ucx, env=dict(env or {}), image=image)
+    built = image(ucx).model_copy(update={"manifest": content_id(manifest(ucx))})
+    return PlannedVariant(label=label, ucx=ucx, env=dict(env or {}), image=built)
 
 
 def manifest(ucx: str) -> dict[str, Any]:

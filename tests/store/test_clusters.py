@@ -1,7 +1,5 @@
 """A standing cluster's directory: what is written when, what is left, and which cluster is meant."""
 
-from __future__ import annotations
-
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What dead writers and dead runs left goes; everything else stays."""
 
-from __future__ import annotations
-
 import fcntl
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Runs that a known issue leaves out are skipped, also where their job never came to write that down."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from campaign_builder import Writer, begin, make_plan

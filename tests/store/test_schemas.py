@@ -4,8 +4,6 @@
 ``import``, and ``known.json``, what readers must get out of them.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any
