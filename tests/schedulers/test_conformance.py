@@ -67,7 +67,7 @@ class Local:
 class Queued:
     """Jobs run when nobody looks; ``directives`` are those that a script of this scheduler can't do without."""
 
-    def __init__(self, scheduler: BatchScheduler, directives: str = "") -> None:
+    def __init__(self, scheduler: BatchScheduler, directives: str) -> None:
         self.state, self.cancel = scheduler.state, scheduler.cancel
         self._scheduler, self._directives = scheduler, directives
 
@@ -114,18 +114,12 @@ ALL = [*SCRIPTED, pytest.param("kubernetes", marks=pytest.mark.system)]
 
 def subject_of(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subject:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    if request.param == "slurm":
-        request.getfixturevalue("slurm_here")
-        return Queued(slurm)
+    if request.param == "local":
+        return Local()
+    cluster = request.getfixturevalue(f"{request.param}_here")
     if request.param == "kubernetes":
-        return Kubernetes(request.getfixturevalue("kubernetes_here"))
-    if request.param == "lsf":
-        request.getfixturevalue("lsf_here")
-        return Queued(Lsf(), OF_LSF)
-    if request.param == "pbs":
-        request.getfixturevalue("pbs_here")
-        return Queued(Pbs(), OF_PBS)
-    return Local()
+        return Kubernetes(cluster)
+    return Queued(QUEUES[request.param].scheduler, QUEUES[request.param].directives)
 
 
 @pytest.fixture(params=ALL)
