@@ -1,7 +1,5 @@
 """A stand-in for dask that starts fast and does nothing: for tests of who notices what."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 IMPORT = """

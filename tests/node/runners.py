@@ -1,15 +1,16 @@
 """Supervisors of one run, started the way job scripts start them."""
 
-from __future__ import annotations
-
+import json
 import select
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpubench.node.spec import Deadlines, RunSpec
+from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE, marked
 from gpubench.store.rundirs import read_record
 from tests.node.specs_by_hand import RUN, quiet_environment, run_spec, write_campaign
 
@@ -45,6 +46,19 @@ class Runner:
     def run(self, *words: str, **env: str) -> tuple[int, str]:
         return finish(self.start(*words, **env))
 
+    def kill(self) -> None:
+        """The supervisors, when a test is over."""
+        for process in self.processes:
+            process.kill()
+            process.communicate()
+
+    def living(self) -> dict[int, str]:
+        """Processes of the campaign with their marks."""
+        return marked(CLUSTER_VARIABLE, lambda mark: mark.startswith(f"{self.directory}/runs:"))
+
+    def provenance(self) -> Any:
+        return json.loads((self.run_dir() / "provenance.json").read_text(encoding="utf-8"))
+
     def run_dir(self, attempt: int = 1) -> Path:
         return self.directory / "runs" / f"{RUN}-{attempt}"
 
@@ -77,6 +91,14 @@ class NeverAsked:
 def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     output, _ = process.communicate(timeout=150)
     return process.returncode, output
+
+
+def printed(code: str) -> str:
+    """What a Python of its own prints, whose input is at its end."""
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=150, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def until(condition: Callable[[], object]) -> None:

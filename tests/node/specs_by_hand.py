@@ -1,7 +1,5 @@
 """Run specs with fixed values, and campaign directories that hold one."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Nobody but the run gets into its cluster, and nothing that others send is unpickled."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -123,17 +121,6 @@ def tcp(tmp_path: Path) -> Iterator[Python]:
     python.end()
 
 
-@pytest.fixture(scope="module", params=["worker", "nanny"])
-def closed(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Python, str, str]]:
-    """A cluster over TCP that has the secret "mine": its Python, and the addresses of scheduler and worker."""
-    python = Python(sys.executable, "tcp", {}, tmp_path_factory.mktemp("closed"))
-    scheduler, worker = python.cluster(request.param, "mine")
-    yield python, scheduler, worker
-    python.end()
-
-
 @pytest.fixture
 def ucx(tmp_path: Path) -> Iterator[Python]:
     image, _ = ensure(["1.22.0"], images_root(), lambda line: print(line, file=sys.stderr))["1.22.0"]
@@ -151,7 +138,8 @@ def nobody_else_gets_in(python: Python, scheduler: str, worker: str) -> None:
     done = python.run(INTRUDER, scheduler, str(made[0]), worker, str(made[1]))
     assert done.returncode == 0, done.stderr
     assert [path for path in made if path.exists()] == []
-    assert ANSWER in python.run(CLIENT, scheduler, token="mine").stdout
+    done = python.run(CLIENT, scheduler, token="mine")
+    assert ANSWER in done.stdout, done.stderr
 
 
 def without_it_an_intruder_runs_code(python: Python) -> None:
@@ -162,14 +150,9 @@ def without_it_an_intruder_runs_code(python: Python) -> None:
     assert made.is_dir(), said.stderr
 
 
-def test_over_tcp_who_has_the_secret_gets_in(closed: tuple[Python, str, str]) -> None:
-    python, scheduler, _ = closed
-    done = python.run(CLIENT, scheduler, token="mine")
-    assert ANSWER in done.stdout, done.stderr
-
-
-def test_over_tcp_nobody_else_gets_in(closed: tuple[Python, str, str]) -> None:
-    nobody_else_gets_in(*closed)
+@pytest.mark.parametrize("kind", ["worker", "nanny"])
+def test_over_tcp_only_who_has_the_secret_gets_in(tcp: Python, kind: str) -> None:
+    nobody_else_gets_in(tcp, *tcp.cluster(kind, "mine"))
 
 
 def test_over_tcp_an_open_cluster_runs_the_code_of_an_intruder(tcp: Python) -> None:

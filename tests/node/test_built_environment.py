@@ -1,5 +1,4 @@
 import contextlib
-import json
 import os
 import subprocess
 import sys
@@ -181,8 +180,7 @@ def test_what_the_profile_says_about_connecting_counts(tmp_path: Path) -> None:
 def test_scheduler_worker_and_client_say_how_long_they_try_to_connect(tmp_path: Path) -> None:
     runner = Runner([sys.executable, "-I"], tmp_path)
     assert runner.run()[0] == 0
-    processes = json.loads((runner.run_dir() / "provenance.json").read_text())["processes"]
-    assert {(one["role"], one["connect_timeout"]) for one in processes} == {
+    assert {(one["role"], one["connect_timeout"]) for one in runner.provenance()["processes"]} == {
         (role, "60s") for role in ("scheduler", "worker", "client")
     }
 

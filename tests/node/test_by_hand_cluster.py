@@ -1,7 +1,5 @@
 """A real Dask cluster whose roles were started by hand, and what a run's client says of a cluster that is wrong."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json
@@ -116,22 +114,25 @@ def test_every_listener_of_scheduler_and_workers_is_on_the_named_interface_only(
         assert listening(process.pid) == {"0100007F"}
 
 
-@pytest.fixture
-def alarm() -> Iterator[None]:
+def workers_of(client: Any) -> list[str]:
+    return sorted(client.scheduler_info(n_workers=-1)["workers"])
+
+
+def outcome_of(client: Any, directory: Path, workers: list[str], **changes: Any) -> ClientOutcome:
     """Workloads have limits of their own, on the same clock as those of the tests."""
     handler, timer = signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)
-    yield
-    signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, *timer)
+    context, outcome = WorkloadContext(client, workers, 2, "cpu", "tcp"), ClientOutcome()
+    try:
+        _measure_all(context, dataclasses.replace(SPEC, **changes), outcome, directory, None, probes=[])
+    finally:
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, *timer)
+    return outcome
 
 
-def test_bytes_over_another_protocol_fail_the_workload_and_skip_what_follows(
-    client: Any, tmp_path: Path, alarm: None
-) -> None:
-    spec = dataclasses.replace(SPEC, protocol="tls", workloads=[TASKS, ARRAY, dataclasses.replace(TASKS, reps=2)])
-    outcome = ClientOutcome()
-    workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
-    _measure_all(WorkloadContext(client, workers, 2, "cpu", "tcp"), spec, outcome, tmp_path, None, probes=[])
+def test_bytes_over_another_protocol_fail_the_workload_and_skip_what_follows(client: Any, tmp_path: Path) -> None:
+    workloads = [TASKS, ARRAY, dataclasses.replace(TASKS, reps=2)]
+    outcome = outcome_of(client, tmp_path, workers_of(client), protocol="tls", workloads=workloads)
     assert outcome.error.endswith("speaks tcp, planned tls (protocol tls)")
     assert [(record.workload, record.status) for record in outcome.workloads] == [
         ("tasks", "ok"),
@@ -143,13 +144,10 @@ def test_bytes_over_another_protocol_fail_the_workload_and_skip_what_follows(
 
 
 def test_an_error_in_the_client_is_the_reason_and_its_traceback_is_in_the_log(
-    client: Any, tmp_path: Path, alarm: None, capsys: pytest.CaptureFixture[str]
+    client: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    params = complete("weak-array-create", {"problem_size": 1})
-    spec = dataclasses.replace(SPEC, workloads=[WorkloadSpec("weak-array-create", "dask", params, 1, 0, 300.0)])
-    outcome = ClientOutcome()
-    workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
-    _measure_all(WorkloadContext(client, workers, 2, "cpu", "tcp"), spec, outcome, tmp_path, None, probes=[])
+    small = WorkloadSpec("weak-array-create", "dask", complete("weak-array-create", {"problem_size": 1}), 1, 0, 300.0)
+    outcome = outcome_of(client, tmp_path, workers_of(client), workloads=[small])
     assert outcome.workloads[0].reason == "ValueError: weak scaling needs a problem_size of at least 2, not 1"
     logged = capsys.readouterr().err.splitlines()
     assert (logged[0], logged[-1]) == ("Traceback (most recent call last):", outcome.workloads[0].reason)
@@ -191,21 +189,18 @@ def test_in_another_cluster_than_the_planned_one_nothing_is_measured_and_no_work
     assert not (tmp_path / "samples.jsonl").exists()
 
 
-def test_a_worker_that_joins_while_workloads_run_fails_the_run(
-    client: Any, cluster: Cluster, tmp_path: Path, alarm: None
-) -> None:
-    workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+def test_a_worker_that_joins_while_workloads_run_fails_the_run(client: Any, cluster: Cluster, tmp_path: Path) -> None:
+    workers = workers_of(client)
     late = cluster.run(
         "--role", "worker", "--interface", "lo", "--address", cluster.address, "--name", "late", "--device", "cpu"
     )
-    outcome = ClientOutcome()
     try:
         client.wait_for_workers(3, timeout=60)
-        (address,) = set(client.scheduler_info(n_workers=-1)["workers"]) - set(workers)
-        _measure_all(WorkloadContext(client, workers, 2, "cpu", "tcp"), SPEC, outcome, tmp_path, None, probes=[])
+        (address,) = set(workers_of(client)) - set(workers)
+        outcome = outcome_of(client, tmp_path, workers)
     finally:
         late.kill()
-        until(lambda: len(client.scheduler_info(n_workers=-1)["workers"]) == 2)
+        until(lambda: len(workers_of(client)) == 2)
     assert outcome.error == f"the cluster changed while it was measured: {address} joined"
     assert [(record.workload, record.status, record.reason) for record in outcome.workloads] == [
         ("tasks", "failed", outcome.error),

@@ -1,13 +1,12 @@
 """Children of a supervisor, for real: none outlives it, however it ends."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,12 +91,6 @@ RuntimeError: Scheduler failed to start.
 """The end of a scheduler's log on a node whose job was given no GPU (distributed 2026.7.1), shortened."""
 
 
-def test_an_error_that_another_one_caused_is_said_by_its_cause(tmp_path: Path) -> None:
-    child = shell(tmp_path, f"cat <<'END'\n{RAISED}END\nexit 1")
-    child.process.wait(150)
-    assert child.cause()["how"] == "exit code 1: pynvml.NVMLError_NotFound: Not Found"
-
-
 LATER = f"""{RAISED}
 2026-11-27 09:19:06,637 - distributed.worker - INFO - goes on
 Traceback (most recent call last):
@@ -108,9 +101,17 @@ MemoryError: out of memory
 
 @pytest.mark.parametrize(
     ("log", "said"),
-    [(LATER, "MemoryError: out of memory"), (f"{RAISED}goodbye\n", "goodbye"), ("", ""), ("  \nlast\n\n", "last")],
+    [
+        (RAISED, "pynvml.NVMLError_NotFound: Not Found"),
+        (LATER, "MemoryError: out of memory"),
+        (f"{RAISED}goodbye\n", "goodbye"),
+        ("", ""),
+        ("  \nlast\n\n", "last"),
+    ],
 )
-def test_an_older_error_is_no_cause(tmp_path: Path, log: str, said: str) -> None:
+def test_an_error_that_another_one_caused_is_said_by_its_cause_and_an_older_error_is_none(
+    tmp_path: Path, log: str, said: str
+) -> None:
     child = shell(tmp_path, f"cat <<'END'\n{log}END\nexit 1")
     child.process.wait(150)
     assert child.cause()["how"] == f"exit code 1{': ' if said else ''}{said}"
@@ -227,27 +228,24 @@ time.sleep(600)
 """
 
 
-def test_a_process_that_is_forked_and_not_yet_known_when_all_are_killed_does_not_live_on(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.fixture
+def unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """A child that is forked, and whose number nobody has been told."""
     script = tmp_path / "forks.py"
     script.write_text(FORKS_LATE)
     monkeypatch.setattr(sys, "argv", [str(script)])
     (child,) = forked.ForkingProcess([], [Planned("worker", [])], dict(os.environ), tmp_path).children
     until((tmp_path / "stands-alone").exists)
-    stop_all([child], grace_s=0.1)
-    assert child.code == -signal.SIGTERM
+    return child
 
 
-def test_a_process_that_ends_while_it_gets_what_was_sent_before_keeps_its_exit_code(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    script = tmp_path / "forks.py"
-    script.write_text(FORKS_LATE)
-    monkeypatch.setattr(sys, "argv", [str(script)])
-    (child,) = forked.ForkingProcess([], [Planned("worker", [])], dict(os.environ), tmp_path).children
-    until((tmp_path / "stands-alone").exists)
-    child._sent += [signal.SIGTERM] * 2000  # it ends at the first, and the others find it ended
-    child.signal(signal.SIGTERM)
-    until(lambda: child.code is not None)
-    assert child.code == -signal.SIGTERM
+def test_a_process_that_is_forked_and_not_yet_known_when_all_are_killed_does_not_live_on(unknown: Any) -> None:
+    stop_all([unknown], grace_s=0.1)
+    assert unknown.code == -signal.SIGTERM
+
+
+def test_a_process_that_ends_while_it_gets_what_was_sent_before_keeps_its_exit_code(unknown: Any) -> None:
+    unknown._sent += [signal.SIGTERM] * 2000  # it ends at the first, and the others find it ended
+    unknown.signal(signal.SIGTERM)
+    until(lambda: unknown.code is not None)
+    assert unknown.code == -signal.SIGTERM

@@ -1,7 +1,5 @@
 """A run starts on a clean node: what an earlier run of this campaign left is ended, and nothing else is."""
 
-from __future__ import annotations
-
 import dataclasses
 import mmap
 import os

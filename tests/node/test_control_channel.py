@@ -1,7 +1,6 @@
 """The line between supervisors, on real sockets."""
 
-from __future__ import annotations
-
+import functools
 import json
 import socket
 import threading
@@ -13,6 +12,7 @@ import pytest
 
 from gpubench.node import control_channel as hubs
 from gpubench.node.control_channel import Connection, ControlServer, join
+from tests.node.runners import until
 
 Message = dict[str, Any]
 
@@ -58,12 +58,9 @@ def hear(line: Connection, count: int = 1) -> list[Message]:
     return found
 
 
-def closed(line: Connection) -> None:
-    deadline = time.monotonic() + 150
-    while line.open:
-        assert time.monotonic() < deadline
-        assert line.receive() == []
-        time.sleep(0.002)
+def closed(line: Connection) -> bool:
+    assert line.receive() == []
+    return not line.open
 
 
 def test_who_knows_the_token_is_let_in_and_every_message_carries_the_senders_rank(
@@ -85,7 +82,7 @@ def test_who_does_not_know_the_token_is_shown_the_door(server: ControlServer, ca
     guest = call(rank=2)
     found = poll_until(server, lambda found: len(found) == 1)
     assert found[0]["rank"] == 2
-    poll_until(server, lambda _: not stranger.open or (stranger.receive() == [] and not stranger.open))
+    poll_until(server, lambda _: closed(stranger))
     assert list(server.connections) == [2]
     assert guest.open
 
@@ -95,7 +92,7 @@ def test_whoever_says_something_else_first_is_shown_the_door(server: ControlServ
     with socket.create_connection((server.host, server.port), timeout=10) as sock:
         sock.sendall(sent)
         stranger = Connection(sock)
-        found = poll_until(server, lambda _: stranger.receive() == [] and not stranger.open)
+        found = poll_until(server, lambda _: closed(stranger))
     assert found == []
     assert server.connections == {}
 
@@ -179,11 +176,12 @@ def test_heartbeats_renew_the_line_and_are_no_messages(
     line.beat()
     assert poll_until(server, lambda _: server.connections[1].received_at > before) == []
     before = line.received_at
-    deadline = time.monotonic() + 150
-    while line.received_at == before:  # the server beats by itself while it is polled
-        assert server.poll(0.01) == []
-        assert line.receive() == []
-        assert time.monotonic() < deadline
+
+    def has_beaten() -> bool:
+        assert server.poll(0.01) == line.receive() == []  # the server beats by itself while it is polled
+        return line.received_at > before
+
+    until(has_beaten)
 
 
 def test_a_heart_does_not_beat_more_often_than_it_must(call: Any) -> None:
@@ -213,7 +211,7 @@ def test_rank_0_reaches_everybody_and_its_end_is_noticed_at_once(server: Control
     assert [hear(line) for line in lines] == [[{"kind": "stop", "whole_logs": True}]] * 2
     server.close()
     for line in lines:
-        closed(line)
+        until(functools.partial(closed, line))
 
 
 def test_the_hub_listens_on_the_given_address_only(server: ControlServer) -> None:

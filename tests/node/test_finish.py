@@ -1,7 +1,5 @@
 """What the supervisor writes at the end of a run."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import zipfile

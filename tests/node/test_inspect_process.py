@@ -1,7 +1,5 @@
 """A worker of a standing cluster says where its task threads may run, or that they are all busy."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import threading

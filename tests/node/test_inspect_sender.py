@@ -1,7 +1,5 @@
 """A question to a process that has no gpubench, another one, or an older one."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from types import ModuleType

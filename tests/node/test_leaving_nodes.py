@@ -1,7 +1,5 @@
 """A node that leaves a standing cluster hands its data over first, and stays if there is no place for it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import signal

@@ -1,7 +1,5 @@
 """Rank 0 of a run of 4,096 nodes, for real: all other ranks are lines of one process that says what supervisors say."""
 
-from __future__ import annotations
-
 import json
 import resource
 import signal

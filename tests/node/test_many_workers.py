@@ -1,7 +1,5 @@
 """Clusters of more workers than ``scheduler_info`` of the newest Dask names unasked (five), and of very many."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

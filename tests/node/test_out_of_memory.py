@@ -1,7 +1,5 @@
 """Workers with a real limit on their memory, and a workload that is too large for them."""
 
-from __future__ import annotations
-
 import sys
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The packages that a process reports: read in a shorter way than by the standard library, with the same outcome."""
 
-from __future__ import annotations
-
 import sys
 from importlib import metadata
 from pathlib import Path

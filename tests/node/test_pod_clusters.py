@@ -1,7 +1,5 @@
 """The supervisor of a standing cluster as a pod has it: no script has said when the job ends."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The containers of pods as processes, each with what Kubernetes would tell it; the name of rank 0 is localhost."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -93,11 +93,6 @@ def test_every_wait_has_a_deadline_and_names_the_path(path: Path) -> None:
         wait(path, "t", time.monotonic() + 0.05, lambda: False)
 
 
-def test_what_is_there_counts_also_past_the_deadline(path: Path) -> None:
-    publish(path, "t", FACTS)
-    assert wait(path, "t", time.monotonic() - 1, lambda: False) == FACTS
-
-
 def test_a_wait_can_be_stopped(path: Path) -> None:
     with pytest.raises(RendezvousTimeoutError, match=r"stopped while waiting for rank 0"):
         wait(path, "t", far(), lambda: True)

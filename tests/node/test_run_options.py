@@ -1,7 +1,5 @@
 """`gpubench run`: what may be told to which role, and how it becomes Dask's own options."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import tempfile

@@ -1,7 +1,5 @@
 """What each process of a run imports before it starts: ``node.pyz`` holds sources, which every process compiles."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

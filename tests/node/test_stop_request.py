@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import fcntl
 import signal
 import subprocess
@@ -8,6 +6,8 @@ import termios
 import time
 
 import pytest
+
+from tests.node.runners import printed
 
 WATCH = """
 import sys, time
@@ -74,26 +74,13 @@ def test_signals_are_remembered_by_name(name: str) -> None:
 
 
 def test_the_first_reason_stays() -> None:
-    code = (
-        "import os, signal\n"
-        "from gpubench.node.stop import StopRequest\n"
-        "stop = StopRequest(watch_stdin=True)\n"
-        "os.kill(os.getpid(), signal.SIGINT)\n"
-        "os.kill(os.getpid(), signal.SIGTERM)\n"
-        "print(stop.reason)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=150, check=True
-    )
-    assert done.stdout == "interrupted by SIGINT\n"
+    kills = "os.kill(os.getpid(), signal.SIGINT)\nos.kill(os.getpid(), signal.SIGTERM)\n"
+    assert printed(f"{WAIT}{kills}print(stop.reason)") == "interrupted by SIGINT\n"
 
 
 def test_a_terminal_or_nothing_as_input_is_no_front_end_unless_it_is_said_to_be_one() -> None:
     code = "from gpubench.node.stop import StopRequest\nStopRequest(watch_stdin=False).check()\nprint('goes on')\n"
-    done = subprocess.run(
-        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=150, check=True
-    )
-    assert done.stdout == "goes on\n"
+    assert printed(code) == "goes on\n"
 
 
 def test_a_signal_while_python_ends_does_not_change_the_exit_code() -> None:

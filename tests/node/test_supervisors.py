@@ -3,8 +3,6 @@
 What dask's own processes do is tested with dask; here it is about who notices what, and what stands in the record.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -20,7 +18,6 @@ import pytest
 
 from gpubench.node.admission import VARIABLE, environment
 from gpubench.node.spec import Deadlines
-from gpubench.node.workloads.process_reaper import CLUSTER_VARIABLE, marked
 from tests.cli.campaigns import files_with
 from tests.conftest import need
 from tests.node.dask_by_hand import write_dask
@@ -55,9 +52,8 @@ def run(tmp_path: Path) -> Iterator[Start]:
         return runner
 
     yield start
-    for process in [process for runner in runners for process in runner.processes]:
-        process.kill()
-        process.communicate()
+    for runner in runners:
+        runner.kill()
 
 
 def ended(runner: Runner) -> bool:
@@ -70,16 +66,11 @@ def stands(directory: Path, name: str) -> bool:
 
 def pid(runner: Runner, role: str) -> int:
     """Process id of a role, from the process table."""
-    mark = f"{runner.directory}/runs:{RUN}:"
-    for found in marked(CLUSTER_VARIABLE, lambda value: value.startswith(mark)):
+    for found in runner.living():
         words = Path(f"/proc/{found}/cmdline").read_bytes().split(b"\0")
         if role.encode() in words:
             return found
     raise AssertionError(f"no {role}")
-
-
-def living(runner: Runner) -> dict[int, str]:
-    return marked(CLUSTER_VARIABLE, lambda value: value.startswith(f"{runner.directory}/runs:"))
 
 
 def codes(runner: Runner) -> list[int]:
@@ -87,7 +78,7 @@ def codes(runner: Runner) -> list[int]:
     for process in runner.processes:
         process.wait(150)  # before their input is closed: that would be the end of the front end
     ended = [finish(process)[0] for process in runner.processes]
-    assert living(runner) == {}
+    assert runner.living() == {}
     assert not list(runner.directory.glob("gpubench-*"))
     assert runner.left() == []
     return ended
@@ -106,8 +97,7 @@ def test_a_process_that_dies_on_any_node_fails_the_run_with_cause_and_last_lines
     assert [(item.status, item.reason) for item in record.workloads] == [("failed", record.reason)]
     with zipfile.ZipFile(runner.run_dir() / "logs.zip") as logs:
         assert {"rank0/scheduler.log", "rank0/worker-0-0.log", "rank1/worker-1-0.log"} <= set(logs.namelist())
-    provenance = json.loads((runner.run_dir() / "provenance.json").read_text(encoding="utf-8"))
-    assert [node["rank"] for node in provenance["nodes"]] == [0, 1]
+    assert [node["rank"] for node in runner.provenance()["nodes"]] == [0, 1]
 
 
 def test_a_node_that_is_silent_at_the_end_is_named_with_what_it_said_when_it_joined(run: Start) -> None:
@@ -119,12 +109,11 @@ def test_a_node_that_is_silent_at_the_end_is_named_with_what_it_said_when_it_joi
     assert (record.status, record.reason) == ("failed", "scheduler ended: killed by SIGKILL")
     assert record.warnings == ["no last report of rank 1: logs, load and environment there aren't recorded"]
     assert len(record.hosts) == 2
-    provenance = json.loads((runner.run_dir() / "provenance.json").read_text(encoding="utf-8"))
-    told, joined = provenance["nodes"]
+    told, joined = runner.provenance()["nodes"]
     assert (told["rank"], joined["rank"], joined["load"], joined["kernel"]) == (0, 1, [], told["kernel"])
     assert "environment" not in joined
     runner.processes[1].send_signal(signal.SIGCONT)
-    until(lambda: living(runner) == {})
+    until(lambda: runner.living() == {})
 
 
 def test_no_file_of_a_run_holds_the_secrets_of_its_job_which_later_runs_share(run: Start) -> None:
@@ -156,7 +145,7 @@ def test_the_processes_of_a_node_are_forks_each_a_child_of_the_supervisor_with_i
     found = {name: pid(runner, name) for name in ("scheduler", "worker-0-0", "worker-0-1", "client")}
     assert {parent(process) for process in found.values()} == {runner.processes[0].pid}
     assert {os.getsid(process) for process in found.values()} == set(found.values())
-    assert sorted(living(runner)) == sorted(found.values())  # what forked them is gone
+    assert sorted(runner.living()) == sorted(found.values())  # what forked them is gone
     assert Path(f"/proc/{found['worker-0-1']}/comm").read_text() == "worker-0-1\n"
     for name in ("worker-0-0", "worker-0-1"):
         until_logged(runner, name, "--role forks\nworker stands\n")
@@ -190,7 +179,7 @@ def test_a_run_that_ends_before_its_processes_are_forked_leaves_none(run: Start,
     until(lambda: log(runner, "forks") == "imports\n")
     runner.processes[0].send_signal(by)
     assert runner.processes[0].wait(150) == (40 if by is signal.SIGTERM else -by)
-    until(lambda: living(runner) == {})
+    until(lambda: runner.living() == {})
 
 
 def test_a_client_that_fails_fails_the_run_with_its_last_lines(run: Start) -> None:
@@ -207,14 +196,14 @@ def test_a_node_whose_supervisor_is_killed_is_lost_and_its_workers_with_it(run: 
     assert runner.processes[0].wait(150) == 0
     record = runner.record()
     assert (record.status, record.reason) == ("lost", "lost node rank 1")
-    until(lambda: living(runner) == {})
+    until(lambda: runner.living() == {})
 
 
 def test_a_killed_rank_0_leaves_no_record_and_no_process_on_any_node(run: Start) -> None:
     runner = run(ranks=2)
     runner.processes[0].kill()
     assert runner.processes[1].wait(150) == 0
-    until(lambda: living(runner) == {})
+    until(lambda: runner.living() == {})
     assert not (runner.run_dir() / "run.json").exists()
 
 
@@ -287,7 +276,7 @@ def test_the_end_of_a_supervisor_on_the_launch_node_ends_the_run_everywhere(
     runner = run(2, scheduler_on=scheduler, client_on=client)
     runner.processes[2].kill()
     ended = [process.wait(150) for process in runner.processes]
-    assert living(runner) == {}
+    assert runner.living() == {}
     if client == "launch-node":  # nobody is left who could write a record: the run is lost
         assert not (runner.run_dir() / "run.json").exists()
     else:

@@ -4,7 +4,6 @@
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from gpubench.node.ucx_log import carriers, every, lanes, transports, unused
 from gpubench.node.workloads.ucx import first
 from tests.conftest import need
+from tests.node.runners import printed
 
 INTER = "[1795185083.361571] [vm:14310:0]      ucp_worker.c:1903 UCX  INFO    ucp_context_0 inter-node cfg#0 tag(tcp/lo)  rma_am(tcp/lo)  am(tcp/lo)  stream(tcp/lo)"
 INTRA = "[1795185083.373019] [vm:14310:0]      ucp_worker.c:1888 UCX  INFO  ucp_context_0 intra-node cfg#1 tag(tcp/lo)  rma_am(tcp/lo)  am(tcp/lo)  stream(tcp/lo)"
@@ -208,10 +208,11 @@ def test_the_planned_library_is_the_first_that_the_search_leads_to(tmp_path: Pat
     assert first(str(tmp_path / "a")) == first("") == ""
 
 
+LOADED = "from gpubench.node.workloads.ucx import loaded; print(loaded())"
+
+
 def test_a_process_without_ucx_says_none() -> None:
-    code = "from gpubench.node.workloads.ucx import loaded; print(loaded())"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=150, check=True)
-    assert done.stdout.strip() == "{'version': 'none', 'path': ''}"
+    assert printed(LOADED) == "{'version': 'none', 'path': ''}\n"
 
 
 def test_the_version_is_what_the_mapped_library_says_of_itself(tmp_path) -> None:
@@ -221,11 +222,8 @@ def test_the_version_is_what_the_mapped_library_says_of_itself(tmp_path) -> None
     source.write_text('const char *ucp_get_version_string(void) { return "1.14.1 revision abc"; }')
     library = tmp_path / "libucp.so.0"
     subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True, timeout=150)
-    code = (
-        f"import ctypes; ctypes.CDLL({str(library)!r}); from gpubench.node.workloads.ucx import loaded; print(loaded())"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=150, check=True)
-    assert done.stdout.strip() == str({"version": "1.14.1", "path": str(library)})
+    said = printed(f"import ctypes; ctypes.CDLL({str(library)!r}); {LOADED}")
+    assert said == str({"version": "1.14.1", "path": str(library)}) + "\n"
 
 
 def test_what_ucx_does_not_read_is_found_with_the_name_that_it_suggests() -> None:

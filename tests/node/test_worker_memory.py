@@ -1,7 +1,5 @@
 """How much memory a worker may use when the plan couldn't know its node."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

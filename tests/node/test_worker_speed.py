@@ -1,7 +1,5 @@
 """When a worker counts as slow: against the median worker, every time it was looked at, and not for want of cores."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpubench.node import speed

@@ -1,21 +1,13 @@
 """A workload that takes too long is ended. In processes of their own: the limit is an alarm of the whole process."""
 
-from __future__ import annotations
-
-import subprocess
-import sys
-
 import pytest
+
+from tests.node.runners import printed
 
 HEAD = """
 import time
 from gpubench.node.workload import Limit, WorkloadTimeoutError
 """
-
-
-def said(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", HEAD + code], capture_output=True, text=True, timeout=150, check=False)
-    return done.stdout
 
 
 def test_what_takes_too_long_is_ended_and_says_its_limit() -> None:
@@ -26,7 +18,7 @@ try:
 except WorkloadTimeoutError as error:
     print(error)
 """
-    assert said(code) == "no answer within 0.05 s\n"
+    assert printed(HEAD + code) == "no answer within 0.05 s\n"
 
 
 def test_what_is_swallowed_while_an_object_is_deleted_comes_again() -> None:
@@ -44,7 +36,21 @@ try:
 except WorkloadTimeoutError as error:
     print(error)
 """
-    assert said(code) == "swallowed\nno answer within 0.3 s\n"
+    assert printed(HEAD + code) == "swallowed\nno answer within 0.3 s\n"
+
+
+def test_time_of_others_does_not_count() -> None:
+    code = """
+with Limit(0.4) as limit:
+    with limit.held():
+        time.sleep(0.8)
+    print("held")
+    try:
+        time.sleep(600)
+    except WorkloadTimeoutError as error:
+        print(error)
+"""
+    assert printed(HEAD + code) == "held\nno answer within 0.4 s\n"
 
 
 @pytest.mark.parametrize("ending", ["pass", "raise ValueError"])
@@ -60,7 +66,7 @@ assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 time.sleep(0.7)
 print("goes on")
 """
-    assert said(code) == "goes on\n"
+    assert printed(HEAD + code) == "goes on\n"
 
 
 def test_another_thread_ends_the_block_with_its_own_reason() -> None:
@@ -73,7 +79,7 @@ try:
 except ValueError as error:
     print(error)
 """
-    assert said(code) == "enough\n"
+    assert printed(HEAD + code) == "enough\n"
 
 
 @pytest.mark.parametrize("silent", ["_ready", "_at_end"])
@@ -94,4 +100,4 @@ client.run_client(options, run_spec(deadlines=Deadlines(start_s=0.0)))
 result = json.loads(pathlib.Path("client-result.json").read_text())
 print(result["error"], [one["status"] for one in result["workloads"]])
 """
-    assert said(code) == "a process of the cluster doesn't answer: no answer within 0.2 s ['failed']\n"
+    assert printed(HEAD + code) == "a process of the cluster doesn't answer: no answer within 0.2 s ['failed']\n"
