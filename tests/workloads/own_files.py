@@ -1,7 +1,5 @@
 """Users' files on the tests' cluster, where ``node.pyz`` would have them: for client, scheduler and workers."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How tests run a workload on a real cluster: measured as in a run, or with an answer that somebody falsified."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

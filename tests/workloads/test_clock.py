@@ -1,7 +1,5 @@
 """The clock of a job: what is set meanwhile on its machine moves nothing."""
 
-from __future__ import annotations
-
 import datetime as dt
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Processor seconds, joules and throttling: real processes, trees of files as Linux has them, a stand-in of NVML."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os
@@ -72,16 +70,18 @@ def test_a_process_that_has_ended_makes_the_seconds_unknown() -> None:
     assert HostCounters([]).read()["cpu_s"] is None
 
 
+def printed(code: str, **env: str) -> str:
+    """What a Python prints that has these variables."""
+    environment = quiet_environment(PYTHONPATH=str(ROOT), **env)
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=120
+    ).stdout
+
+
 HERE = "from gpubench.node.workloads.counters import read_here; print(read_here()['cpu_s'])"
 
 
 def test_all_processes_of_a_run_on_this_host_count_and_no_others(process: tuple[int, Working]) -> None:
-    def said(mark: str) -> str:
-        environment = quiet_environment(PYTHONPATH=str(ROOT), **({"GPUBENCH_CLUSTER": mark} if mark else {}))
-        return subprocess.run(
-            [sys.executable, "-c", HERE], env=environment, capture_output=True, text=True, check=True, timeout=120
-        ).stdout.strip()
-
     with subprocess.Popen(
         [sys.executable, "-c", WORK],
         env=quiet_environment(GPUBENCH_CLUSTER=f"{MARK}1"),
@@ -94,10 +94,10 @@ def test_all_processes_of_a_run_on_this_host_count_and_no_others(process: tuple[
         other_rank.stdin.write("3\n")
         other_rank.stdin.flush()
         other_rank.stdout.readline()
-        assert float(said(f"{MARK}0")) > 3
-        assert float(said("somewhere/runs:other:token:0")) < 3
+        assert float(printed(HERE, GPUBENCH_CLUSTER=f"{MARK}0")) > 3
+        assert float(printed(HERE, GPUBENCH_CLUSTER="somewhere/runs:other:token:0")) < 3
         other_rank.stdin.close()
-    assert said("") == "None"
+    assert printed(HERE) == "None\n"
 
 
 def zone(root: Path, name: str, package: str, microjoules: int, most: int = 1_000_000_000) -> Path:
@@ -158,15 +158,7 @@ print(json.dumps([{**host.read(), "cpu_s": None} for _ in range(2)]))
 def test_gpus_say_their_joules_and_why_they_are_slow(
     nvml: Path, more: dict[str, str], joules: dict[str, list[float]], throttle: int | None
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", READ],
-        env=quiet_environment(LD_LIBRARY_PATH=str(nvml), PYTHONPATH=str(ROOT), **more),
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    readings = json.loads(done.stdout)
+    readings = json.loads(printed(READ, LD_LIBRARY_PATH=str(nvml), **more))
     gpus = [{name: one[0] for name, one in reading["joules"].items() if "gpu" in name} for reading in readings]
     assert gpus == [{name: values[at] for name, values in joules.items()} for at in range(2)]
     assert [reading["throttle"] for reading in readings] == [throttle, throttle]
@@ -183,15 +175,7 @@ def test_gpus_say_their_joules_and_why_they_are_slow(
 )
 def test_a_node_says_which_gpus_and_which_driver_it_has(nvml: Path, more: dict[str, str], said: list[str]) -> None:
     code = "import json; from gpubench.node.run_node import facts; print(json.dumps(facts()))"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=quiet_environment(LD_LIBRARY_PATH=str(nvml), PYTHONPATH=str(ROOT), **more),
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    found = json.loads(done.stdout)
+    found = json.loads(printed(code, LD_LIBRARY_PATH=str(nvml), **more))
     assert [found["gpu_model"], found["gpu_driver"]] == said
 
 

@@ -1,7 +1,5 @@
 """Differences between dask versions, on stand-ins for versions that aren't installed here."""
 
-from __future__ import annotations
-
 import collections
 import types
 from typing import Any

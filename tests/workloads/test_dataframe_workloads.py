@@ -1,7 +1,5 @@
 """shuffle, groupby, read-parquet and the back-ends of merge, on a real cluster."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.util
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What ``python -m benchmarks.gpu`` does without a GPU: it says so, and packs what a machine with one needs."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

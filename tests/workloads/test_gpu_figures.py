@@ -1,7 +1,5 @@
 """What ``python -m benchmarks.gpu_shares`` prints and plans, without a GPU."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import polars as pl

@@ -3,10 +3,7 @@
 All such lines stand in three files. That they fit the libraries that are stand-ins this can't show.
 """
 
-from __future__ import annotations
-
 import dis
-import json
 import os
 import subprocess
 import sys
@@ -322,8 +319,7 @@ def test_every_workload_runs_on_gpu_workers_and_every_line_about_gpus_is_execute
     failed = {item.workload: item.reason for item in record.workloads if item.status == "failed"}
     assert failed == {}
     assert {item.workload for item in record.workloads if item.status == "ok"} >= {"merge", "transpose-sum", "message"}
-    provenance = json.loads((runner.run_dir() / "provenance.json").read_text())
-    workers = [one for one in provenance["processes"] if one["role"] == "worker"]
+    workers = [one for one in runner.provenance()["processes"] if one["role"] == "worker"]
     pool = {"resources": ["PoolMemoryResource", "CudaMemoryResource"], "pool_bytes": POOL, "arrays": "rmm"}
     assert [one["memory_pool"] for one in workers] == [pool, pool]
 

@@ -1,7 +1,5 @@
 """``link``: the figures of the real ``ucx_perftest``, whose sides are processes beside the workers."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -113,16 +111,16 @@ def test_every_pair_completes_all_iterations_in_a_time_that_is_one(played: list[
     assert measurement().check(played).status == status
 
 
-def test_an_image_without_ucx_cannot_measure_it(cluster: WorkloadContext) -> None:
-    without = LinkTest(cluster, complete("link", {}))
-    with pytest.raises(UnavailableError, match="no UCX is loaded, so there has no ucx_perftest beside it"):
-        without.setup()
-
-
-def test_a_worker_without_ucxx_cannot_run_the_binding_s_benchmark(cluster: WorkloadContext) -> None:
-    without = LinkTest(cluster, complete("link", {"test": "send_recv"}))
-    with pytest.raises(UnavailableError, match=r"own ucxx\.benchmarks\.send_recv; .* doesn't communicate by ucxx"):
-        without.setup()
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({}, "no UCX is loaded, so there has no ucx_perftest beside it"),
+        ({"test": "send_recv"}, r"own ucxx\.benchmarks\.send_recv; .* doesn't communicate by ucxx"),
+    ],
+)
+def test_what_an_image_or_a_worker_lacks_is_said(cluster: WorkloadContext, params: dict[str, str], said: str) -> None:
+    with pytest.raises(UnavailableError, match=said):
+        LinkTest(cluster, complete("link", params)).setup()
 
 
 # ucx_perftest as far as its own connection goes: a server takes one, and listens no more.

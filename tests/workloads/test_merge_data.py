@@ -1,7 +1,5 @@
 """The generator is dask-cuda's, and the expected figures are those of a real join."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

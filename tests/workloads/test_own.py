@@ -1,7 +1,5 @@
 """Users' own functions and classes on a real cluster: what is timed, what is checked, where an error is."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 import time

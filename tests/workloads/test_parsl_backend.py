@@ -1,7 +1,5 @@
 """Workload `tasks` through a real parsl: its own workers, a user's config, and an end without leavings."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.metadata
 import os

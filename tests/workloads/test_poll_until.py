@@ -1,7 +1,5 @@
 """Asking again until something is there."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import time

@@ -1,7 +1,5 @@
 """Every workload on a real cluster: right answers pass, falsified ones don't, traffic is seen."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A variant may be slowed by a known share, and by nothing but its own setting."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpubench.node.workloads.repetitions import slowness

@@ -1,7 +1,5 @@
 """How many tasks come next, what is kept of a batch, and which parameters don't go together."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Workload `tasks` on a real cluster: its modes, its clients, its oracle."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The figures by which weak scaling's answers are checked notice what they promise to notice."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

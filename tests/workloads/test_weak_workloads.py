@@ -1,17 +1,14 @@
 """dask-bench's tasks on a real cluster: right in both modes, and each part of each oracle can fail."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from gpubench.node.workloads import families
 from gpubench.node.workloads.base import WorkloadContext
 from gpubench.node.workloads.catalogue import CATALOGUE, Shape
 from gpubench.node.workloads.catalogue.weak import WORKLOADS, partition_starts, square
-from tests.workloads.running import complete, run
+from tests.workloads.running import Answers, created, run
 
 SIZES = {"weak-array": {"problem_size": 230}, "weak-frame": {"problem_size": 60}}
 MODES = [
@@ -37,8 +34,7 @@ def params(name: str, **more: Any) -> dict[str, Any]:
 def test_a_task_answers_rightly_in_its_modes_and_what_must_move_is_seen(
     cluster: WorkloadContext, name: str, mode: str
 ) -> None:
-    given = params(name, mode=mode) if mode else params(name)
-    measurement = families.create(name, cluster, "dask", complete(name, given))
+    measurement = created(cluster, name, params(name, mode=mode) if mode else params(name))
     result, lines = run(measurement, name=name, reps=1, warmup=0)
     assert (result.status, result.reason) == ("ok", "")
     assert [line["answer"] for line in lines] == ["ok"]
@@ -98,25 +94,14 @@ def test_every_task_has_answers_that_are_wrong() -> None:
 
 @pytest.mark.integration
 @pytest.mark.parametrize("name", FALSIFIED)
-def test_a_right_answer_passes_and_a_falsified_one_is_called_wrong(cluster: WorkloadContext, name: str) -> None:
-    measurement = families.create(name, cluster, "dask", complete(name, params(name)))
-    try:
-        measurement.setup()
-        measurement.prepare()
-        _, answer = measurement.once()
-        assert measurement.check(answer).status == "ok"
-        assert [measurement.check(falsify(answer)).status for falsify in FALSIFIED[name]] == ["wrong"] * len(
-            FALSIFIED[name]
-        )
-    finally:
-        measurement.teardown()
+def test_a_falsified_answer_is_called_wrong(answers: Answers, name: str) -> None:
+    for falsify in FALSIFIED[name]:
+        answers.called_wrong(name, params(name), falsify)
 
 
 @pytest.mark.integration
 def test_every_repetition_has_other_numbers(cluster: WorkloadContext) -> None:
-    measurement = families.create(
-        "weak-array-access", cluster, "dask", complete("weak-array-access", params("weak-array"))
-    )
+    measurement = created(cluster, "weak-array-access", params("weak-array"))
     found = []
     for _ in range(3):
         measurement.prepare()
@@ -133,15 +118,13 @@ def test_a_look_up_beyond_the_data_says_how_large_it_is(
     cluster: WorkloadContext, name: str, size: int, says: str
 ) -> None:
     with pytest.raises(ValueError, match=says):
-        run(families.create(name, cluster, "dask", complete(name, {"problem_size": size})))
+        run(created(cluster, name, {"problem_size": size}))
 
 
 @pytest.mark.integration
 def test_a_shuffle_by_dasks_own_choice_is_right_too_and_promises_no_traffic(cluster: WorkloadContext) -> None:
-    name = "weak-frame-sort"
-    result, _ = run(
-        families.create(name, cluster, "dask", complete(name, params(name, shuffle="default"))), reps=1, warmup=0
-    )
+    sort = created(cluster, "weak-frame-sort", params("weak-frame", shuffle="default"))
+    result, _ = run(sort, reps=1, warmup=0)
     assert (result.status, result.least_moved_bytes) == ("ok", 0)
 
 

@@ -1,7 +1,5 @@
 """dask-cuda's array operations: right answers pass, and every way of being wrong is noticed."""
 
-from __future__ import annotations
-
 import runpy
 from collections.abc import Callable
 from typing import Any

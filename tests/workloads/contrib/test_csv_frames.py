@@ -1,7 +1,5 @@
 """Summit's dataframe operations on files: right answers pass, and every way of being wrong is noticed."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from collections.abc import Callable

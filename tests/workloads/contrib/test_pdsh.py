@@ -1,7 +1,5 @@
 """The 22 queries of TPC-H: dask, pandas and polars answer what DuckDB answered, and a wrong answer is noticed."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import re

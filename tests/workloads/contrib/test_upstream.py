@@ -1,7 +1,5 @@
 """dask-cuda's own benchmarks and its explicit-comms join, for real: from the image's dask-cuda, on our cluster."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
