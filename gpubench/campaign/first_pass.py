@@ -18,7 +18,7 @@ from gpubench.campaign.preflight import prepare
 from gpubench.errors import IncompleteError, InterruptedByUserError
 from gpubench.model.cell_names import cell_names
 from gpubench.model.plan import numbers_of_blocks
-from gpubench.model.quantities import format_seconds
+from gpubench.model.quantities import digits, format_seconds
 from gpubench.model.text import counted
 from gpubench.node.spec.plain import parse_lines
 from gpubench.node.spec.records import SAMPLES_FILE
@@ -206,7 +206,8 @@ def _repetitions_spelled(first: FirstPass, request: Request) -> str:
         if item.params_id in first.tried
     ]
     each = [
-        f"{name} {reps} x {pilot.cost_s:.2g}s (scatter {100 * pilot.scatter:.0f} %)" for name, reps, pilot in measured
+        f"{name} {reps} x {digits(pilot.cost_s)}s (scatter {100 * pilot.scatter:.0f} %)"
+        for name, reps, pilot in measured
     ]
     full = [name for name, reps, pilot in measured if reps == pilot.most > LEAST_REPS]
     most = f"; {', '.join(full)}: as often as a run may" if full else ""

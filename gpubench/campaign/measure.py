@@ -17,7 +17,7 @@ from gpubench.campaign.requests import parse_request
 from gpubench.errors import UsageError
 from gpubench.model.base import TomlSource, nearest
 from gpubench.model.parameters import sizes_spelled
-from gpubench.model.quantities import format_bytes
+from gpubench.model.quantities import digits, format_bytes
 from gpubench.model.site import Site
 from gpubench.model.suite import Suite
 from gpubench.node.workloads.catalogue import Shape, Workload
@@ -56,7 +56,7 @@ def measure(options: MeasureOptions, observe: Observe = unobserved) -> dict[str,
         changed = size_preset(workload, spec.params, options.size, fixed=params, shape=shape, memory=memory)
         spec = dataclasses.replace(spec, params={**spec.params, **changed})
     held = workload.held(spec.params, shape)
-    share = f" of {format_bytes(memory)}, {100 * held / memory:.2g} %" if memory else ""
+    share = f" of {format_bytes(memory)}, {digits(100 * held / memory)} %" if memory else ""
     holds = f"; a worker holds up to {format_bytes(held)}{share}" if held else ""
     _log.info(f"{spec.name}, {spec.backend}: {sizes_spelled(workload, spec.params)}{holds}")
     request, images = prepare_request(dataclasses.replace(request, workloads=[spec]), general)

@@ -8,7 +8,7 @@ from gpubench.images.obtain import kind_of, not_imported
 from gpubench.images.variant_text import variant_text
 from gpubench.model.cell_names import cell_names
 from gpubench.model.plan import Plan
-from gpubench.model.quantities import format_seconds
+from gpubench.model.quantities import digits, format_seconds
 from gpubench.model.site import Site
 from gpubench.model.text import counted
 from gpubench.plan.budget import node_hours
@@ -59,7 +59,7 @@ def cost_lines(campaign: Campaign) -> Iterator[str]:
         layout = f" x {counted(cost.workers_per_node, 'worker')}" if sweep else ""
         yield (
             f"    {counted(cost.nodes, 'node')}{layout}: {counted(cost.jobs, 'job')}, {counted(cost.runs, 'run')}, "
-            f"about {format_seconds(cost.seconds)} = {cost.node_hours:.2g} node-hours"
+            f"about {format_seconds(cost.seconds)} = {digits(cost.node_hours)} node-hours"
         )
     if plan.site.batch.jobs_per_user:
         yield f"  {queue_limit(plan.site)}: bench submits one after the other, submit has to be called again"
@@ -103,8 +103,8 @@ def _finds(plan: Plan) -> Iterator[str]:
     yield f"  what {these} can find, with {100 * POWER:g} % power and {noise}:"
     names = ["each workload, whose noise can't be told apart"] if pooled else _foreseen_names(plan)
     for foreseen, name in zip(plan.foreseen, names, strict=False):
-        upper = f"(up to {_percent(foreseen.detectable_upper)} %, since that noise is uncertain)"
-        least = f"{_percent(foreseen.detectable)} % or more {upper}"
+        upper = f"(up to {digits(100 * foreseen.detectable_upper)} %, since that noise is uncertain)"
+        least = f"{digits(100 * foreseen.detectable)} % or more {upper}"
         ways = [
             f"{what} would take {_price(plan, needed)}"
             for needed, what in (
@@ -114,11 +114,6 @@ def _finds(plan: Plan) -> Iterator[str]:
             if needed is None or needed > blocks
         ]
         yield f"    {name}: differences of {'; '.join([least, *ways])}"
-
-
-def _percent(ratio: float) -> str:
-    """Two significant digits, never as a power of ten."""
-    return f"{float(f'{100 * ratio:.2g}'):.7g}"
 
 
 def _blocks(plan: Plan) -> int:
@@ -153,5 +148,5 @@ def _undecidable(plan: Plan) -> str:
     least = min(foreseen.detectable for foreseen in plan.foreseen)
     return (
         f"caution: with this noise, no workload is likely to be decided at the margin of {100 * plan.margin:g} %; "
-        f"{100 * POWER:g} % power is for differences of {_percent(least)} % or more"
+        f"{100 * POWER:g} % power is for differences of {digits(100 * least)} % or more"
     )

@@ -11,7 +11,7 @@ from gpubench.campaign.option_values import parsed
 from gpubench.campaign.options import CampaignOptions
 from gpubench.campaign.own_gpus import require_own_gpus
 from gpubench.campaign.past_runs import with_history
-from gpubench.campaign.preflight import can_submit, require_account, require_built
+from gpubench.campaign.preflight import can_submit, require_account, require_built, require_built_or_queue
 from gpubench.campaign.requests import SEEDS, parse_request
 from gpubench.errors import UsageError
 from gpubench.files import write_atomically
@@ -53,7 +53,8 @@ def prepare_request(
 
     Raises:
         UsageError: ``out`` holds a campaign, or is a file; the site charges an account, and none is named.
-        MissingToolError: the campaign needs GPUs of this machine, and it has no driver for them.
+        MissingToolError: the campaign needs GPUs of this machine, and it has no driver for them; or it needs a queue
+            and images, of which none is here.
         PlanRefusedError: the plan can't be run, or an image is missing: with ``out``, and where this machine submits
             the jobs.
     """
@@ -71,8 +72,10 @@ def prepare_request(
         require_own_gpus(site, max(request.workers))
     images = obtain_images(site, [item.ucx for item in request.variants], date=options.date, base=options.base)
     request = _for_images(request, options, images)
+    missing = {item.label: item.ucx for item in request.variants if images[item.ucx] is None}
     if out is not None or can_submit(site):  # what nobody can run leaves no campaign behind
-        require_built(site, {item.label: item.ucx for item in request.variants if images[item.ucx] is None})
+        require_built(site, missing)
+    require_built_or_queue(site, missing)
     return plan_clusters(request)[0], images
 
 

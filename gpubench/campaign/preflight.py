@@ -118,28 +118,25 @@ def require_account(site: Site) -> None:
 
 
 def prepare(campaign: Campaign) -> None:
-    """See that the site's scheduler and every image are there (a site without a queue needs neither yet), and
+    """See that every image and the site's scheduler are there (a site without a queue needs neither yet), and
     ``place_campaign``.
 
     Raises:
-        MissingToolError: this machine has no command to submit with; says what to run where.
         PlanRefusedError: a variant has no image.
+        MissingToolError: this machine has no command to submit with; says what to run where.
         UsageError: the site charges an account, and none is named.
     """
     site = campaign.plan.site
-    if site.scheduler in BATCH and not can_submit(site):
-        build, load = unbuilt(site, [variant.ucx for variant in campaign.plan.variants if variant.image is None])
-        elsewhere = f"on a machine with Docker: {build}; " if build and load else ""
-        command, scripts = BATCH[site.scheduler].SUBMIT, campaign.directory / "jobs"
-        submit = command_line(["gpubench", "submit", str(campaign.directory)])
-        there = f"{load or build}, then the same command" if build or load else submit
-        raise MissingToolError(
-            f"there is no {command} on this machine; the scripts are in {scripts}",
-            then=f"{elsewhere}on a login node of {site.name}: {there}",
-        )
     if site.scheduler in BATCH:
-        require_account(site)
         planned_images(campaign)
+        if not can_submit(site):
+            submit = command_line(["gpubench", "submit", str(campaign.directory)])
+            raise MissingToolError(
+                f"there is no {BATCH[site.scheduler].SUBMIT} on this machine; the scripts are in "
+                f"{campaign.directory / 'jobs'}",
+                then=f"on a login node of {site.name}: {submit}",
+            )
+        require_account(site)
     place_campaign(campaign)
 
 
@@ -158,6 +155,21 @@ def require_built(site: Site, missing: Mapping[str, str]) -> None:
         raise PlanRefusedError(
             f"no image yet for variant {', '.join(missing)}",
             then=by_plan if KINDS[kind_of(site)].ON_DEMAND else f"make what is missing, and plan again: {commands}",
+        )
+
+
+def require_built_or_queue(site: Site, missing: Mapping[str, str]) -> None:
+    """Raise MissingToolError if images are missing, and there is no command to submit with either: a campaign that was
+    planned here could run nowhere. ``missing`` as for ``require_built``.
+    """
+    if missing and site.scheduler in BATCH and not can_submit(site):
+        build, load = unbuilt(site, missing.values())
+        elsewhere = f"on a machine with Docker: {build}; " if build and load else ""
+        raise MissingToolError(
+            f"there is no {BATCH[site.scheduler].SUBMIT} on this machine, and no image yet for variant "
+            f"{', '.join(missing)}",
+            then=f"{elsewhere}on a login node of {site.name}: {load or build}, then the same command; scripts to read: "
+            "gpubench plan with --out DIR",
         )
 
 

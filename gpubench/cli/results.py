@@ -64,8 +64,8 @@ def fsck(directories: Directories, as_json: AsJson = False) -> None:
     """Find files that aren't what the runs wrote. Exit 0 if there are none, else 3.
 
     Plan against the ids in it, records against the plan, files against their record's hashes. Nothing is written. Not
-    detected are: an edit of a file together with all its hashes, and of a field that no id in plan.json covers, like
-    the margin.
+    detected are: an edit of a file together with its hash in run.json; of what only run.json says, like how a run
+    ended; and of a field that no id in plan.json covers, like the margin.
     """
     from gpubench.model.text import counted
     from gpubench.results.fsck import check

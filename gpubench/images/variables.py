@@ -16,6 +16,7 @@ from gpubench.model.base import Settings
 from gpubench.model.image import Image
 from gpubench.model.site import Site
 from gpubench.model.variant import Variant
+from gpubench.node.spec.slowness import slowness
 from gpubench.resources import docker_file
 
 _TABLE = "variables.toml"
@@ -65,7 +66,8 @@ def check_variables(site: Site, variants: Iterable[Variant]) -> None:
     """Refuse what is set and read by nothing: it would change nothing, and the plan would say that it does.
 
     Raises:
-        UsageError: a variant's name in lower case, or a name that the library of its prefix isn't known to read.
+        UsageError: a variant's name in lower case, a name that the library of its prefix isn't known to read, or a
+            slowness of ours that is no percentage.
     """
     environments = [(f"env of site {site.name}", site.env)]
     for variant in variants:
@@ -80,6 +82,10 @@ def check_variables(site: Site, variants: Iterable[Variant]) -> None:
         why = next(filter(None, map(why_unknown, env)), None)
         if why:
             raise UsageError(f"{where}: {why}", then=f"correct it, or {_ALLOW}")
+        try:
+            slowness(env)
+        except ValueError as error:
+            raise UsageError(f"{where}: {error}", then="write it like 5%") from None
 
 
 def why_unknown(name: str) -> str:

@@ -56,6 +56,11 @@ def _within(value: float, most: float, text: str, limit: str) -> float:
     return value
 
 
+def digits(value: float, count: int = 2) -> str:
+    """So many significant digits, never as a power of ten: ``168.2`` → ``170``."""
+    return f"{float(f'{value:.{count}g}'):.15g}"
+
+
 def format_seconds(seconds: float) -> str:
     """``5400`` → ``1h30m``, ``75.4`` → ``1m15s``, ``3.21`` → ``3.2s``."""
     if not math.isfinite(seconds):

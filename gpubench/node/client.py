@@ -23,6 +23,7 @@ from gpubench.node.dask_processes import RESULT_FILE, address_in
 from gpubench.node.spec import RunSpec, WorkloadRecord
 from gpubench.node.spec.plain import to_plain
 from gpubench.node.spec.records import AFTER_A_FAILURE, workload_record
+from gpubench.node.spec.slowness import slowness
 from gpubench.node.spec.turns import END
 from gpubench.node.spec.waiting import crowded_hosts
 from gpubench.node.turns import ClientTurns
@@ -31,7 +32,7 @@ from gpubench.node.workloads import counters, links
 from gpubench.node.workloads.base import UnavailableError, WorkloadContext
 from gpubench.node.workloads.bindings import keep_notifier
 from gpubench.node.workloads.families import create, load
-from gpubench.node.workloads.repetitions import measure, slowness
+from gpubench.node.workloads.repetitions import measure
 from gpubench.node.writer.atomic import write_atomic
 from gpubench.node.writer.run_dir import append_links, append_sample
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpubench.model.cell_names import cell_names
 from gpubench.model.plan import Comparison, Place, Plan, PowerPrediction
+from gpubench.model.quantities import digits
 from gpubench.model.text import counted
 from gpubench.plan.budget import LEAST_BLOCKS, LEAST_SCATTER
 from gpubench.plan.request import Request
@@ -62,7 +63,7 @@ def power_by_first_pass(
         if item.params_id in request.tried.tried and item.params_id not in predicted:
             scatter = max(request.tried.tried[item.params_id].scatter, LEAST_SCATTER)
             sigma = sigma_from_parts(between, scatter, item.reps)
-            each.append(f"{100 * detectable_effect(sigma, blocks, family, POWER):.2g} % in {name}")
+            each.append(f"{digits(100 * detectable_effect(sigma, blocks, family, POWER))} % in {name}")
     return each and [
         f"{counted(blocks, 'block')} find differences of about {', '.join(each)}, or more, with {100 * POWER:g} % "
         f"power, if repetitions scatter as in the first pass, and runs of one version by {100 * between:g} %"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from gpubench.errors import PlanRefusedError
 from gpubench.model.known_issue import Circumstances, KnownIssue
 from gpubench.model.plan import AppliedIssue, PlannedVariant
 from gpubench.model.site import Site
@@ -25,6 +26,9 @@ def apply_issues(
     Returns:
         The rules applied, and a note for every rule that would have been if it hadn't expired, and for every node count
         at which they leave nothing to compare.
+
+    Raises:
+        PlanRefusedError: they leave nothing to compare at all.
     """
     given = set(site.env).union(*(variant.env for variant in variants))
     applied: list[AppliedIssue] = []
@@ -48,11 +52,16 @@ def apply_issues(
             for count, label in concerned
         ]
     baseline, *candidates = [variant.label for variant in variants]
+    useless = []
     for count in nodes:
         skipped = {issue.variant for issue in applied if issue.action == "skip" and issue.nodes == count}
         if baseline in skipped or (candidates and skipped >= set(candidates)):
             what = f"the baseline {baseline}" if baseline in skipped else "every candidate"
-            notes.append(f"on {counted(count, 'node')} nothing can be compared: {what} is skipped")
+            useless.append(f"on {counted(count, 'node')} nothing can be compared: {what} is skipped")
+    if candidates and len(useless) == len(nodes):
+        why = next(issue.why for issue in applied if issue.action == "skip")
+        raise PlanRefusedError(f"{useless[0]}: {why}", then="compare other versions, or change or leave out the rule")
+    notes += useless
     return applied, notes
 
 

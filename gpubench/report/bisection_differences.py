@@ -86,7 +86,8 @@ class DifferenceResult(Outcome[DifferenceSpace, SettingAnswer]):
             restored, shares, margin, f"{self.search.workload}: what reverting restores on {self.slow}"
         )
         caption = (
-            f"Dot and line: share (of logs) that reverting on {self.slow} restores, and its 95 % interval. Red: named. "
+            f"Dot and line: share (of logs) that reverting on {self.slow} restores, and its 95 % interval, over all "
+            "blocks of the search; the answer is of its last blocks alone. Red: named. "
             f"Band: the margin, ±{self.search.settings.margin.percent}, as a share. Dashed: all of it."
         )
         charts = [Chart("restored", f"restored {self.search.workload}", draw, caption)] if shares else []

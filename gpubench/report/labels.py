@@ -30,7 +30,7 @@ def interval(verdict: Verdict) -> str:
 
 
 def between(least: float | None, most: float | None) -> str:
-    """``[+39, +58]`` in percent, with a decimal where both bounds are small; empty without an interval.
+    """``[+39, +58]`` in percent, with a decimal where both bounds are small or close; empty without an interval.
 
     Two blocks can give a bound of twenty digits: bounds above WIDE are shown as ``>WIDE``. A bound that would read 0
     has more digits, so that one sees on which side of it the interval lies.
@@ -38,7 +38,7 @@ def between(least: float | None, most: float | None) -> str:
     if least is None or most is None:
         return ""
     low, high = 100 * least, 100 * most
-    digits = 1 if max(abs(low), abs(high)) < 10 else 0
+    digits = 1 if max(abs(low), abs(high)) < 10 or high - low < 2 else 0
     return f"[{_bound(low, digits)}, {_bound(high, digits)}]"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpubench.model.cell_names import cell_names
+from gpubench.model.quantities import digits
 from gpubench.report import labels
 from gpubench.report.charts.curves import efficiency
 from gpubench.report.sections import (
@@ -155,12 +156,14 @@ def _ratio_texts(size: TimeAtSize) -> tuple[str, str]:
     """Speed-up and efficiency, each with its interval; ``-`` where the work follows no rule of scaling."""
     if size.speedup is None or size.efficiency is None:
         return "-", "-"
-    efficiency = f"{100 * size.efficiency.value:.3g} %{_bounds(size.efficiency.times(100))}"
-    return f"{size.speedup.value:.3g}{_bounds(size.speedup)}", efficiency
+    efficiency = f"{digits(100 * size.efficiency.value, 3)} %{_bounds(size.efficiency.times(100))}"
+    return f"{digits(size.speedup.value, 3)}{_bounds(size.speedup)}", efficiency
 
 
 def _bounds(interval: Interval) -> str:
-    return "" if interval.low is None else f" [{interval.low:.3g}, {interval.high:.3g}]"
+    if interval.low is None or interval.high is None:
+        return ""
+    return f" [{digits(interval.low, 3)}, {digits(interval.high, 3)}]"
 
 
 def _link(curve: Curve, at: ScalingPoint, anchors: Sequence[str]) -> str:

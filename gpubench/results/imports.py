@@ -158,7 +158,7 @@ def _family(results: Results, default: str | None, question: Question) -> list[C
         )
     labels = [label for label in results.variants if label != UNKNOWN]
     if baseline not in labels:
-        raise DataError(f"no variant '{baseline}' in the import", then=f"there are {', '.join(labels) or 'none'}")
+        raise UsageError(f"no variant '{baseline}' in the import", then=f"there are {', '.join(labels) or 'none'}")
     cells = _by_cell(results)
     comparisons = [
         _comparison(key, baseline, candidate, [*variants[baseline], *variants[candidate]])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from gpubench.errors import UsageError
+from gpubench.errors import DataError, UsageError
 from gpubench.model.text import counted
 from gpubench.node.spec.records import LINKS_FILE, SAMPLES_FILE
 from gpubench.node.spec.sample_columns import COLUMNS
@@ -110,7 +110,7 @@ def _table_family(path: Path, frame: pl.DataFrame, by: Sequence[str], question: 
     others = [label for label in variants if label != baseline]
     if baseline is None or not others:
         names = f" ({variants[0]})" if variants else ""
-        raise UsageError(f"{path} has {counted(len(variants), 'variant')}{names}", then="a comparison needs two")
+        raise DataError(f"{path} has {counted(len(variants), 'variant')}{names}", then="a comparison needs two")
     if question.candidate == baseline:
         whose = "" if question.baseline else ", the variant of the first row"
         raise UsageError(f"{path}: {baseline} is the baseline{whose}", then=f"name another: --baseline {others[0]}")

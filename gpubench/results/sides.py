@@ -74,9 +74,13 @@ def two_sides(first: Results, second: Results, question: Question, *, every: boo
         every: where no variant is named, compare each that both have as one family.
 
     Raises:
-        UsageError: it isn't clear which variants are meant, or one isn't there.
+        UsageError: it isn't clear which variants are meant, or one isn't there; one side is a copy of the other.
         DataError: the sides have no cell in common.
     """
+    if _measured(first) & _measured(second):
+        raise UsageError(
+            f"{first.place} and {second.place} hold the same runs", then="one is a copy of the other: compare one alone"
+        )
     common = [(label, label) for label in first.variants if label in second.variants]
     if not every or question.baseline or question.candidate or len(common) < 2:
         common = [_choose(first.variants, second.variants, question.baseline, question.candidate)]
@@ -102,6 +106,12 @@ def two_sides(first: Results, second: Results, question: Question, *, every: boo
         lone=list(dict.fromkeys((letter, _key(cell)) for pair in pairs for letter, cell in pair.lone)),
         notes=list(dict.fromkeys(note for pair in pairs for note in pair.notes())),
     )
+
+
+def _measured(results: Results) -> set[tuple[str, str, float]]:
+    """Of a campaign: its name, the ids of its runs, and when each began; together only a copy has the same."""
+    name = results.plan.campaign if results.plan else ""
+    return {(name, run.run, run.started_at) for run in results.runs if name and run.started_at is not None}
 
 
 def _choose(

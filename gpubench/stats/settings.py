@@ -31,7 +31,7 @@ class VerdictSettings:
 
     def __post_init__(self) -> None:
         if not 0 < self.margin < 1:
-            raise UsageError(f"margin {self.margin:g}", then="give a margin between 0 and 1, like 0.03 for 3 %")
+            raise UsageError(f"margin {100 * self.margin:g} %", then="give one above 0 % and below 100 %, like 3%")
         object.__setattr__(self, "margin", Margin(self.margin))
         if not 0 < self.alpha < 0.5:
             raise UsageError(f"alpha {self.alpha:g}", then="give an error rate between 0 and 0.5, like 0.05")

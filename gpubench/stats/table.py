@@ -150,16 +150,16 @@ def _require_columns(frame: pl.DataFrame, by: Sequence[str]) -> None:
 
 
 def refuse_bad_rows(table: pl.DataFrame, keys: Sequence[str]) -> None:
-    """Raises DataError for times or samples that no verdict can stand on."""
+    """Raises DataError for figures or samples that no verdict can stand on."""
     is_time = pl.col("wall_s").is_between(_SHORTEST_S, _LONGEST_S).fill_null(False)
     bad = table.filter((pl.col("status") == "ok") & ~is_time)
     if len(bad):
         row = bad.row(0, named=True)
-        took = "no time at all" if row["wall_s"] is None else f"{row['wall_s']:g} s"
+        value = "missing" if row["wall_s"] is None else f"{row['wall_s']:g}"
         raise DataError(
-            f"run '{row['run']}', workload '{row['workload']}', rep {row['rep']} took {took} "
-            f"({len(bad)} such rows); a time must be positive and finite ({_SHORTEST_S:g} to {_LONGEST_S:g} s), "
-            "and no verdict can stand on others",
+            f"the figure of run '{row['run']}', workload '{row['workload']}', rep {row['rep']} is {value} "
+            f"({len(bad)} such rows); a time or a cost must be positive and finite ({_SHORTEST_S:g} to "
+            f"{_LONGEST_S:g}), and no verdict can stand on others",
             then="correct the rows, or give the run status failed",
         )
     of_sample = list(dict.fromkeys(["campaign", "run", *keys, "warmup", "rep"]))

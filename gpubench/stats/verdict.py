@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION
+from gpubench.model.quantities import digits
 from gpubench.model.text import counted, shortened
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.decision import (
@@ -40,7 +41,7 @@ _MOST_LETTERS = 60
 
 def share_percent(share: float) -> str:
     """``0.063`` → ``6.3``; no share is above 100 %, whatever a rule of thumb says of three samples."""
-    return f"{float(f'{min(100 * share, 100):.2g}'):g}"
+    return digits(min(100 * share, 100))
 
 
 def reason(cell: CellBlocks, row: int, decisions: Decisions, settings: VerdictSettings) -> str:

@@ -79,9 +79,11 @@ class Records:
         record = read_record(path)
         if record is None:
             return None
-        if hashlib.sha256(read_samples_file(path)).hexdigest() != record.files.get(SAMPLES_FILE, _EMPTY):
+        samples = read_samples_file(path)
+        if hashlib.sha256(samples).hexdigest() != record.files.get(SAMPLES_FILE, _EMPTY):
+            changed = "isn't what the run wrote: its record has another hash"
             raise DataError(
-                f"runs/{path.name}/{SAMPLES_FILE} isn't what the run wrote: its record has another hash",
+                f"runs/{path.name}/{SAMPLES_FILE} {changed if samples else 'is gone, or empty: the run wrote samples'}",
                 then="restore it from a copy, or let gpubench bench --campaign replace the run's block",
             )
         self._records[path] = record

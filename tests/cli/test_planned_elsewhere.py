@@ -80,6 +80,8 @@ def test_a_plan_without_images_is_planned_and_refused_by_submit(gpubench: Run, t
     assert (stopped.returncode, stopped.stderr) == (2, "job.sh is for reading: variant v1.12.x has no image\n")
     refused = gpubench("submit", campaign, env={"PATH": str(tools)})
     assert refused.returncode == 6, "the same without sbatch"
+    subprocess.run(["bash", "-n", script], check=True)
+    assert "#SBATCH --nodes=2" in script.read_text()
     (tools / "sbatch").symlink_to("/bin/false")
     refused = gpubench("submit", campaign, env={"PATH": str(tools)})
     assert refused.returncode == 6, refused.stderr
@@ -99,21 +101,18 @@ def test_a_plan_without_images_is_planned_and_refused_by_submit(gpubench: Run, t
     assert files(tmp_path) == before
 
 
-def test_without_sbatch_submit_writes_the_scripts_and_says_what_to_run_where(
+def test_without_sbatch_and_images_submit_says_what_to_run_where_and_leaves_nothing(
     gpubench: Run, tmp_path: Path, tools: Path
 ) -> None:
     done = gpubench("submit", *DRACO, "--nodes", "8", env={"PATH": str(tools)})
     assert done.returncode == 5, done.stderr
-    (campaign,) = (tmp_path / "outputs").iterdir()
+    assert not [*(tmp_path / "outputs").glob("*")]
     (line,) = done.stderr.splitlines()
-    assert f"there is no sbatch on this machine; the scripts are in outputs/{campaign.name}/jobs" in line
+    assert "there is no sbatch on this machine, and no image yet for variant v1.12.x, master; on a machine" in line
     words = "--site draco --ucx 'v1.12.x master'"
     registry = "--set image.registry=HOST/NAME"
     there = f"on a login node of draco: gpubench images import {words} {registry}, then the same"
     assert f"on a machine with Docker: gpubench images build {words} --push {registry}; {there}" in line
-    script = campaign / "jobs" / "j001-n8" / "job.sh"
-    subprocess.run(["bash", "-n", script], check=True)
-    assert "#SBATCH --nodes=8" in script.read_text()
 
 
 def test_a_site_that_charges_every_job_gets_none_without_an_account(gpubench: Run, tmp_path: Path) -> None:

@@ -68,6 +68,9 @@ def provide(words: Sequence[str], folder: Path) -> None:
         where = folder / word.rstrip("/")
         if re.fullmatch(r"outputs/[\w-]+", word) and not where.exists():
             shutil.copytree(GOLDEN / "campaign", where)
+            if word == "outputs/on-kubernetes":  # a campaign beside its own copy is refused
+                plan = json.loads((where / "plan.json").read_text())
+                (where / "plan.json").write_text(json.dumps({**plan, "campaign": where.name}))
     copies = {
         "outputs-2022": FOREIGN / "dask_cuda",
         "parsl-perf-archive": FOREIGN / "mlflow",

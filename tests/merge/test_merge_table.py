@@ -92,7 +92,8 @@ def test_a_run_whose_samples_are_not_what_it_wrote_is_lost(campaign: Campaign, c
         file.write_bytes(damaged.get(damage, text.replace(b"\n", b"\r\n")))
     lost = [outcome for outcome in account(copy).outcomes if outcome.status == "lost"]
     assert [outcome.run.run for outcome in lost] == [file.parent.name.removesuffix("-1")]
-    assert lost[0].reason.startswith(f"runs/{file.parent.name}/samples.jsonl isn't what the run wrote")
+    what = "is gone, or empty" if damage == "gone" else "isn't what the run wrote"
+    assert lost[0].reason.startswith(f"runs/{file.parent.name}/samples.jsonl {what}")
     assert table(copy).equals(table(campaign).filter(pl.col("run") != lost[0].run.run))
 
 

@@ -50,7 +50,7 @@ def test_a_skipped_run_is_planned_like_any_other_with_its_reason() -> None:
         # An image knows its version better than its name.
         ({"ucx": {"min": "1.13", "max": "1.13"}, "nodes_above": 4}, NAMED_OTHERWISE, {(8, "a"), (16, "a")}),
         # Settings of the variant beat those of the site.
-        ({"env": {"UCX_NET_DEVICES": "lo"}}, SET_TWICE, {(nodes, "a") for nodes in (1, 4, 8, 16)}),
+        ({"env": {"UCX_NET_DEVICES": "lo"}, "nodes_above": 1}, SET_TWICE, {(nodes, "a") for nodes in (4, 8, 16)}),
         # GPUs are those of the whole job.
         ({"gpus_above": 16}, {"site": FOUR_GPUS}, {(nodes, variant) for nodes in (8, 16) for variant in WORDS.split()}),
     ],

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -75,6 +76,8 @@ def test_compare_of_two_directories_ends_with_the_verdicts_exit_code(gpubench: R
     assert "a verdict needs at least 3 on each side" in done[2].stdout
     twice = gpubench("compare", one, one)
     assert (twice.returncode, "is named twice" in twice.stderr) == (2, True)
+    copied = gpubench("compare", one, shutil.copytree(one, tmp_path / "copy"))
+    assert (copied.returncode, "hold the same runs; one is a copy of the other" in copied.stderr) == (2, True)
 
 
 def test_runs_that_are_not_ok_are_counted_beside_the_verdicts(gpubench: Run, tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ def test_a_failed_run_needs_neither_repetition_nor_time():
         ("started_at", pl.lit(True), "column 'started_at' holds Boolean"),
         ("block", pl.lit("first"), "column 'block' reads 'first' in row 1 .*; give every row a whole number"),
         ("warmup", pl.lit("cold"), "column 'warmup' reads 'cold' in row 1 .*; write true or false"),
-        ("wall_s", pl.lit(1e308), "took 1e[+]308 s .* a time must be positive and finite"),
+        ("wall_s", pl.lit(1e308), "is 1e[+]308 .* a time or a cost must be positive and finite"),
     ],
 )
 def test_what_is_no_time_or_no_cell_is_refused_in_words(column, value, said):

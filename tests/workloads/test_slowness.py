@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpubench.node.workloads.repetitions import slowness
+from gpubench.node.spec.slowness import slowness
 
 
 @pytest.mark.parametrize(("settings", "share"), [({}, 0), ({"GPUBENCH_SLOW": "5%"}, 0.05), ({"UCX_TLS": "tcp"}, 0)])

@@ -5,7 +5,7 @@ import dataclasses
 import itertools
 import math
 import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from gpubench.node.spec import WorkloadSpec
 from gpubench.node.spec.sample_columns import Sample
@@ -14,9 +14,6 @@ from gpubench.node.workloads.base import Answer, Measurement, UnavailableError
 from gpubench.node.workloads.clock import utc_now
 from gpubench.node.workloads.counters import Cost
 from gpubench.node.workloads.links import Link, collect, mark, summed
-
-SLOW = "GPUBENCH_SLOW"
-"""Setting of a variant, like ``5%``: see ``slowness``."""
 
 
 @dataclasses.dataclass
@@ -76,7 +73,7 @@ def measure(
 
     The first wrong answer ends the workload as ``failed``, with the figures as reason: what is wrong once isn't worth
     timing. Whatever a workload raises comes through, after its clean-up. ``slow`` is the share by which every
-    repetition is made longer, see ``slowness``. Nothing is left in the workers, see ``dask_compat.clean``.
+    repetition is made longer, see ``spec.slowness``. Nothing is left in the workers, see ``dask_compat.clean``.
     """
     result, params_id = Result(), planned.params_id
     try:
@@ -121,24 +118,6 @@ def _sequence(rounds: Sequence[int], warmup: int) -> Iterator[Optional[bool]]:
         if number:
             yield None
         yield from itertools.repeat(False, timed)
-
-
-def slowness(settings: Mapping[str, str]) -> float:
-    """The share that ``GPUBENCH_SLOW`` asks for, 0 where it isn't set.
-
-    It is set for one variant: a known effect, to see whether the verdict rule finds it.
-
-    Raises:
-        ValueError: it is no percentage.
-    """
-    text = settings.get(SLOW, "0%")
-    try:
-        share = float(text[:-1]) / 100
-    except ValueError:
-        share = -1.0
-    if not text.endswith("%") or not 0 <= share <= 10:
-        raise ValueError(f"{SLOW}={text} is no percentage up to 1000%")
-    return share
 
 
 def _busy_wait(seconds: float) -> float:
