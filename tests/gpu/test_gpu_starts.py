@@ -68,7 +68,7 @@ def start(nvml: Path, python39: str, tmp_path: Path) -> Iterator[Start]:
                 "device": "gpu",
                 "workers_per_node": gpus,
                 "memory_limit": 2**29,
-                "deadlines": Deadlines(start_s=120.0, stop_s=20.0, silence_s=60.0),
+                "deadlines": Deadlines(start_s=300.0, stop_s=20.0, silence_s=60.0),
                 **changes,
             },
         )
