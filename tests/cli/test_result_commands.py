@@ -124,7 +124,7 @@ def test_two_campaigns_differ_in_their_plans_and_in_a_run_of_each(tmp_path: Path
 def test_the_page_of_two_targets_is_called_by_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("a", "b"):
-        finish(begin(tmp_path / name, make_plan(suite=QUICK[4:], blocks=3)))
+        finish(begin(tmp_path / name, make_plan(suite=QUICK[4:], blocks=3, campaign=name)))
     done = run("report", "a/plan.json", "b", "--baseline", "1.17.0")
     assert done.exit_code == 0, done.exception
     assert "page: b-against-a.html" in done.stdout
