@@ -33,7 +33,7 @@ from gpubench.resources.profiles import load_site, site_names
 )
 def test_what_something_may_read_passes(name: str) -> None:
     assert why_unknown(name) == ""
-    check_variables(load_site("local"), [parse_variant(f"a=1.19.0,{name}=1")])
+    check_variables(load_site("local"), [parse_variant(f"a=1.19.0,{name}=1%")])
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_what_something_may_read_passes(name: str) -> None:
 def test_what_nothing_reads_is_refused_with_a_near_name(name: str, why: str) -> None:
     assert why_unknown(name).startswith(why)
     with pytest.raises(UsageError, match=re.escape(f"variant 'a': {why}")):
-        check_variables(load_site("local"), [parse_variant(f"a=1.19.0,{name}=1")])
+        check_variables(load_site("local"), [parse_variant(f"a=1.19.0,{name}=1%")])
     with pytest.raises(UsageError, match=re.escape(f"env of site local: {why}")):
         check_variables(load_site("local", [f'env.{name}="1"']), [])
 
