@@ -52,16 +52,16 @@ def apply_issues(
             for count, label in concerned
         ]
     baseline, *candidates = [variant.label for variant in variants]
-    useless = []
+    not_compared = []
     for count in nodes:
         skipped = {issue.variant for issue in applied if issue.action == "skip" and issue.nodes == count}
         if baseline in skipped or (candidates and skipped >= set(candidates)):
             what = f"the baseline {baseline}" if baseline in skipped else "every candidate"
-            useless.append(f"on {counted(count, 'node')} nothing can be compared: {what} is skipped")
-    if candidates and len(useless) == len(nodes):
+            not_compared.append(f"on {counted(count, 'node')} nothing can be compared: {what} is skipped")
+    if candidates and len(not_compared) == len(nodes):
         why = next(issue.why for issue in applied if issue.action == "skip")
-        raise PlanRefusedError(f"{useless[0]}: {why}", then="compare other versions, or change or leave out the rule")
-    notes += useless
+        raise PlanRefusedError(f"{not_compared[0]}: {why}", then="compare other versions, or change the rule")
+    notes += not_compared
     return applied, notes
 
 

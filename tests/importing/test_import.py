@@ -79,6 +79,22 @@ def test_an_image_is_imported_under_its_digest_with_a_sidecar_and_a_link_and_ask
     assert (importer.check(digest), len(registry.requests), len(importer.imports)) == (found, requests, 1)
 
 
+def test_marks_of_a_dead_importer_of_a_finished_image_are_removed_and_those_of_a_living_one_stay(
+    importer: Importer, registry: Registry, digest: str
+) -> None:
+    image = item(plain(registry.host), digest)
+    assert importer.run(image)[0] == 0
+    dead, lease, living = (
+        importer.folder / f".{squashfs_name(digest).partition('/')[0]}.{name}" for name in ("a.beat", "lease", "b.beat")
+    )
+    for mark in (dead, lease, living):
+        mark.write_text("somebody\n")
+    for mark in (dead, lease):
+        os.utime(mark, (0, 0))
+    assert importer.run(image)[0] == 0
+    assert importer.left_over() == [living.name]
+
+
 def test_a_registry_without_tls_is_named_and_asked_over_http_where_the_lock_says_so(
     importer: Importer, registry: Registry, digest: str
 ) -> None:
