@@ -20,8 +20,8 @@ from typing import IO
 
 from typer.testing import CliRunner
 
-from gpubench.cli.app import main
 from gpubench.cli.application import command
+from gpubench.cli.entry_point import main
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD)
 

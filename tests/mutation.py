@@ -1,21 +1,26 @@
 """Do the tests notice a change of the code? ``python -m tests.mutation --packages stats plan --count 60 --seed 1``.
 
-Mutants are made by cosmic-ray (a library of mutation operators, installed into uv's cache by its first use), in a clone
-of HEAD. So many of a package's mutants are drawn from the seed. Each is tested with the package's own tests, and only
-if it survives these, with other folders of tests, in two processes. Prints the survivors with their diffs.
+Mutants are made by cosmic-ray (a library of mutation operators), in clones of HEAD; so many of a package's are drawn
+from the seed. coverage.py records once which tests of ``make test`` reach which line, without those that start a
+cluster; each mutant is tried with the tests that reach its line, two mutants at a time. Both tools are installed by
+their first use. Prints the share that was killed with its 95 % interval (Wilson), and the survivors with their diffs.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import json
+import dataclasses
+import math
+import os
+import queue
 import random
-import shlex
+import re
 import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,14 +28,58 @@ import uv
 
 ROOT = Path(__file__).resolve().parent.parent
 COSMIC_RAY = "cosmic-ray==8.7.0"
+COVERAGE = ("coverage==7.17.5", "pytest-cov==7.1.0")
 FAST = "not system and not integration and not long and not testbed"
-OTHERS = ("stats", "merge", "plan", "store", "results", "report", "fsck", "model", "importers", "render")
-"""Folders of tests that are tried after the package's own: those that use it, and need no process."""
 LONGEST_S = 1800
 """A test run that takes longer counts as one that failed: long enough for a busy machine."""
-DRAW = """
-SELECT module_path, start_pos_row, start_pos_col, operator_name, occurrence, operator_args, job_id FROM mutation_specs
-"""
+SPECS = "SELECT module_path, operator_name, occurrence, start_pos_row, start_pos_col FROM mutation_specs"
+Row = tuple[str, str, int, int, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """One change: an operator of cosmic-ray, at its nth place in a file, with the lines of the statement there."""
+
+    package: str
+    path: str
+    operator: str
+    occurrence: int
+    lines: tuple[int, int]
+
+
+class Reached:
+    """Which tests reach a line, by coverage.py's data file (https://coverage.readthedocs.io/en/latest/dbschema.html)."""
+
+    def __init__(self, data: Path) -> None:
+        with sqlite3.connect(data) as database:
+            files = dict(database.execute("SELECT id, path FROM file"))
+            tests = {number: _test(context) for number, context in database.execute("SELECT id, context FROM context")}
+            rows = list(database.execute("SELECT file_id, context_id, numbits FROM line_bits"))
+        self._by_file: dict[str, list[tuple[str, bytes]]] = {}
+        for file, context, bits in rows:
+            path = Path(files[file]).relative_to(data.parent).as_posix()
+            self._by_file.setdefault(path, []).append((tests[context], bits))
+        self.tests = sorted(set(filter(None, tests.values())))
+
+    def by(self, mutant: Mutant) -> list[str]:
+        """The tests that execute one of the mutant's lines; of a line that only an import executes, those of its file.
+
+        Those of the package's own folder stand first.
+        """
+        of_file = [(test, bits) for test, bits in self._by_file.get(mutant.path, ()) if test]
+        first, last = mutant.lines
+        there = {test for test, bits in of_file if any(_has(bits, line) for line in range(first, last + 1))}
+        own = f"tests/{mutant.package.rpartition('/')[2]}/"
+        return sorted(there or {test for test, _ in of_file}, key=lambda test: (not test.startswith(own), test))
+
+
+def _test(context: str) -> str:
+    """``tests/x.py::test_y|run`` and, side by side, ``tests/x.py::test_y@group|run``; empty outside of tests."""
+    return re.sub(r"(@[^@]*)?\|(setup|run|teardown)$", "", context)
+
+
+def _has(bits: bytes, line: int) -> bool:
+    return line // 8 < len(bits) and bool(bits[line // 8] & (1 << line % 8))
 
 
 def main() -> None:
@@ -41,68 +90,121 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mutation-") as top, ThreadPoolExecutor(2) as pool:
-        # Two at once, in clones of their own: a mutant stands in the file while its tests run.
-        tried = pool.map(lambda name: _package(name, options.count, options.seed, Path(top) / name), options.packages)
-        results = dict(zip(options.packages, tried, strict=True))
-    print("| package | mutants | drawn | killed | |\n|---|---|---|---|---|")
-    for name, (all_of_them, outcomes) in results.items():
-        killed = sum(survivor is None for survivor in outcomes)
-        print(f"| {name} | {all_of_them} | {len(outcomes)} | {killed} | {killed / len(outcomes):.0%} |")
-    for name, (_, outcomes) in results.items():
-        for survivor in filter(None, outcomes):
+        clones: queue.SimpleQueue[Path] = queue.SimpleQueue()
+        for number in range(2):  # a mutant stands in the file while its tests run
+            clones.put(_clone(Path(top) / str(number)))
+        reached = _reached(Path(top) / "0")
+        drawn = {name: _drawn(Path(top) / "1", name, options.count, options.seed) for name in options.packages}
+        tried = {
+            name: list(pool.map(lambda mutant: _survivor(clones, mutant, reached.by(mutant)), mutants))
+            for name, (_, mutants) in drawn.items()
+        }
+    print("| package | mutants | drawn | killed | | 95 % |\n|---|---|---|---|---|---|")
+    for name, survivors in tried.items():
+        killed, count = survivors.count(""), len(survivors)
+        low, high = _wilson(killed, count)
+        print(f"| {name} | {drawn[name][0]} | {count} | {killed} | {killed / count:.0%} | {low:.0%} to {high:.0%} |")
+    for name, survivors in tried.items():
+        for survivor in filter(None, survivors):
             print(f"\n{name} survived:\n{survivor}")
-    sys.exit(any(sum(map(bool, outcomes)) > len(outcomes) / 10 for _, outcomes in results.values()))
+    sys.exit(any(survivors.count("") < 0.9 * len(survivors) for survivors in tried.values()))
 
 
-def _package(name: str, count: int, seed: int, clone: Path) -> tuple[int, list[str | None]]:
-    """How many mutants there are, and of each drawn one None if it was killed, else its diff."""
-    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
-    folder = name.rpartition("/")[2]
-    own = f"tests/{folder}"
-    others = " ".join(f"tests/{one}" for one in OTHERS if one != folder)
-    pytest = f"{shlex.quote(sys.executable)} -m pytest -x -q -p no:cacheprovider -m '{FAST}'"
+def _clone(path: Path) -> Path:
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(path)], check=True)
+    return path
+
+
+def _reached(clone: Path) -> Reached:
+    """Run all tests once under coverage.py; those that fail there are no tests of a mutant."""
+    tools = clone.parent / "coverage"
+    subprocess.run([uv.find_uv_bin(), "pip", "install", "--quiet", "--target", tools, *COVERAGE], check=True)
+    words = ("-n2", "--dist", "loadgroup", "-m", FAST, "--cov=gpubench", "--cov-context=test", "--cov-report=")
+    done = _pytest(clone, *words, "-rfE", "-W", "ignore::coverage.exceptions.CoverageWarning", PYTHONPATH=str(tools))
+    failed = set(re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE))
+    reached = Reached(clone / ".coverage")
+    assert reached.tests, done.stdout + done.stderr
+    if failed:
+        print(f"fail without a mutant, and are left out: {', '.join(sorted(failed))}", file=sys.stderr)
+    return reached
+
+
+def _drawn(clone: Path, package: str, count: int, seed: int) -> tuple[int, list[Mutant]]:
+    """How many mutants the package has, and those that the seed draws of them."""
     (clone / "mutation.toml").write_text(
-        "[cosmic-ray]\n"
-        f'module-path = "gpubench/{name}"\n'
-        f"timeout = {LONGEST_S}\n"
-        "excluded-modules = []\n"
-        f"test-command = {json.dumps('bash -c ' + shlex.quote(f'{pytest} -n0 {own} && {pytest} -n2 {others}'))}\n"
-        '[cosmic-ray.distributor]\nname = "local"\n'
+        f'[cosmic-ray]\nmodule-path = "gpubench/{package}"\ntimeout = {LONGEST_S}\nexcluded-modules = []\n'
+        'test-command = "false"\n[cosmic-ray.distributor]\nname = "local"\n'
     )
-    _cosmic_ray(clone, "baseline", "mutation.toml")  # else every mutant would look killed
+    (clone / "mutants.sqlite").unlink(missing_ok=True)
     _cosmic_ray(clone, "init", "mutation.toml", "mutants.sqlite")
     with sqlite3.connect(clone / "mutants.sqlite") as database:
-        specs = sorted(map(tuple, database.execute(DRAW)))
-        notes = {path: _annotations((clone / path).read_text("utf-8")) for path in {spec[0] for spec in specs}}
-        jobs = [spec for spec in specs if not any(begin <= spec[1:3] < end for begin, end in notes[spec[0]])]
-        drawn = {job[-1] for job in random.Random(f"{seed} {name}").sample(jobs, min(count, len(jobs)))}
-        for table in ("mutation_specs", "work_items"):
-            database.executemany(
-                f"DELETE FROM {table} WHERE job_id = ?", [(spec[-1],) for spec in specs if spec[-1] not in drawn]
-            )
-    _cosmic_ray(clone, "exec", "mutation.toml", "mutants.sqlite")
-    with sqlite3.connect(clone / "mutants.sqlite") as database:
-        found = list(database.execute("SELECT worker_outcome, test_outcome, diff FROM work_results"))
-    assert [worker for worker, _, _ in found] == ["NORMAL"] * len(drawn), f"{name}: not every mutant was tried"
-    return len(jobs), [diff if outcome == "SURVIVED" else None for _, outcome, diff in found]
+        rows: list[Row] = sorted(database.execute(SPECS))
+    trees = {path: ast.parse((clone / path).read_text("utf-8")) for path in {row[0] for row in rows}}
+    noted = {path: list(_annotations(tree)) for path, tree in trees.items()}
+    rows = [row for row in rows if not any(begin <= row[3:] < end for begin, end in noted[row[0]])]
+    drawn = random.Random(f"{seed} {package}").sample(rows, min(count, len(rows)))
+    return len(rows), [
+        Mutant(package, path, operator, occurrence, _statement(trees[path], line))
+        for path, operator, occurrence, line, _ in sorted(drawn)
+    ]
 
 
-def _annotations(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+def _annotations(tree: ast.Module) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     """Where each annotation begins and ends (line, column): hardly any is evaluated, and types are mypy's business."""
-    found = []
-    for node in ast.walk(ast.parse(source)):
-        noted = [getattr(node, "annotation", None), getattr(node, "returns", None)]
-        found += [
-            ((one.lineno, one.col_offset), (one.end_lineno or 0, one.end_col_offset or 0))
-            for one in noted
-            if isinstance(one, ast.expr)
-        ]
-    return found
+    for node in ast.walk(tree):
+        for note in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+            if isinstance(note, ast.expr):
+                yield (note.lineno, note.col_offset), (note.end_lineno or 0, note.end_col_offset or 0)
+
+
+def _statement(tree: ast.Module, line: int) -> tuple[int, int]:
+    """First and last line of the innermost statement at ``line``, of a compound one without its body."""
+    here = (line, line)
+    for node in ast.walk(tree):  # outer ones first
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0):
+            body: Sequence[ast.stmt] = getattr(node, "body", ())
+            here = (node.lineno, max(node.lineno, body[0].lineno - 1) if body else node.end_lineno or line)
+    return here
+
+
+def _survivor(clones: queue.SimpleQueue[Path], mutant: Mutant, tests: Sequence[str]) -> str:
+    """The diff of a mutant that no test notices, else nothing."""
+    clone = clones.get()
+    try:
+        _cosmic_ray(clone, "apply", mutant.path, mutant.operator, str(mutant.occurrence))
+        diff = subprocess.run(["git", "diff", "-U1"], cwd=clone, check=True, capture_output=True, text=True).stdout
+        assert diff, mutant
+        if not tests:
+            return f"{diff}(no test reaches it)\n"
+        (clone / ".tests").write_text("\n".join(tests))
+        try:
+            return "" if _pytest(clone, "-x", "-n0", "@.tests").returncode else diff
+        except subprocess.TimeoutExpired:
+            return ""
+    finally:
+        subprocess.run(["git", "checkout", "--quiet", "--", "gpubench"], cwd=clone, check=True)
+        clones.put(clone)
+
+
+def _pytest(clone: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words]
+    environ = {**os.environ, **variables}
+    return subprocess.run(
+        command, cwd=clone, env=environ, check=False, capture_output=True, text=True, timeout=LONGEST_S
+    )
 
 
 def _cosmic_ray(clone: Path, *words: str) -> None:
     command = [uv.find_uv_bin(), "tool", "run", "--from", COSMIC_RAY, "cosmic-ray", *words]
-    subprocess.run(command, cwd=clone, check=True, stdout=sys.stderr)
+    subprocess.run(command, cwd=clone, check=True, capture_output=True)
+
+
+def _wilson(killed: int, count: int) -> tuple[float, float]:
+    """The 95 % interval of a share (Wilson 1927)."""
+    z, share = 1.96, killed / count
+    centre = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
+    return centre - half, centre + half
 
 
 if __name__ == "__main__":

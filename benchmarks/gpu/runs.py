@@ -143,7 +143,6 @@ class Bench:
             interface="lo",
             manifest="",
             env=env,
-            variant_env=[],
             env_allow=["PATH", *passed],
             expect_transport=["tcp", "cuda_copy", "cuda_ipc"],
             need_transport={"same_node": ["cuda_ipc"], "between_nodes": []},

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from gpubench.cli.app import main
+from gpubench.cli.entry_point import main
 from gpubench.images import compatibility
 
 table = compatibility._table()

@@ -31,11 +31,12 @@ from gpubench.images.compatibility import choose
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.model.variant import ImageSpec
+from gpubench.node.spec.records import RAN
 from gpubench.render.shell import command_line
 from gpubench.results.loading import load
 from gpubench.results.merge.environment_changes import planned_environment
 from gpubench.results.merge.large_messages import another_way
-from gpubench.results.merge.provenance import Facts, facts
+from gpubench.results.merge.provenance import ProvenanceFacts, facts
 from gpubench.schedulers.local import waited_s
 from gpubench.stats.bisection import Begin, Extend, SearchAnswer, SearchSettings, Step, further_runs, further_steps
 from gpubench.stats.margin import Margin
@@ -130,7 +131,7 @@ class Search:
         nodes = campaign.jobs[0].nodes
         for run in results.runs:
             by_plan = run.status == "skipped" and campaign.plan.skip_reason(nodes, run.variant)
-            if run.block is None or not (run.status in ("ok", "failed") or by_plan):
+            if run.block is None or not (run.status in RAN or by_plan):
                 continue
             ended[run.block] = ended.get(run.block, 0) + 1
             logs = blocks.setdefault(run.block, {})
@@ -311,7 +312,7 @@ def binding_notes(search: Search, answer: SearchAnswer) -> list[str]:
 
 def way_notes(search: Search, pairs: Sequence[tuple[str, str]]) -> list[str]:
     """How UCX moves large messages, where each pair of labels differs in that."""
-    seen: dict[str, list[Facts]] = {label: [] for pair in pairs for label in pair}
+    seen: dict[str, list[ProvenanceFacts]] = {label: [] for pair in pairs for label in pair}
     for campaign in search.campaigns() if pairs else []:
         for run in account(campaign).outcomes:
             if run.directory and run.run.variant in seen:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from gpubench.model.text import counted
+from gpubench.node.spec.records import RAN
 from gpubench.schedulers import JobState
 from gpubench.store.accounting import Accounting, RunResult, over_budget, replaced_blocks, run_counts, run_warnings
 from gpubench.store.campaign import Campaign
@@ -10,7 +11,7 @@ from gpubench.store.campaign import Campaign
 
 def job_lines(campaign: Campaign, states: Mapping[str, JobState], accounting: Accounting) -> Iterator[str]:
     """A line per job that hasn't ended well; also for a job that its scheduler calls failed, whatever its runs say."""
-    open_jobs = {result.job.job for result in accounting.outcomes if result.status not in ("ok", "failed")}
+    open_jobs = {result.job.job for result in accounting.outcomes if result.status not in RAN}
     for job in campaign.jobs:
         state = states[job.job]
         if state.phase == "ended" and not state.end:

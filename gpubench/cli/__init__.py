@@ -1,5 +1,5 @@
 """The command line: reads options, calls libraries, prints."""
 
-from gpubench.cli.app import main
+from gpubench.cli.entry_point import main
 
 __all__ = ["main"]

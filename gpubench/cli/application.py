@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gpubench import __version__
-from gpubench.cli.help import dressed
+from gpubench.cli.help import with_help
 from gpubench.cli.say import show_log
 
 PARTS = {
@@ -55,7 +55,7 @@ def application(word: str | None = None) -> typer.Typer:
     for module, names in PARTS.items():
         if word is None or word in names:
             importlib.import_module(f"gpubench.cli.{module}").register(app)
-    dressed(app)
+    with_help(app)
     if word is not None:
         app.registered_commands = [
             entry

@@ -113,7 +113,7 @@ class WordedCommand(TyperCommand):
                     formatter.write_dl(records)
 
 
-def dressed(app: typer.Typer, group: str = "") -> typer.Typer:
+def with_help(app: typer.Typer, group: str = "") -> typer.Typer:
     """The application with such help for every command."""
     for entry in app.registered_commands:
         entry.cls = WordedCommand
@@ -122,5 +122,5 @@ def dressed(app: typer.Typer, group: str = "") -> typer.Typer:
             entry.epilog = f"Example: {example}"
     for inner in app.registered_groups:
         if inner.typer_instance:
-            dressed(inner.typer_instance, str(inner.name))
+            with_help(inner.typer_instance, str(inner.name))
     return app

@@ -22,7 +22,7 @@ from gpubench.model.plan import PlannedBlock, PlannedRun
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import visible
 from gpubench.node.spec import RunRecord
-from gpubench.node.spec.records import RUN_FILE, SAMPLES_FILE
+from gpubench.node.spec.records import RAN, RUN_FILE, SAMPLES_FILE
 from gpubench.plan.block_design import interleaved
 from gpubench.runtimes import RUNTIMES
 from gpubench.store.accounting import left_no_time
@@ -59,7 +59,7 @@ class Progress(Observer):
         self._old = {attempt.path for attempt in old}
         planned = {run.run for _, run in self.rows}
         records = [(attempt, _record(attempt.path)) for attempt in old if attempt.run in planned]
-        self._done = {attempt.run for attempt, record in records if record and record.status in ("ok", "failed")}
+        self._done = {attempt.run for attempt, record in records if record and record.status in RAN}
         self._holder = ""
         self._waits_since: float | None = None
         self._limit = math.inf

@@ -79,14 +79,14 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 """What starts a new line somewhere, or means something else than a letter."""
 
 
-def one_line(text: str) -> str:
+def check_one_line(text: str) -> str:
     """``text`` as it is; raises ValueError for a control character, which can't stand in one line."""
     if CONTROL.search(text):
         raise ValueError("a control character can't stand in one line")
     return text
 
 
-Line = Annotated[str, pydantic.AfterValidator(one_line)]
+Line = Annotated[str, pydantic.AfterValidator(check_one_line)]
 """Text that stands in one line of a script, like a directive."""
 
 

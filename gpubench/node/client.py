@@ -27,7 +27,7 @@ from gpubench.node.spec.slowness import slowness
 from gpubench.node.spec.turns import END
 from gpubench.node.spec.waiting import crowded_hosts
 from gpubench.node.turns import ClientTurns
-from gpubench.node.workload import Limit, WorkloadTimeoutError, check_nothing_spilled, describe_error, watched
+from gpubench.node.workload_limits import Limit, WorkloadTimeoutError, check_nothing_spilled, describe_error, watched
 from gpubench.node.workloads import counters, links
 from gpubench.node.workloads.base import UnavailableError, WorkloadContext
 from gpubench.node.workloads.bindings import keep_notifier

@@ -13,7 +13,7 @@ from gpubench.node.spec import RunSpec
 from gpubench.node.spec.memory import usable_memory
 from gpubench.node.workloads.clock import poll_until
 
-LATE = "@"
+ADDRESS_IN_FILE = "@"
 RESULT_FILE = "client-result.json"
 """What a client leaves in its scratch directory for its supervisor."""
 POLL_S, LONGEST_POLL_S = 0.02, 0.1
@@ -31,9 +31,9 @@ def address_in(word: str, timeout_s: float) -> str:
     Raises:
         OSError: no such file within ``timeout_s``.
     """
-    if not word.startswith(LATE):
+    if not word.startswith(ADDRESS_IN_FILE):
         return word
-    path = Path(word[len(LATE) :])
+    path = Path(word[len(ADDRESS_IN_FILE) :])
     poll_until(path.exists, time.monotonic() + timeout_s, POLL_S, longest_s=LONGEST_POLL_S)
     return path.read_text(encoding="utf-8")
 

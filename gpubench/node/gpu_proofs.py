@@ -2,7 +2,7 @@
 
 from typing import Any, List, Mapping, Sequence
 
-from gpubench.node.proofs import CheckError, Facts
+from gpubench.node.proofs import CheckError, ProcessFacts
 from gpubench.node.spec import RunSpec, near_gpu
 from gpubench.node.workloads.ucx import CUDA_MODULE
 
@@ -10,7 +10,7 @@ RMM_ALIGNMENT = 256
 """dask-cuda rounds the size of a pool down to multiples of that many bytes, as RMM allocates."""
 
 
-def check_at_start(spec: RunSpec, workers: Sequence[Facts]) -> List[str]:
+def check_at_start(spec: RunSpec, workers: Sequence[ProcessFacts]) -> List[str]:
     """Every GPU worker's place, memory and UCX; warnings about what can't be proved. Nothing to do on the CPU."""
     if spec.device != "gpu":
         return []
@@ -21,7 +21,7 @@ def check_at_start(spec: RunSpec, workers: Sequence[Facts]) -> List[str]:
     return [*check_affinity(workers), *([UNSEEN] if blind else [])]
 
 
-def check_gpus(workers: Sequence[Facts]) -> None:
+def check_gpus(workers: Sequence[ProcessFacts]) -> None:
     """Every worker computes on the GPU that it was given, whose CPUs, memory and energy are looked at by NVML's number.
 
     CUDA counts otherwise with another CUDA_DEVICE_ORDER, or if it was started before the worker's variables were set.
@@ -39,7 +39,7 @@ def check_gpus(workers: Sequence[Facts]) -> None:
 UNSEEN = "what GPU workers spill can't be seen: they don't keep results in dask-cuda's DeviceHostFile (JIT-unspill?)"
 
 
-def check_affinity(workers: Sequence[Facts]) -> List[str]:
+def check_affinity(workers: Sequence[ProcessFacts]) -> List[str]:
     """Every GPU worker is on the CPUs near its own GPU, as far as its step has them; a warning where it hasn't all.
 
     Raises:
@@ -52,7 +52,7 @@ def check_affinity(workers: Sequence[Facts]) -> List[str]:
     return near_gpu.warning(workers)
 
 
-def check_cuda_module(spec: RunSpec, workers: Sequence[Facts]) -> None:
+def check_cuda_module(spec: RunSpec, workers: Sequence[ProcessFacts]) -> None:
     """UCX has loaded its module for GPU memory in every worker."""
     for worker in workers if spec.protocol == "ucx" else ():
         if not worker["ucx"]["cuda_module"]:
@@ -62,7 +62,7 @@ def check_cuda_module(spec: RunSpec, workers: Sequence[Facts]) -> None:
             )
 
 
-def check_pools(spec: RunSpec, workers: Sequence[Facts]) -> None:
+def check_pools(spec: RunSpec, workers: Sequence[ProcessFacts]) -> None:
     """Every GPU worker's memory pool is as the site requires, as RMM itself reports (``device.memory_pool``).
 
     Arrays are allocated in the same way in all of them.
@@ -86,7 +86,7 @@ def check_pools(spec: RunSpec, workers: Sequence[Facts]) -> None:
             )
 
 
-def check_pools_kept(workload: str, workers: Sequence[Facts], now: Mapping[str, Facts]) -> None:
+def check_pools_kept(workload: str, workers: Sequence[ProcessFacts], now: Mapping[str, ProcessFacts]) -> None:
     """Every GPU worker allocates as it did at the start: what a workload changes would be measured by the next ones.
 
     Args:
@@ -101,7 +101,7 @@ def check_pools_kept(workload: str, workers: Sequence[Facts], now: Mapping[str, 
             )
 
 
-def _who(worker: Facts) -> str:
+def _who(worker: ProcessFacts) -> str:
     return "{} (pid {} on {})".format(worker["name"], worker["pid"], worker["host"])
 
 

@@ -12,7 +12,7 @@ from gpubench.node.spec.run import needed_on
 from gpubench.node.variables import ucx_variables
 from gpubench.node.workloads import ucx
 
-Facts = Mapping[str, Any]
+ProcessFacts = Mapping[str, Any]
 BY_GPUS = ("UCX_CUDA_COPY_MAX_REG_RATIO",)
 """Set by the binding where NVML shows GPUs whose BAR1 is as large as their memory, and where it shows none: a scheduler
 or client may be where other GPUs are. Source: ucp/__init__.py of ucx-py 0.29 to ucxx/__init__.py of ucxx 0.52."""
@@ -39,7 +39,7 @@ def check_same_workers(planned: Sequence[str], present: Iterable[str]) -> None:
         raise CheckError(f"the cluster changed while it was measured: {' and '.join(changes)}")
 
 
-def check_processes(spec: RunSpec, processes: Sequence[Facts]) -> None:
+def check_processes(spec: RunSpec, processes: Sequence[ProcessFacts]) -> None:
     for process in processes:
         who = "{} (pid {} on {})".format(process["role"], process["pid"], process["host"])
         _check_library(spec, process, who)
@@ -55,7 +55,7 @@ def check_processes(spec: RunSpec, processes: Sequence[Facts]) -> None:
     _check_agreement(spec, processes)
 
 
-def check_packages(process: Facts, listed: str) -> None:
+def check_packages(process: ProcessFacts, listed: str) -> None:
     """The packages that a process finds are those that its image was built with.
 
     Args:
@@ -72,7 +72,7 @@ def check_packages(process: Facts, listed: str) -> None:
         )
 
 
-def _check_library(spec: RunSpec, process: Facts, who: str) -> None:
+def _check_library(spec: RunSpec, process: ProcessFacts, who: str) -> None:
     library = process["ucx"]
     planned = spec.expect_ucx if spec.protocol == "ucx" else ucx.NO_UCX
     if library["loaded"] not in (planned, spec.expect_ucx if _loads_ucx_anyway(spec, process) else planned):
@@ -83,7 +83,7 @@ def _check_library(spec: RunSpec, process: Facts, who: str) -> None:
         raise CheckError("{} loaded UCX from {}, planned {}".format(who, library["path"], library["planned_path"]))
 
 
-def _loads_ucx_anyway(spec: RunSpec, process: Facts) -> bool:
+def _loads_ucx_anyway(spec: RunSpec, process: ProcessFacts) -> bool:
     """Whether this worker loads the image's UCX over tcp too, though it sends nothing by it.
 
     dask-cuda does so in its GPU workers before 23.12, by ``distributed.comm.ucx.init_once()`` whatever the protocol
@@ -95,24 +95,22 @@ def _loads_ucx_anyway(spec: RunSpec, process: Facts) -> bool:
     return version is not None and (int(version[1]), int(version[2])) < (23, 12)
 
 
-def _check_environment(spec: RunSpec, environment: Facts, who: str) -> None:
+def _check_environment(spec: RunSpec, environment: ProcessFacts, who: str) -> None:
     planned = ucx_variables(spec.env)
     if environment["env_at_start"] != planned:
         raise CheckError(f"{who} started with {_words(environment['env_at_start'])}, planned {_words(planned)}")
-    for name in sorted(set(spec.variant_env) | set(planned)):
-        if name in planned and environment["env"].get(name) != planned[name]:
-            raise CheckError(
-                "{} runs with {}={}, the variant says {}".format(who, name, environment["env"].get(name), planned[name])
-            )
+    for name in sorted(planned):
+        if environment["env"].get(name) != planned[name]:
+            raise CheckError(f"{who} runs with {name}={environment['env'].get(name)}, planned {planned[name]}")
 
 
-def _check_agreement(spec: RunSpec, processes: Sequence[Facts]) -> None:
+def _check_agreement(spec: RunSpec, processes: Sequence[ProcessFacts]) -> None:
     """Packages, and what the binding adds to ``UCX_*`` on import, must be the same everywhere.
 
     What it adds by the GPUs that it finds must be the same in all processes of one role.
     """
     first = processes[0]
-    first_of_role: Dict[str, Facts] = {}
+    first_of_role: Dict[str, ProcessFacts] = {}
     for other in processes:
         if other["packages"] != first["packages"]:
             raise CheckError(
@@ -125,7 +123,7 @@ def _check_agreement(spec: RunSpec, processes: Sequence[Facts]) -> None:
         _check_same_variables(first_of_role.setdefault(other["role"], other), other, ())
 
 
-def _check_same_variables(first: Facts, second: Facts, but: Sequence[str]) -> None:
+def _check_same_variables(first: ProcessFacts, second: ProcessFacts, but: Sequence[str]) -> None:
     sides = (first["ucx"]["env"], second["ucx"]["env"])
     here, there = ({name: value for name, value in side.items() if name not in but} for side in sides)
     if here != there:
@@ -137,7 +135,7 @@ def _check_same_variables(first: Facts, second: Facts, but: Sequence[str]) -> No
         )
 
 
-def binding_environment(process: Facts) -> Dict[str, str]:
+def binding_environment(process: ProcessFacts) -> Dict[str, str]:
     """The ``UCX_*`` that are not planned: the binding set them when it was imported."""
     before = process["ucx"]["env_at_start"]
     return {name: value for name, value in process["ucx"]["env"].items() if before.get(name) != value}
@@ -169,7 +167,7 @@ OTHER_PEERS = {
 one."""
 
 
-def note_talk(talked: Dict[str, List[str]], pairs: Iterable[Tuple[str, str]], workers: Sequence[Facts]) -> None:
+def note_talk(talked: Dict[str, List[str]], pairs: Iterable[Tuple[str, str]], workers: Sequence[ProcessFacts]) -> None:
     """Add the workers of these pairs of addresses to ``talked``: by key of ``need_transport``, each once."""
     hosts = {worker["address"]: worker["host"] for worker in workers}
     for pair in pairs:
@@ -180,7 +178,7 @@ def note_talk(talked: Dict[str, List[str]], pairs: Iterable[Tuple[str, str]], wo
 def check_needed(
     spec: RunSpec,
     talked: Mapping[str, Iterable[str]],
-    workers: Mapping[str, Facts],
+    workers: Mapping[str, ProcessFacts],
     lanes_by_worker: Mapping[str, ucx_log.Lanes],
 ) -> None:
     """Workers that sent each other data could do so by a transport that the site needs there.

@@ -20,7 +20,7 @@ from gpubench.node.rendezvous import TOKEN_VARIABLE, RendezvousTimeoutError
 from gpubench.node.run_node import NotCleanError, RunNode
 from gpubench.node.spec import RunRecord, RunSpec, WorkloadRecord
 from gpubench.node.spec.plain import SpecError, from_plain
-from gpubench.node.spec.records import EXIT_NODE, EXIT_OK, LOGS_FILE, PROVENANCE, RUN_RECORD, workload_record
+from gpubench.node.spec.records import EXIT_NODE, EXIT_OK, LOGS_FILE, PROVENANCE, RAN, RUN_RECORD, workload_record
 from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.node.supervisor import Leader, NodeLostError, RunFailedError
 from gpubench.node.workloads import clock
@@ -217,7 +217,7 @@ def _lead(node: RunNode, run_dir: Path, token: str, stop: StopRequest) -> int:
     final_reports = leader.finish(failed=record.status != "ok")
     record.phases = leader.phases
     silent = sorted(set(leader.peers) - set(final_reports))
-    if silent and record.status in ("ok", "failed"):
+    if silent and record.status in RAN:
         ranks = ", ".join(map(str, silent))
         record.warnings.append(f"no last report of rank {ranks}: logs, load and environment there aren't recorded")
     joined = {rank: {"rank": rank, **leader.peers[rank], "load": []} for rank in silent}

@@ -13,7 +13,7 @@ from typing import Dict, List, Optional, Sequence, Set
 
 from gpubench.node import forked, gpu, scratch
 from gpubench.node.admission import VARIABLE
-from gpubench.node.dask_processes import LATE
+from gpubench.node.dask_processes import ADDRESS_IN_FILE
 from gpubench.node.machine import LoadSampler, facts
 from gpubench.node.process import MOST_WORDS, Child, Planned, command, role_words, stop_all
 from gpubench.node.spec import RunSpec
@@ -117,7 +117,7 @@ class RunNode:
                 self.env.pop(VISIBLE, None)
             self.env = {**kernel_caches(self._scratches, spec.build_id or spec.image), **self.env}
         self._address_file = self.scratch / "address"
-        self.address = f"{LATE}{self._address_file}"
+        self.address = f"{ADDRESS_IN_FILE}{self._address_file}"
         self._protocol = ("--protocol", protocol) if protocol else ()
         self._scheduler_file = self.scratch / SCHEDULER_FILE
         # Other jobs have the same launch node.

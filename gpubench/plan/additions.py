@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from gpubench.launchers import LAUNCHERS
 from gpubench.model.plan import Place, Plan, PlanAddition, PlannedBlock, PlannedJob
 from gpubench.model.text import counted
+from gpubench.node.spec.records import RAN
 from gpubench.plan.block_design import campaign_orders, new_job, plan_block, reps_in_turns
 from gpubench.plan.job_limits import blocks_of_a_job, limit_of_more
-
-ENDED = ("ok", "failed")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +38,7 @@ def plan_repair(plan: Plan, status: Mapping[str, str], created_at: str) -> Repai
         for block in job.blocks:
             # What is planned to be skipped is no hole.
             planned = [run for run in block.runs if not plan.skip_reason(job.nodes, run.variant)]
-            ended = [status.get(run.run, "lost") in ENDED for run in planned]
+            ended = [status.get(run.run, "lost") in RAN for run in planned]
             if all(ended) or block.block in replaced:
                 continue
             if any(ended):

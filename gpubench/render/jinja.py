@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from gpubench.model.base import one_line
+from gpubench.model.base import check_one_line
 from gpubench.node.spec.records import EXIT_NODE
 from gpubench.render.shell import command_line
 
@@ -44,16 +44,16 @@ def _environment(templates: tuple[tuple[str, str], ...]) -> jinja2.Environment:
         autoescape=False,  # noqa: S701 - shell, not HTML
     )
     made.globals["EXIT_NODE"] = EXIT_NODE
-    made.filters |= {"words": command_line, "word": _word, "quoted": _quoted, "line": one_line, "yaml": _yaml}
+    made.filters |= {"words": command_line, "word": _word, "quoted": _quoted, "line": check_one_line, "yaml": _yaml}
     return made
 
 
 def _word(text: str) -> str:
-    return command_line([one_line(text)])
+    return command_line([check_one_line(text)])
 
 
 def _quoted(text: str) -> str:
-    return '"' + _SPECIAL.sub(r"\\\1", one_line(text)) + '"'
+    return '"' + _SPECIAL.sub(r"\\\1", check_one_line(text)) + '"'
 
 
 def _yaml(value: object) -> str:

@@ -118,7 +118,6 @@ def in_any_run_spec(site: Site, image: Image, variant: Variant) -> dict[str, Any
         "binding": image.binding,
         "interface": site.interface,
         "manifest": image.manifest,
-        "variant_env": sorted(variant.env),
         "env_allow": sorted(site.env_allow),
         "expect_transport": site.expect_transport,
         "need_transport": site.need_transport.model_dump(),

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from gpubench.model.cell_names import cell_names
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.text import counted
+from gpubench.node.spec.records import RAN
 from gpubench.node.spec.turns import INTERLEAVED, SEQUENTIAL
 from gpubench.node.spec.waiting import polls
 from gpubench.report import labels
@@ -99,7 +100,7 @@ def _blocks(inputs: JudgedCampaign) -> str:
     """``12 blocks``, or ``3 of 12 blocks`` where others were not begun or lost."""
     replaced = replaced_blocks(inputs.outcomes)
     planned = {outcome.block.block for outcome in inputs.outcomes} - replaced.keys()
-    ran = {outcome.block.block for outcome in inputs.outcomes if outcome.status in ("ok", "failed")} & planned
+    ran = {outcome.block.block for outcome in inputs.outcomes if outcome.status in RAN} & planned
     return f"{len(ran)} of {counted(len(planned), 'block')}" if ran != planned else counted(len(planned), "block")
 
 

@@ -10,7 +10,7 @@ from gpubench.report.facts import facts_table
 from gpubench.report.sections import ColumnStyle, Heading, Medium, RichText, Section, SectionPart, TextSpan, TextTable
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.results.merge.evidence import NOISE, Evidence
-from gpubench.results.merge.provenance import UCX_VARIABLES, Facts, said
+from gpubench.results.merge.provenance import UCX_VARIABLES, ProvenanceFacts, said
 
 _PROVED = {
     "processes that reported, in each run": "processes",
@@ -67,7 +67,7 @@ def by_variant(inputs: JudgedCampaign) -> dict[str, list[str]]:
     }
 
 
-def ucx_in_force(facts: Facts) -> str:
+def ucx_in_force(facts: ProvenanceFacts) -> str:
     """``UCX_TLS=tcp UCX_…`` of every process of a run; empty where that isn't known."""
     fields = sorted(field for field in facts.values if field.startswith(UCX_VARIABLES))
     return " ".join(f"{field.partition('.')[2]}={facts.text(field)}" for field in fields)
@@ -99,7 +99,7 @@ def _numbers(*names: str) -> list[Heading]:
     return [Heading(name, ColumnStyle.NUMBER) for name in names]
 
 
-def _node(facts: Facts, host: str) -> list[str]:
+def _node(facts: ProvenanceFacts, host: str) -> list[str]:
     cpu, gpus, memory = (facts.on(host, field) for field in ("cpu_model", "gpu_model", "memory"))
     processors = f"{cpu or 'not recorded'}" + (
         f"; {gpus}, driver {facts.on(host, 'gpu_driver') or '?'}" if gpus else ""

@@ -10,7 +10,7 @@ from gpubench.images.variant_text import variant_text
 from gpubench.model.plan import Plan
 from gpubench.results.imports import flat
 from gpubench.results.merge.family import cells, day_of, family
-from gpubench.results.merge.provenance import Facts, facts
+from gpubench.results.merge.provenance import ProvenanceFacts, facts
 from gpubench.results.results import Results, RunCircumstances
 from gpubench.stats.data import CellRun, ComparisonInput, Key
 from gpubench.stats.question import Question
@@ -72,7 +72,7 @@ def _circumstances(
     return RunCircumstances(image_fields, recorded, machine)
 
 
-def _processors(plan: Plan, recorded: Facts) -> str:
+def _processors(plan: Plan, recorded: ProvenanceFacts) -> str:
     cpus = " x ".join(recorded.text(name) for name in ("cores", "cpu_model"))
     gpus = recorded.text("gpu_model") if plan.device != "cpu" and recorded.knows("gpu_model") else ""
     return f"{cpus}, {gpus}" if gpus else cpus

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import DataError, GpubenchError
+from gpubench.launchers import LAUNCHERS
 from gpubench.model.image import manifest_id
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.node.spec import RunRecord
@@ -87,6 +88,7 @@ def _manifests(campaign: Campaign) -> Iterator[Finding]:
 def _runs(campaign: Campaign) -> Iterator[Finding]:
     rows = {run.run: (job, block, run) for job, block, run in campaign.rows()}
     node_half = _sha256(campaign.node_half)
+    by_logs = LAUNCHERS[campaign.plan.site.launcher].brings_files
     for directory in run_directories(campaign.runs_dir):
         if directory.run not in rows:
             yield Finding(str(directory.path), "no run of the plan has that id", MOVE)
@@ -102,7 +104,7 @@ def _runs(campaign: Campaign) -> Iterator[Finding]:
                 wrong.append(f"it ran another node half than node.pyz: {record.node_half[:12]}, not {node_half[:12]}")
             if wrong:
                 yield Finding(str(directory.path / RUN_FILE), "; ".join(wrong), REPEAT)
-            yield from _files(directory.path, record, of_pods=campaign.plan.site.scheduler == "kubernetes")
+            yield from _files(directory.path, record, by_logs=by_logs)
 
 
 def _contradictions(  # noqa: PLR0917 - a row of the plan, and what was made of it
@@ -134,11 +136,15 @@ def _contradictions(  # noqa: PLR0917 - a row of the plan, and what was made of 
     yield from (f"{name} is {is_!r}, planned is {value!r}" for name, is_, value in pairs if is_ != value)
 
 
-def _files(directory: Path, record: RunRecord, *, of_pods: bool) -> Iterator[Finding]:
-    """Files that the record names and that are missing or changed, and files that it doesn't name."""
+def _files(directory: Path, record: RunRecord, *, by_logs: bool) -> Iterator[Finding]:
+    """Files that the record names and that are missing or changed, and files that it doesn't name.
+
+    Args:
+        by_logs: they came home in a log, which may leave out logs that are too large.
+    """
     for name in filter(record.files.__contains__, HASHED_FILES):
         path, digest = directory / name, _sha256(directory / name)
-        if not digest and not (of_pods and name == LOGS_FILE):  # logs that are too large don't come home from pods
+        if not digest and not (by_logs and name == LOGS_FILE):
             yield Finding(str(path), "the run wrote it, and it can't be read here", RESTORE)
         elif digest and digest != record.files[name]:
             yield Finding(str(path), "it isn't what the run wrote: its record has another hash", RESTORE)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpubench.images.manifests import differences
 from gpubench.model.plan import Plan
-from gpubench.results.merge.provenance import Facts
+from gpubench.results.merge.provenance import ProvenanceFacts
 from gpubench.stats.data import BlockId, CellRun, ComparisonInput, Key
 from gpubench.stats.question import Question
 from gpubench.stats.settings import VerdictSettings
@@ -27,7 +27,7 @@ class RunCircumstances:
     """
 
     facts: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    provenance: Facts | None = None
+    provenance: ProvenanceFacts | None = None
     machine: Key = ()
 
     def changed(self, after: "RunCircumstances") -> list[str]:

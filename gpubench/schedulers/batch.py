@@ -84,7 +84,7 @@ class BatchScheduler(abc.ABC):
     """How the names of further variables begin that change what a client asks, or how it answers."""
     IDS: tuple[re.Pattern[str], ...]
     """Forms of a new job's id in the submit command's answer, surest first: groups ``id``, and maybe ``cluster``."""
-    UNHEARD: tuple[str, ...]
+    UNCLEAR_ANSWERS: tuple[str, ...]
     """What the submit command says when the job may have been accepted, although it failed."""
     ONE_AT_A_TIME = False
     CANCEL_S = 60.0
@@ -221,7 +221,7 @@ class BatchScheduler(abc.ABC):
         if match and not done.returncode:
             return Accepted(match["id"], match.groupdict().get("cluster") or "")
         text = done.stderr + done.stdout
-        if done.returncode > 0 and not match and not any(phrase in text for phrase in self.UNHEARD):
+        if done.returncode > 0 and not match and not any(phrase in text for phrase in self.UNCLEAR_ANSWERS):
             return None
         raise SchedulerError(f"{self.SUBMIT} gave no clear answer: {output_line(done)}")
 
@@ -312,7 +312,7 @@ class BatchScheduler(abc.ABC):
     def forgotten(self, job: Submitted) -> JobState:
         """The state of a job that its own cluster doesn't know: it has ended, unless it isn't shown yet."""
         reason = f"{self.TITLE} doesn't know the job, and the job left no exit code"
-        if job.cluster and job.age_s > UNHEARD_S:
+        if job.cluster and job.age_s > SUBMIT_UNKNOWN_S:
             return JobState("ended", VANISHED, reason, None, job.job_id)
         return JobState("unknown", reason=reason, job_id=job.job_id)
 
@@ -322,7 +322,7 @@ class BatchScheduler(abc.ABC):
         try:
             job = job if job.job_id else self._identified(job_dir, job)
             nothing = f"{self.LIST} shows no job from {job.directory}"
-            state = self.query(job) if job.job_id else unheard(job, nothing)
+            state = self.query(job) if job.job_id else state_of_unclear_submit(job, nothing)
         except MissingToolError:
             why = f"there is no {self.TITLE} here to ask, and the job left no exit code"
             state = JobState("unknown", reason=why, job_id=job.job_id)
@@ -362,9 +362,9 @@ class BatchScheduler(abc.ABC):
         return JobState("ended", "COMPLETED" if code == 0 else "FAILED", exit_code=code, job_id=job_id)
 
 
-def unheard(job: Submitted, why: str) -> JobState:
+def state_of_unclear_submit(job: Submitted, why: str) -> JobState:
     """The state of a job that isn't there, and of whose submit nobody heard: after a while none can come any more."""
-    left_s = UNHEARD_S - job.age_s
+    left_s = SUBMIT_UNKNOWN_S - job.age_s
     reason = f"its submit at {job.at} gave no answer, and {why}"
     if not job.cluster:  # maybe another one than that of the submit was asked
         return JobState("unknown", reason=reason)
@@ -379,7 +379,7 @@ def _number(job_id: str) -> str:
 
 
 DEADLINE_S = 30.0
-UNHEARD_S = 300.0
+SUBMIT_UNKNOWN_S = 300.0
 """Seconds after which no submit arrives any more, and every job is shown. sbatch, whose front end is dead, tries for
 two minutes (MAX_RETRIES in src/sbatch/sbatch.c); LSF shows a new job after MBD_REFRESH_TIME, and a site's cache of
 qstat after a minute."""

@@ -31,7 +31,7 @@ from gpubench.files import write_atomically
 from gpubench.model.quantities import format_seconds
 from gpubench.polling import poll_until
 from gpubench.schedulers import pod_log_collector, submitted
-from gpubench.schedulers.batch import Allocation, call, output_line, unheard
+from gpubench.schedulers.batch import Allocation, call, output_line, state_of_unclear_submit
 from gpubench.schedulers.pods import INDEX, Pod
 from gpubench.schedulers.state import JobState, declared
 from gpubench.schedulers.submitted import Submitted
@@ -196,7 +196,7 @@ def _state(job_dir: Path, entry: Submitted) -> JobState:
         reason = f"{GONE}; when last seen: {seen.reason}" if seen and seen.reason else GONE
         return _remember(job_dir, JobState("ended", "GONE", reason, None, entry.job_id, seen.hosts if seen else ""))
     waits = JobState("pending", reason=f"waits for {', '.join(entry.after)}")
-    return waits if entry.after else unheard(entry, f"the cluster has no Job {_name(job_dir)}")
+    return waits if entry.after else state_of_unclear_submit(entry, f"the cluster has no Job {_name(job_dir)}")
 
 
 def poll(job_dirs: Sequence[Path], *, submit_next: bool) -> None:

@@ -75,7 +75,7 @@ class Lsf(BatchScheduler):
     OF_A_JOB = ("JSM_", "PMIX_", "LSB_JOB", "LSB_DJOB", "LSB_HOSTS", "LSB_MCPU_HOSTS", "LSB_BATCH_JID")
     OF_QUERIES = ("LSB_",)
     IDS = (re.compile(r"^Job <(?P<id>\d+)> is submitted to (?:default )?queue <", re.MULTILINE),)
-    UNHEARD = (
+    UNCLEAR_ANSWERS = (
         "XDR",
         "Failed in sending/receiving a message",
         "ommunication time",

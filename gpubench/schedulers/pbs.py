@@ -77,7 +77,7 @@ class Pbs(BatchScheduler):
         re.compile(r"^(?P<id>\d+(?:\[\])?\.[\w.-]+)[ \t]*$", re.MULTILINE),
         re.compile(r"(?:^|\s)(?P<id>\d+(?:\[\])?\.[A-Za-z][\w.-]*\w)(?=\s|$)"),
     )
-    UNHEARD = ("Premature end of message", "End of File", "rotocol error", "rotocol failure", "System error")
+    UNCLEAR_ANSWERS = ("Premature end of message", "End of File", "rotocol error", "rotocol failure", "System error")
 
     def cluster_of(self, job_dir: Path, environ: Mapping[str, str]) -> str:
         """The server of the script's queue (``QUEUE@SERVER``), else this shell's: qstat writes it above its answers."""

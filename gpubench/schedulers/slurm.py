@@ -103,7 +103,7 @@ class Slurm(BatchScheduler):
         re.compile(r"^Submitted batch job (?P<id>\d+)(?: on cluster (?P<cluster>\S+))?", re.MULTILINE),
     )
     # Errors behind the request's departure, in the words of slurm_errtab and, for sockets, of strerror.
-    UNHEARD = (
+    UNCLEAR_ANSWERS = (
         "timed out",
         "Message send failure",
         "Message receive failure",

@@ -10,7 +10,7 @@ from gpubench.errors import DataError
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.text import counted
 from gpubench.node.spec import RunRecord
-from gpubench.node.spec.records import WorkloadRecord
+from gpubench.node.spec.records import RAN, WorkloadRecord
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records, RunDirectory, read_provenance, run_directories
 
@@ -99,7 +99,7 @@ def missing_runs(plan: Plan, outcomes: Sequence[RunResult]) -> list[RunResult]:
     return [
         outcome
         for outcome in outcomes
-        if outcome.status not in ("ok", "failed")
+        if outcome.status not in RAN
         and not over_budget(outcome)
         and outcome.block.block not in replaced
         and not plan.skip_reason(outcome.job.nodes, outcome.run.variant)

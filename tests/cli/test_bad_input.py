@@ -415,7 +415,7 @@ def test_a_plan_with_bytes_that_are_no_text_is_damaged(gpubench: Run, tmp_path: 
 def test_a_locale_without_an_arrow_is_no_bug(tmp_path: Path) -> None:
     rows = [f"{variant},{block},1.{block}" for block in range(5) for variant in ("old", "für")]
     (tmp_path / "table.csv").write_text("\n".join(["variant,block,wall_s", *rows]) + "\n", encoding="utf-8")
-    program = "import sys; from gpubench.cli.app import main; sys.argv[0] = 'gpubench'; main()"
+    program = "import sys; from gpubench.cli.entry_point import main; sys.argv[0] = 'gpubench'; main()"
     done = subprocess.run(
         [sys.executable, "-c", program, "compare", "table.csv"],
         cwd=tmp_path,
@@ -431,7 +431,7 @@ def test_a_locale_without_an_arrow_is_no_bug(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [["sites", "list"], ["suites", "list", "--json"]])
 def test_output_into_a_file_on_a_full_disk_is_no_bug(tmp_path: Path, words: list[str]) -> None:
     need(Path("/dev/full").exists(), "/dev/full")
-    program = "import sys; from gpubench.cli.app import main; sys.argv[0] = 'gpubench'; main()"
+    program = "import sys; from gpubench.cli.entry_point import main; sys.argv[0] = 'gpubench'; main()"
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-c", program, *words],

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.system
 
 STOPPED = """
 import sys
-from gpubench.cli import app, application
+from gpubench.cli import application, entry_point
 made = application.application()
 @made.command()
 def stop():
@@ -35,7 +35,7 @@ def stop():
         {clean_up}
 application.application = lambda word: made
 sys.argv = ["gpubench", "stop"]
-app.main()
+entry_point.main()
 """
 
 

@@ -16,7 +16,7 @@ CAMPAIGN = ROOT / "tests" / "golden" / "schemas" / "1" / "campaign"
 # The modules that an application of ours has imported when it ends.
 COMMAND = """
 import json, sys
-from gpubench.cli.app import main
+from gpubench.cli.entry_point import main
 sys.argv = ["gpubench", *sys.argv[1:]]
 try:
     main()

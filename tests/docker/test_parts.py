@@ -15,7 +15,7 @@ from gpubench.errors import DataError, SchedulerError
 from gpubench.images.docker import archive, build
 from gpubench.images.docker.build import _write_context
 from gpubench.images.docker.names import Credentials, Repository
-from gpubench.images.docker.registry import LONGEST_PAUSE_S, _next_page, _Patience, log_in, parse_challenges
+from gpubench.images.docker.registry import LONGEST_PAUSE_S, _next_page, _RetryPolicy, log_in, parse_challenges
 from tests.docker.images import tar_of
 
 REPOSITORY = Repository.parse("r.example.org/team/ucx")
@@ -117,7 +117,7 @@ def test_of_kerberos_and_a_password_the_password_is_taken() -> None:
 
 
 def test_retry_after_comes_in_two_forms_and_is_bounded() -> None:
-    wait = _Patience().parse_retry_after
+    wait = _RetryPolicy().parse_retry_after
     assert wait("7") == 7.0
     assert wait("3600") == LONGEST_PAUSE_S
     assert wait("Thu, 01 Jan 1970 00:00:00 GMT") == 0.0

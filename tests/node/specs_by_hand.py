@@ -38,7 +38,6 @@ def run_spec(**changes: Any) -> RunSpec:
         interface="lo",
         manifest="manifest-a",
         env={},
-        variant_env=[],
         env_allow=["PATH"],
         expect_transport=[],
         need_transport={},

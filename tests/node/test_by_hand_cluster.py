@@ -15,7 +15,7 @@ import pytest
 from gpubench.node import speed
 from gpubench.node.client import ClientOutcome, _measure_all, by_place
 from gpubench.node.spec import Deadlines, WorkloadSpec
-from gpubench.node.workload import describe_error
+from gpubench.node.workload_limits import describe_error
 from gpubench.node.workloads.base import WorkloadContext
 from tests.node.runners import until
 from tests.node.specs_by_hand import node_half, quiet_environment, run_spec, write_campaign

@@ -6,7 +6,7 @@ from tests.node.runners import printed
 
 HEAD = """
 import time
-from gpubench.node.workload import Limit, WorkloadTimeoutError
+from gpubench.node.workload_limits import Limit, WorkloadTimeoutError
 """
 
 

@@ -288,7 +288,7 @@ def test_a_job_that_is_no_longer_known_has_the_last_word_itself_and_has_failed_w
     directory = queued(queue, place, "true\n")
     submitted.write(directory, queue.scheduler.NAME, "x", queue.number, cluster=queue.cluster)
     assert queue.scheduler.state(directory).phase == "unknown"  # it may not be shown yet
-    monkeypatch.setattr(batch, "UNHEARD_S", -1.0)
+    monkeypatch.setattr(batch, "SUBMIT_UNKNOWN_S", -1.0)
     vanished = queue.scheduler.state(directory)
     why = f"{queue.scheduler.TITLE} doesn't know the job, and the job left no exit code"
     if queue.client == "sbatch":  # without accounting it never says so beyond doubt

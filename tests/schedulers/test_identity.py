@@ -292,7 +292,7 @@ def test_a_job_whose_submit_was_not_heard_is_searched_and_an_earlier_one_is_not_
     (directory / "end-9").unlink()
     # Or never: nothing that was sent five minutes ago arrives any more.
     entry = remembered(directory)
-    past = (dt.datetime.now(dt.UTC) - dt.timedelta(seconds=batch.UNHEARD_S + 1)).isoformat(timespec="seconds")
+    past = (dt.datetime.now(dt.UTC) - dt.timedelta(seconds=batch.SUBMIT_UNKNOWN_S + 1)).isoformat(timespec="seconds")
     for cluster, phase in (("own", "ended"), ("", "unknown")):  # if it is known where it was sent
         clients.answer(scontrol='[[ $* = "show config" ]] && echo "ClusterName = own"')
         submitted.keep(directory, dataclasses.replace(entry, at=past, cluster=cluster))

@@ -11,7 +11,7 @@ import pytest
 
 import gpubench.node.workloads
 from gpubench.node.spec import WorkloadSpec
-from gpubench.node.workload import describe_error
+from gpubench.node.workload_limits import describe_error
 from gpubench.node.workloads import device, families
 from gpubench.node.workloads.base import Measurement, UnavailableError, WorkloadContext
 from tests.workloads import own_files
@@ -243,7 +243,7 @@ def test_a_check_that_forgets_to_return_passes_nothing(own: Make) -> None:
 
 
 def test_an_error_of_the_run_itself_is_not_the_users(own: Make) -> None:
-    from gpubench.node.workload import Limit, WorkloadTimeoutError
+    from gpubench.node.workload_limits import Limit, WorkloadTimeoutError
 
     with pytest.raises(WorkloadTimeoutError), Limit(0.05):
         run(own("lazy"))

@@ -14,7 +14,7 @@ from pathlib import Path
 from gpubench.errors import GpubenchError, MissingToolError, SchedulerError
 from gpubench.files import temporary_directory, writing
 from gpubench.images.docker.engine import Engine, find_podman
-from gpubench.images.docker.failures import disk_full, engine_failure, is_full, one_line
+from gpubench.images.docker.failures import as_one_line, disk_full, engine_failure, is_full
 from gpubench.images.docker.names import Repository, broken_logins, config_file, docker_architecture
 from gpubench.images.process import die_with_parent, kill_group
 from gpubench.model.quantities import format_seconds
@@ -256,7 +256,7 @@ class _Build:
             what, host = f"push {self._job.reference}", Repository.parse(self._job.push).host
             return self._explained(engine_failure(what, message, host))
         if full := next(filter(is_full, last), ""):
-            return self._explained(disk_full("build it", one_line(full)))
+            return self._explained(disk_full("build it", as_one_line(full)))
         return self._explained(MissingToolError(f"its build failed ({message})"), last)
 
     def _explained(self, error: GpubenchError, lines: Sequence[str] = ()) -> BuildOutcome:

@@ -20,7 +20,7 @@ import docker.context
 from gpubench.errors import MissingToolError, SchedulerError
 from gpubench.files import temporary_directory
 from gpubench.images.docker import archive
-from gpubench.images.docker.failures import ENGINE_ERRORS, cause, engine_failure, no_engine, one_line, reason
+from gpubench.images.docker.failures import ENGINE_ERRORS, as_one_line, cause, engine_failure, no_engine, reason
 from gpubench.images.docker.names import (
     Repository,
     find_credentials,
@@ -211,7 +211,7 @@ class Engine:
         try:
             for message in begin(client):
                 if "error" in message:
-                    raise engine_failure(what, one_line(str(message["error"])), host)
+                    raise engine_failure(what, as_one_line(str(message["error"])), host)
                 if match := _PUSHED.search(str(message.get("status", ""))):
                     digest = match[1]
         except ENGINE_ERRORS as error:

@@ -44,7 +44,7 @@ _LONGEST = 300
 def reason(error: Exception) -> str:
     """The engine's own words without the SDK's wrapping, as one line."""
     explanation = error.explanation if isinstance(error, docker.errors.APIError) else None
-    return one_line(str(explanation or error))
+    return as_one_line(str(explanation or error))
 
 
 def cause(error: BaseException) -> str:
@@ -53,10 +53,10 @@ def cause(error: BaseException) -> str:
     while (below := inner.__cause__ or inner.__context__) is not None:
         inner = below
     message = inner.strerror if isinstance(inner, OSError) and inner.strerror else str(inner)
-    return one_line(message or type(inner).__name__)
+    return as_one_line(message or type(inner).__name__)
 
 
-def one_line(text: str) -> str:
+def as_one_line(text: str) -> str:
     """The text with its line ends blanked and its length bounded."""
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"

@@ -119,7 +119,7 @@ def _token(parameters: dict[str, str], repository: Repository, login: Credential
         raise SchedulerError(f"{realm} gave no token ({answer.status_code})", then="run it again later") from None
 
 
-class _Patience(urllib3.Retry):
+class _RetryPolicy(urllib3.Retry):
     """Pauses between attempts: as long as the registry asks for, but at most LONGEST_PAUSE_S; else ever longer ones."""
 
     def parse_retry_after(self, retry_after: str) -> float:
@@ -249,14 +249,14 @@ class Registry:
             SchedulerError: refused, down, overloaded, or too slow.
             DataError: an answer of more than LARGEST bytes.
         """
-        patience = _Patience(
+        retry_policy = _RetryPolicy(
             total=ATTEMPTS - 1, backoff_factor=0.5, backoff_max=LONGEST_PAUSE_S, status_forcelist=_AGAIN
         )
         with requests.Session() as session:
             # A proxy of the environment is for other machines.
             session.trust_env = not is_loopback(self.repository.host)
             for scheme in ("http://", "https://"):
-                session.mount(scheme, requests.adapters.HTTPAdapter(max_retries=patience))
+                session.mount(scheme, requests.adapters.HTTPAdapter(max_retries=retry_policy))
 
             def send(method: str, url: str, **options: Any) -> requests.Response:
                 return session.request(method, url, timeout=SILENCE_S, **options)

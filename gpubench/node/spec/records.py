@@ -22,6 +22,8 @@ UCX_CONFIGURATIONS = ("ucx_info-1.txt", "ucx_info-2.txt")
 HASHED_FILES = (SAMPLES_FILE, LINKS_FILE, PROVENANCE_FILE, LOGS_FILE)
 """What stands beside ``run.json`` in a run directory."""
 
+RAN = ("ok", "failed")
+"""The statuses of a run that ran to its end: a failed one is a result, and is not repeated."""
 AFTER_A_FAILURE = "after the failure of"
 """How the reason of a workload begins that was skipped because one before it failed."""
 
@@ -58,10 +60,10 @@ def workload_record(planned: WorkloadSpec, status: str, reason: str = "") -> Wor
 class RunRecord:
     """How the run ended. Written last and by rename: a run directory without it is ``lost``.
 
-    ``transport`` is what UCX reported (``["tcp"]``), empty under ``tcp``. Times are UTC in ISO 8601, ``phases`` seconds
-    by name: ``first_worker half_workers all_workers`` (from the supervisor's start to their registration), ``start``
-    (the client's wait), ``run``, ``stop``; of an interleaved block also ``waited``, while other runs had their turns,
-    which is in none of the others.
+    ``image`` is the image's id (``model/image.py``). ``transport`` is what UCX reported (``["tcp"]``), empty under
+    ``tcp``. Times are UTC in ISO 8601, ``phases`` seconds by name: ``first_worker half_workers all_workers`` (from the
+    supervisor's start to their registration), ``start`` (the client's wait), ``run``, ``stop``; of an interleaved block
+    also ``waited``, while other runs had their turns, which is in none of the others.
     """
 
     schema: str

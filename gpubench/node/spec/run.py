@@ -69,11 +69,10 @@ class Deadlines:
 class RunSpec(Document):
     """One cluster lifetime: one variant in one block.
 
-    ``env`` is the whole of what image, site and variant set; ``env_allow`` names the variables that may come from the
-    shell that started the job. ``variant_env`` are the keys of ``env`` whose value must still hold when the workloads
-    run. ``expect_transport`` are the transports (``tcp``, ``rc_mlx5`` …) that UCX may use, empty when any will do;
-    ``need_transport`` those of which two workers that send each other data must have one, by where they are
-    (``same_node``, ``between_nodes``).
+    ``env`` is the whole of what image, site and variant set: its ``UCX_*`` must still hold when the workloads run.
+    ``env_allow`` names the variables that may come from the shell that started the job. ``expect_transport`` are the
+    transports (``tcp``, ``rc_mlx5`` …) that UCX may use, empty when any will do; ``need_transport`` those of which two
+    workers that send each other data must have one, by where they are (``same_node``, ``between_nodes``).
     ``block_s`` is how long the whole block surely takes: no block starts that can't end in time. ``build_id`` is what
     the file ``build_manifest`` inside the image must say, empty where there is nothing to compare. ``rmm_pool`` is the
     size in bytes of every GPU worker's memory pool, ``none``, or ``default``: whatever the image has.
@@ -110,7 +109,6 @@ class RunSpec(Document):
     interface: str
     manifest: str
     env: Dict[str, str]
-    variant_env: List[str]
     env_allow: List[str]
     expect_transport: List[str]
     need_transport: Dict[str, List[str]]

@@ -12,6 +12,7 @@ from gpubench.node.spec.records import (
     HASHED_FILES,
     LINKS_FILE,
     PROVENANCE_FILE,
+    RAN,
     RUN_FILE,
     SAMPLES_FILE,
     RunRecord,
@@ -24,7 +25,7 @@ MOST_ATTEMPTS = 1000
 def finished(runs_dir: Path, run: str) -> Optional[Path]:
     """The directory of an attempt of ``run`` that ran to its end (``ok`` or ``failed``), if there is one."""
     for path in _attempts(runs_dir, run):
-        if _status(path / RUN_FILE) in ("ok", "failed"):
+        if _status(path / RUN_FILE) in RAN:
             return path
     return None
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpubench.report.charts.style import WIDTH, category, data, dressed, layer, quantity
+from gpubench.report.charts.style import WIDTH, category, data, layer, quantity, with_style
 from gpubench.report.sections import Spec
 from gpubench.stats.margin import Margin
 
@@ -90,7 +90,7 @@ def along_list(
         layer("point", {"x": x, "y": y, "color": colour, "shape": shape}, where="isValid(datum.effect)", size=100)
         | data(points),
     ]  # fmt: skip
-    return dressed({"width": step * len(rows), "height": _HEIGHT, "layer": layers}, title)
+    return with_style({"width": step * len(rows), "height": _HEIGHT, "layer": layers}, title)
 
 
 def restored(rows: Sequence[Mapping[str, Any]], margin: float, title: str) -> Spec:
@@ -125,7 +125,7 @@ def restored(rows: Sequence[Mapping[str, Any]], margin: float, title: str) -> Sp
     inner = {"width": WIDTH - 350, "height": {"step": _ROW}, "layer": layers}
     facet = {"row": category("whole", sort=wholes)}
     whole = {**data(values), "facet": facet, "spec": inner, "spacing": 8, "resolve": {"scale": {"y": "independent"}}}
-    return dressed(whole, title)
+    return with_style(whole, title)
 
 
 def _domain(rows: Sequence[Mapping[str, Any]], margin: float) -> tuple[float, float]:

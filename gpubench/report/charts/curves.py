@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpubench.report.charts.style import WIDTH, by_variant, data, dressed, layer, quantity
+from gpubench.report.charts.style import WIDTH, by_variant, data, layer, quantity, with_style
 from gpubench.report.sections import Spec
 from gpubench.results.curves import Curve
 from gpubench.stats.scaling import times_at_sizes
@@ -36,7 +36,7 @@ def efficiency(curves: Sequence[Curve], variants: Sequence[str], title: str) -> 
         layer("line", line, strokeWidth=2),
         layer("point", {"x": x, "y": y, **look}, size=70),
     ]
-    return dressed({**data(rows), "width": WIDTH - 50, "height": 240, "layer": layers}, title)
+    return with_style({**data(rows), "width": WIDTH - 50, "height": 240, "layer": layers}, title)
 
 
 def _rows(curve: Curve) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpubench.report import labels
-from gpubench.report.charts.style import WIDTH, category, data, dressed, layer
+from gpubench.report.charts.style import WIDTH, category, data, layer, with_style
 from gpubench.report.sections import Spec
 from gpubench.stats.margin import Margin
 from gpubench.stats.verdict import Verdict
@@ -65,7 +65,7 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: Margin, *,
     inner = {"width": width, "height": {"step": step}, "layer": layers}
     facet = {"row": category("pair", sort=pairs)}
     faceted = {**data(rows), "facet": facet, "spec": inner, "spacing": 8, "resolve": {"scale": {"y": "independent"}}}
-    return dressed(faceted, "Effects with their intervals")
+    return with_style(faceted, "Effects with their intervals")
 
 
 def _scale(values: Sequence[str]) -> Spec:

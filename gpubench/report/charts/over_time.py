@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpubench.report.charts.style import WIDTH, by_variant, category, data, dressed, layer, quantity
+from gpubench.report.charts.style import WIDTH, by_variant, category, data, layer, quantity, with_style
 from gpubench.report.sections import Spec
 
 _ROOM = 0.4
@@ -37,7 +37,7 @@ def over_dates(rows: Sequence[Mapping[str, Any]], variants: Sequence[str], title
         layer("point", point, where="datum.unusual", color="var(--regression)", **hollow),
         layer("point", {**point, "shape": up}, where=change, color="var(--ink)", **hollow),
     ]
-    return dressed(_facets(rows, layers), title)
+    return with_style(_facets(rows, layers), title)
 
 
 def _cut(rows: Sequence[Mapping[str, Any]], size: str) -> list[dict[str, Any]]:

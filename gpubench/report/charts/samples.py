@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpubench.report import labels
-from gpubench.report.charts.style import WIDTH, by_variant, data, dressed, layer, quantity
+from gpubench.report.charts.style import WIDTH, by_variant, data, layer, quantity, with_style
 from gpubench.report.sections import Spec
 from gpubench.stats.data import CellRun
 
@@ -42,7 +42,7 @@ def samples(cells: Sequence[CellRun], variants: Sequence[str], title: str) -> Sp
         layer("point", {"x": x, "y": y, "opacity": pale, **look}, size=22) | data(points),
         layer("rule", mean, strokeWidth=2.5) | data(bars),
     ]
-    return dressed({"width": WIDTH - 60, "height": 220, "layer": layers}, title)
+    return with_style({"width": WIDTH - 60, "height": 220, "layer": layers}, title)
 
 
 def _bar(number: int, cell: CellRun) -> dict[str, Any]:

@@ -36,7 +36,7 @@ _CONFIG = {
 }
 
 
-def dressed(chart: Spec, title: str) -> Spec:
+def with_style(chart: Spec, title: str) -> Spec:
     """The chart in the page's looks; ``title`` says what it shows to those who can't see it."""
     return {"description": title, **chart, "config": _CONFIG}
 

@@ -14,7 +14,7 @@ from gpubench.images.compatibility import set_by_binding
 from gpubench.images.manifests import differences
 from gpubench.model.plan import Plan
 from gpubench.node.spec import PROCESS_DEFAULTS
-from gpubench.results.merge.provenance import ENVIRONMENT, UNSET, Facts, said, word
+from gpubench.results.merge.provenance import ENVIRONMENT, UNSET, ProvenanceFacts, said, word
 from gpubench.stats.data import BlockId, ComparisonInput
 
 Why = Literal["planned", "known", "allowed", ""]
@@ -117,7 +117,7 @@ def planned_environment(plan: Plan, manifests: Mapping[str, Any], allow: Sequenc
 
 
 def find_changes(
-    comparisons: Sequence[ComparisonInput], seen: Mapping[str, Facts], expected: PlannedEnvironment
+    comparisons: Sequence[ComparisonInput], seen: Mapping[str, ProvenanceFacts], expected: PlannedEnvironment
 ) -> Changes:
     """What changed with the variant in each comparison.
 
@@ -135,7 +135,7 @@ def find_changes(
                 pairs[pair] = list(changes_between(comparison.baseline, comparison.candidate, *sides, expected))
         by_comparison.append(tuple(worst(change for pair in complete for change in pairs[pair])))
     fields = sorted({change.field for changes in by_comparison for change in changes})
-    runs: dict[str, list[Facts]] = {label: [] for label in expected.sides}
+    runs: dict[str, list[ProvenanceFacts]] = {label: [] for label in expected.sides}
     for variant, run in {(run.variant, run.run) for comparison in comparisons for run in comparison.runs if run.times}:
         runs[variant] += [seen[run]] if run in seen else []
     values = {field: [said(field, of_variant) for of_variant in runs.values()] for field in fields}
@@ -181,7 +181,11 @@ def _complete_pairs(comparison: ComparisonInput) -> list[tuple[str, str]]:
 
 
 def changes_between(
-    baseline: str, candidate: str, before: Facts | None, after: Facts | None, expected: PlannedEnvironment
+    baseline: str,
+    candidate: str,
+    before: ProvenanceFacts | None,
+    after: ProvenanceFacts | None,
+    expected: PlannedEnvironment,
 ) -> Iterable[Change]:
     """Every field in which two runs differ, sorted by name; none where one of them left no provenance."""
     if before is None or after is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpubench.node.spec import RunRecord
 from gpubench.node.spec.waiting import crowded_hosts
-from gpubench.results.merge.provenance import Facts, facts
+from gpubench.results.merge.provenance import ProvenanceFacts, facts
 
 NOISE = {
     "load": "load average, mean",
@@ -34,7 +34,7 @@ class Evidence:
         oversubscribed: more processes polled on a machine than it has cores.
     """
 
-    facts: Facts
+    facts: ProvenanceFacts
     noise: Mapping[str, float]
     by_host: Mapping[str, Mapping[str, float]]
     oversubscribed: bool = False

@@ -1,6 +1,6 @@
 """What differs between two variants over their blocks, or between two runs.
 
-Facts, what may differ, and why, are those that the verdicts rest on (``environment_changes``). Pure.
+ProvenanceFacts, what may differ, and why, are those that the verdicts rest on (``environment_changes``). Pure.
 """
 
 import dataclasses
@@ -10,7 +10,7 @@ from typing import Any
 from gpubench.images.manifests import differences
 from gpubench.results.merge.environment_changes import Change, PlannedEnvironment, changes_between, worst
 from gpubench.results.merge.evidence import NOISE, Evidence
-from gpubench.results.merge.provenance import Facts
+from gpubench.results.merge.provenance import ProvenanceFacts
 from gpubench.stats.paired_difference import PairedDifference, paired_difference
 
 
@@ -98,7 +98,7 @@ def explain(
 
 
 def _over_blocks(
-    change: Change, read: Sequence[tuple[Facts, Facts]], changes: Sequence[Sequence[Change]]
+    change: Change, read: Sequence[tuple[ProvenanceFacts, ProvenanceFacts]], changes: Sequence[Sequence[Change]]
 ) -> FieldDifference:
     field = change.field
     texts = [tuple(side.text(field) for side in sides) for sides in read if all(side.knows(field) for side in sides)]

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 
-from gpubench.results.merge.provenance import ABSENT, NOT_PROVED, Facts
+from gpubench.results.merge.provenance import ABSENT, NOT_PROVED, ProvenanceFacts
 
 FIELD = "transport.carriers"
 
 
-def another_way(sides: Mapping[str, Iterable[Facts]]) -> str:
+def another_way(sides: Mapping[str, Iterable[ProvenanceFacts]]) -> str:
     """A line where no run of one of two sides moved them as a run of the other; ``sides`` are the facts of their runs.
 
     ``UCX moves large messages in another way: by cma (zero-copy read from remote) in a, by tcp (…) in b``. Empty where

@@ -36,7 +36,7 @@ Values = frozenset[tuple[str, str]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Facts:
+class ProvenanceFacts:
     """Values by field.
 
     ``recorded`` are prefixes of fields that were read as a whole: what has no value there is unset, else unknown.
@@ -47,7 +47,7 @@ class Facts:
     recorded: frozenset[str]
     silent: frozenset[str] = frozenset()
 
-    def differing(self, other: "Facts") -> Iterator[str]:
+    def differing(self, other: "ProvenanceFacts") -> Iterator[str]:
         """Fields that both know and in which they differ: host by host where the hosts are the same."""
         hosts = "hosts" in self.values and self.values["hosts"] == other.values.get("hosts")
         silent = self.silent | other.silent
@@ -98,12 +98,12 @@ def word(value: str) -> str:
     return value or "empty"
 
 
-def said(field: str, runs: Iterable[Facts]) -> str:
+def said(field: str, runs: Iterable[ProvenanceFacts]) -> str:
     """Every value that the runs recorded."""
     return " or ".join(sorted({run.text(field) for run in runs if run.knows(field)})) or "not recorded"
 
 
-def facts(provenance: Mapping[str, Any]) -> Facts:
+def facts(provenance: Mapping[str, Any]) -> ProvenanceFacts:
     """The part of one ``provenance.json`` that is compared or shown; nothing where it is missing, or isn't one."""
     try:
         return _facts(provenance)
@@ -111,7 +111,7 @@ def facts(provenance: Mapping[str, Any]) -> Facts:
         return _facts({})
 
 
-def _facts(provenance: Mapping[str, Any]) -> Facts:
+def _facts(provenance: Mapping[str, Any]) -> ProvenanceFacts:
     processes, nodes = provenance.get("processes", []), provenance.get("nodes", [])
     values: dict[str, set[tuple[str, str]]] = {}
     of_run = (*_of_processes(processes), *_of_nodes(nodes), *_of_transport(provenance.get("transport", {})))
@@ -126,7 +126,7 @@ def _facts(provenance: Mapping[str, Any]) -> Facts:
     else:
         silent.add("")
     by_field = {field: frozenset(of_field) for field, of_field in values.items()}
-    return Facts(by_field, frozenset(recorded), frozenset(silent))
+    return ProvenanceFacts(by_field, frozenset(recorded), frozenset(silent))
 
 
 def _of_transport(transport: Mapping[str, list[str]]) -> Iterator[tuple[str, str, Any]]:
