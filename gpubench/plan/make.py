@@ -10,6 +10,7 @@ from gpubench.model.image import Image
 from gpubench.model.plan import Comparison, Plan, PlannedJob, PlannedVariant
 from gpubench.model.quantities import format_bytes, format_seconds
 from gpubench.model.text import counted
+from gpubench.model.variant import ImageSpec
 from gpubench.node.spec.waiting import crowded, polls
 from gpubench.plan.block_design import ClusterShape, campaign_orders, interleaved, new_job, plan_block
 from gpubench.plan.budget import MOST_TO_FILL
@@ -164,9 +165,18 @@ def _notes_on_variants(request: Request, variants: Sequence[PlannedVariant]) -> 
     # Same image and same variables in force as the baseline.
     settings = [(item.image.id if item.image else item.ucx, {**request.site.env, **item.env}) for item in variants]
     same = [item.label for item, other in zip(variants, settings, strict=True) if other == settings[0]]
-    if len(same) < 2:
-        return []
-    return [f"A against A: {' and '.join(same)} are the same image with the same settings; every alarm would be false"]
+    notes = []
+    if len(same) > 1:
+        notes.append(
+            f"A against A: {' and '.join(same)} are the same image with the same settings; every alarm would be false"
+        )
+    of_ucx = {
+        (ImageSpec.parse(item.ucx).ucx, *sorted(pair for pair in item.env.items() if pair[0].startswith("UCX")))
+        for item in variants
+    }
+    if request.protocol == "tcp" and len(of_ucx) > 1:
+        notes.append("protocol tcp: Dask sends nothing by UCX, so its versions and settings change nothing")
+    return notes
 
 
 def _polling(request: Request, nodes: int, workers: int) -> int:

@@ -205,6 +205,21 @@ def test_the_same_thing_twice_is_called_a_against_a(words: str, labels: str | No
     )
 
 
+@pytest.mark.parametrize(
+    ("words", "protocol", "is_said"),
+    [
+        ("a=1.22.0 b=1.19.0", "tcp", True),
+        ("a=1.22.0 b=1.22.0,UCX_TLS=sm", "tcp", True),
+        ("a=1.22.0 b=1.22.0,dask==2025.7.0", "tcp", False),
+        ("a=1.22.0 b=1.22.0,DASK_X=y", "tcp", False),
+        ("a=1.22.0 b=1.19.0", "ucx", False),
+    ],
+)
+def test_over_tcp_versions_of_ucx_are_said_to_change_nothing(words: str, protocol: str, is_said: bool) -> None:
+    notes = [note for note in plan(words, protocol=protocol).notes if "Dask sends nothing by UCX" in note]
+    assert bool(notes) == is_said
+
+
 def test_two_names_of_one_image_are_the_same_thing_too() -> None:
     both = {"1.22.0": image("1.22.0"), "v1.22.0": image("1.22.0")}
     made = plan("a=1.22.0 b=v1.22.0", images=both)
