@@ -11,6 +11,7 @@ from gpubench.campaign.preflight import require_sound_images
 from gpubench.errors import InterruptedByUserError, MissingToolError, UsageError
 from gpubench.model.plan import PlannedJob
 from gpubench.model.site import Site
+from gpubench.model.text import counted
 from gpubench.polling import poll_until
 from gpubench.render.shell import command_line
 from gpubench.schedulers import BATCH, Allocation, QueuedScheduler
@@ -81,7 +82,7 @@ def _run_script(
     campaign: Campaign, job: PlannedJob, held: Allocation, interrupted: list[str], observer: Observer
 ) -> None:
     directory = campaign.job_dir(job.job)
-    observer.log(f"job {job.job}: on {job.nodes} nodes of allocation {held.job_id}")
+    observer.log(f"job {job.job}: on {counted(job.nodes, 'node')} of allocation {held.job_id}")
     (directory / held.exit_code_file).unlink(missing_ok=True)
     scheduler = campaign.plan.site.scheduler
     jobs_known.write(directory, scheduler, job.job, held.job_id, cluster=held.cluster, here=True)

@@ -27,6 +27,7 @@ from gpubench.model.image import Image
 from gpubench.model.plan import PlannedVariant
 from gpubench.model.quantities import format_seconds, parse_seconds
 from gpubench.model.site import Site
+from gpubench.model.text import counted
 from gpubench.model.variant import Variant
 from gpubench.node.spec.cluster import READY, SCHEDULER_FILE, TOKEN_FILE
 from gpubench.node.spec.plain import content_id
@@ -247,7 +248,7 @@ def _write(record: ClusterRecord) -> Cluster:
 
 def _summary(record: ClusterRecord) -> str:
     layout = record.site.layout
-    workers = f"{layout.workers} workers x {layout.threads} threads a node"
+    workers = f"{counted(layout.workers, 'worker')} x {counted(layout.threads, 'thread')} a node"
     return (
         f"site {record.site.name}, UCX {record.image.ucx_version}, {record.protocol}, {workers}, "
         f"for {format_seconds(record.limit_s)}"

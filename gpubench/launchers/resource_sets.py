@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from gpubench.errors import PlanRefusedError
 from gpubench.model.base import nearest
 from gpubench.model.site import Site
+from gpubench.model.text import counted
 
 
 def set_per_node(site: Site) -> dict[str, str]:
@@ -163,8 +164,9 @@ def check_steps(steps: Sequence[ResourceSetStep], *, nodes: int, cores: int, gpu
         used["cores"] += on_host * step.cores
         used["GPUs"] += on_host * step.gpus
         lines.append(
-            f"{step.what}: {on_host} {'set' if on_host == 1 else 'sets'} per node x "
-            f"{step.cores} cores and {step.gpus} GPUs = {on_host * step.cores} cores and {on_host * step.gpus} GPUs"
+            f"{step.what}: {counted(on_host, 'set')} per node x "
+            f"{counted(step.cores, 'core')} and {counted(step.gpus, 'GPU')} = "
+            f"{counted(on_host * step.cores, 'core')} and {counted(on_host * step.gpus, 'GPU')}"
         )
     for what, has in (("cores", cores), ("GPUs", gpus)):
         if used[what] > has:

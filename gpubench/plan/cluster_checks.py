@@ -74,4 +74,5 @@ def _sum(workers: Sequence[Mapping[str, Any]]) -> str:
     threads = sum(int(worker["threads"]) for worker in workers)
     memory = sum(int(worker["memory_limit"]) for worker in workers)
     gpus = {(str(worker["host"]), gpu_of(worker)) for worker in workers if worker.get("gpus")}
-    return f"{counted(len(workers), 'worker')}, {threads} threads, {format_bytes(memory)}, {len(gpus)} GPUs"
+    counts = f"{counted(len(workers), 'worker')}, {counted(threads, 'thread')}"
+    return f"{counts}, {format_bytes(memory)}, {counted(len(gpus), 'GPU')}"

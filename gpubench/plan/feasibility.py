@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from gpubench.errors import PlanRefusedError
 from gpubench.model.site import Site
-from gpubench.model.text import visible
+from gpubench.model.text import counted, visible
 
 MOST_NODES = 65_536
 """Maximum of nodes: no cluster under one of the schedulers has more."""
@@ -24,7 +24,7 @@ def check_bounds(site: Site, nodes: Sequence[int], workers: Sequence[int]) -> No
     gpus = site.node.gpus or 0
     if site.device != "cpu" and 0 < gpus < max(workers):
         raise PlanRefusedError(
-            f"{max(workers)} workers per node, and {gpus} GPUs (node.gpus): a worker takes one GPU",
+            f"{max(workers)} workers per node, and {counted(gpus, 'GPU')} (node.gpus): a worker takes one GPU",
             then=f"--workers {gpus} at most, or correct node.gpus",
         )
 

@@ -77,7 +77,8 @@ def issue_lines(applied: Iterable[AppliedIssue]) -> Iterator[str]:
             setting = (
                 " ".join(f"{name}={value}" for name, value in issues[0].env.items()) or "nothing: all is set already"
             )
-            yield f"set for every variant on {counts} nodes: {setting}, for {places}: {why}"
+            nodes = f"{counts} node{'' if counts == '1' else 's'}"
+            yield f"set for every variant on {nodes}: {setting}, for {places}: {why}"
         else:
             yield f"{'skipped' if issues[0].action == 'skip' else 'warning'}: {places}: {why}"
 

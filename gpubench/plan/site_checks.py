@@ -7,6 +7,7 @@ from gpubench.errors import PlanRefusedError
 from gpubench.launchers import LAUNCHERS
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
+from gpubench.model.text import counted
 from gpubench.plan.adapter_combinations import check_combination
 from gpubench.plan.check_result import CheckResult
 from gpubench.plan.feasibility import check_counts, interface_fault
@@ -66,7 +67,7 @@ def _shape(site: Site) -> Iterator[CheckResult]:
         check_counts(site, site.defaults.nodes, [workers])
     except PlanRefusedError as error:
         yield CheckResult(False, str(error))
-    busy = f"{workers} workers x {threads} threads = {workers * threads}"
+    busy = f"{counted(workers, 'worker')} x {counted(threads, 'thread')} = {workers * threads}"
     if node.cores:
         fits = workers * threads <= node.cores
         yield CheckResult(
@@ -76,7 +77,8 @@ def _shape(site: Site) -> Iterator[CheckResult]:
         yield CheckResult(None, f"{busy} against cores: node.cores isn't set, a job gets what its scheduler gives")
     if site.device == "gpu" or (site.device == "auto" and node.gpus):
         yield CheckResult(
-            workers == node.gpus, f"{workers} workers and {node.gpus} GPUs per node, a worker takes one GPU"
+            workers == node.gpus,
+            f"{counted(workers, 'worker')} and {counted(node.gpus, 'GPU')} per node, a worker takes one GPU",
         )
     elif site.device == "cpu" and node.gpus:
         yield CheckResult(False, f'node.gpus = {node.gpus} is asked for, but device = "cpu" uses none')

@@ -214,7 +214,7 @@ WRONG: list[tuple[str, int, str]] = [
     ("sites check local --live", 2, "site local has no queue"),
     ("sites check --live", 2, "--live needs the name of a profile"),
     ("sites check draco --nodes 2", 2, "go with --live only"),
-    ("sites check draco --live --set node.gpus=1", 2, "8 workers and 1 GPUs per node"),
+    ("sites check draco --live --set node.gpus=1", 2, "8 workers and 1 GPU per node"),
     ("sites check kubernetes --live", 2, "--live starts a script on the nodes, and this site's jobs are no scripts"),
     ("sites clean local --all --nodes 2", 2, "--nodes and --all; give one of them"),
     ("sites clean kubernetes", 2, "this site's jobs are no scripts"),

@@ -100,6 +100,12 @@ def test_a_line_per_rule_says_what_where_and_why() -> None:
     ]
 
 
+def test_one_node_is_no_nodes() -> None:
+    made = plan(WORDS, nodes=[1], known_issues=[rule(action="env", env={"UCX_A": "1"}, when={"protocols": ["ucx"]})])
+    (line,) = issue_lines(made.known_issues)
+    assert line.startswith("set for every variant on 1 node: UCX_A=1, for v1.12.x on 1 node")
+
+
 def test_node_counts_at_which_nothing_is_left_to_compare_are_named() -> None:
     assert [note for note in skipping(words="v1.12.x v1.13.x").notes if "compared" in note] == [
         f"on {nodes} nodes nothing can be compared: every candidate is skipped" for nodes in (8, 16)

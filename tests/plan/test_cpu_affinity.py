@@ -140,8 +140,8 @@ def test_workers_are_counted_and_told_by_host() -> None:
     ]
     assert list(host_lines(workers)) == [
         "2 workers, 4 threads, 2.0 GiB, 2 GPUs on 2 hosts",
-        "  a: 1 worker, 2 threads, 1.0 GiB, 1 GPUs",
-        "  b: 1 worker, 2 threads, 1.0 GiB, 1 GPUs",
+        "  a: 1 worker, 2 threads, 1.0 GiB, 1 GPU",
+        "  b: 1 worker, 2 threads, 1.0 GiB, 1 GPU",
     ]
 
 

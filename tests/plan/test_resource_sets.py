@@ -43,7 +43,7 @@ REFUSED = {
     "seven sets on six GPUs": (
         ["-n 7 -r 7 -c 1 -g 1"], 1, 1,
         "a node has 6 GPUs, and the job's resource sets want 7 "
-        "(workers: 7 sets per node x 1 cores and 1 GPUs = 7 cores and 7 GPUs)",
+        "(workers: 7 sets per node x 1 core and 1 GPU = 7 cores and 7 GPUs)",
     ),
     "the default binding": (
         ["-c 42 -g 6 -n 4 -r 1 -a 1"], 4, 42,
@@ -56,7 +56,7 @@ REFUSED = {
     "the scheduler's core": (
         ["-c 42 -g 6 -n 4 -r 1 --bind rs", "-n 1 -c 1 -g 0"], 4, 42,
         "a node has 42 cores, and the job's resource sets want 43 (workers: 1 set per node x 42 cores and 6 GPUs = "
-        "42 cores and 6 GPUs; workers: 1 set per node x 1 cores and 0 GPUs = 1 cores and 0 GPUs)",
+        "42 cores and 6 GPUs; workers: 1 set per node x 1 core and 0 GPUs = 1 core and 0 GPUs)",
     ),
     "more sets than nodes hold": (
         ["-c 42 -g 6 -n 5 -r 1 --bind rs"], 4, 42, "workers: 5 resource sets, 1 per node on 4 nodes are 4",
@@ -104,7 +104,7 @@ def summit(options: tuple[str, ...] = (), **layout: Any) -> Site:
 def test_a_sites_own_set_takes_one_core_from_every_node_and_its_arithmetic_is_in_the_plan() -> None:
     lines = [
         "the supervisors: 1 set per node x 41 cores and 6 GPUs = 41 cores and 6 GPUs",
-        "the scheduler: 1 set per node x 1 cores and 0 GPUs = 1 cores and 0 GPUs",
+        "the scheduler: 1 set per node x 1 core and 0 GPUs = 1 core and 0 GPUs",
     ]
     made = plan(site=summit(scheduler="own-set", threads=6), nodes=[4], blocks=1)
     assert [note for note in made.notes if "set per node" in note] == lines

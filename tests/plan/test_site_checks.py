@@ -68,7 +68,7 @@ def test_a_right_profile_has_only_right_lines() -> None:
         "slurm + srun + pyxis go together",
         "protocol ucx",
         "interface ibp132s0 can be the name of a network device",
-        "8 workers x 1 threads = 8 fit into the 16 cores of node.cores",
+        "8 workers x 1 thread = 8 fit into the 16 cores of node.cores",
         "8 workers and 8 GPUs per node, a worker takes one GPU",
         "layout.memory fits into node.memory",
         "scheduler on rank0, client on rank0",
