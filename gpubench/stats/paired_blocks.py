@@ -28,7 +28,7 @@ def first_in_block(baseline: CellRun, candidate: CellRun) -> int:
 
 
 def order_problem(pairs: Sequence[Pair]) -> str:
-    """Why the order of runs can't carry a comparison; empty where it can, or where nothing is known of it.
+    """Why the order of runs can't carry a comparison, and what to do; empty where it can, or nothing is known of it.
 
     A machine that warms up or fills up changes whatever always runs second (Georges, Buytaert & Eeckhout 2007, OOPSLA;
     sharkdp/hyperfine#21), and that no number of blocks can take out again.
@@ -39,15 +39,16 @@ def order_problem(pairs: Sequence[Pair]) -> str:
     by_job: dict[tuple[str, str], list[CellRun]] = {}
     for baseline, candidate in pairs:
         if baseline.job != candidate.job:
-            return f"the runs of block {baseline.block} are from different jobs"
+            return f"the runs of block {baseline.block} are from different jobs; run a block in one job"
         by_job.setdefault((baseline.origin, baseline.job), []).extend((baseline, candidate))
     for runs in by_job.values():
         # Blocks of different jobs may overlap in time: they run on different nodes.
         if (block := _interrupted(runs)) is not None:
-            return f"block {block} did not run side by side: another block ran between its runs"
+            return f"block {block} did not run side by side: another one ran between its runs; run block after block"
     first = {first_in_block(*pair) for pair in pairs}
     if first in ({1}, {-1}):
-        return f"'{pairs[0][0 if first == {1} else 1].variant}' ran first in every block"
+        variant = pairs[0][0 if first == {1} else 1].variant
+        return f"'{variant}' ran first in every block; shuffle the order within blocks"
     return ""
 
 

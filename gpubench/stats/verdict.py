@@ -105,7 +105,7 @@ def _obstacle(obstacle: str, cell: CellBlocks, blocks: str) -> str:
         "few blocks": f"{blocks}; a verdict needs at least 3 with repetitions, and 5 or more are advised",
         "one sample": f"{blocks} without spread within runs say nothing about noise; take more blocks or repetitions",
         "no variation": f"all {blocks} show the same difference; repeated rows are not repeated runs",
-        "order": f"{cell.order_problem}; shuffle the order within blocks",
+        "order": cell.order_problem,
         "environment": _changed(comparison.changed),
     }[obstacle]
 
