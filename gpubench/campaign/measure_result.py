@@ -44,7 +44,7 @@ def measured(campaign: Campaign, *, held: int, memory: int) -> dict[str, Any]:
     seconds = [float(row["wall_s"]) for row in timed]
     median = statistics.median(seconds) if seconds else 0.0
     nominal = int(timed[0]["bytes"]) if timed else 0
-    tasks = int(spec.params.get("count", 0)) if timed and not nominal else 0
+    tasks = int(spec.params["count"]) if timed and spec.name == "tasks" else 0  # others may have a parameter count
     workers = outcome.job.nodes * outcome.job.workers_per_node
     bytes_per_s = nominal / median if median else 0.0
     details = ended.details if ended else {}
@@ -101,7 +101,7 @@ def result_lines(result: Mapping[str, Any]) -> Iterator[str]:
     if reps := result["reps"]:
         each = " ".join(f"{wall_s:.4g}" for wall_s in result["wall_s"][:SHOWN])
         more = f" ... {reps - SHOWN} more" if reps > SHOWN else ""
-        yield f"  seconds  {each}{more}  ({reps} repetitions after {result['warmup']} to warm up)"
+        yield f"  seconds  {each}{more}  ({counted(reps, 'repetition')} after {result['warmup']} to warm up)"
         yield f"  median   {result['median_s']:.4g} s, from {result['least_s']:.4g} to {result['most_s']:.4g}"
         yield f"  rate     {_rate(result)}"
         yield f"  moved    {_moved(result)}"

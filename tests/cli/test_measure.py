@@ -2,10 +2,13 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from gpubench.campaign.measure_result import result_lines
+from gpubench.campaign import measure_result
+from gpubench.campaign.measure_result import measured, result_lines
 from tests.cli.test_bad_input import one_line
 from tests.conftest import Run, need
 
@@ -43,6 +46,21 @@ def test_a_workload_is_measured_with_what_was_set_and_its_answer_is_checked(gpub
     assert failed.returncode == 4, failed.stdout + failed.stderr
     assert "merge failed: WorkloadTimeoutError: no answer within 0.01 s" in one_line(failed)
     assert "merge, dask: failed" in failed.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "rate"), [("tasks", 20, 10.0), ("mine.py:join", 20, None), ("m.py:j", "many", None)]
+)
+def test_tasks_a_second_are_those_of_the_workload_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, count: object, rate: float | None
+) -> None:
+    spec = SimpleNamespace(name=name, backend="dask", params={"count": count}, params_id="0", warmup=0)
+    job = SimpleNamespace(nodes=1, workers_per_node=2)
+    outcome = SimpleNamespace(record=None, status="ok", reason="", directory=tmp_path, job=job)
+    monkeypatch.setattr(measure_result, "account_now", lambda _campaign: SimpleNamespace(outcomes=[outcome]))
+    (tmp_path / "samples.jsonl").write_text('{"warmup": false, "wall_s": 2.0, "bytes": 0, "answer": "ok"}\n')
+    campaign: Any = SimpleNamespace(plan=SimpleNamespace(workloads=[spec]), directory=tmp_path)
+    assert measured(campaign, held=0, memory=0)["tasks_per_s"] == rate
 
 
 def test_what_had_to_move_is_said_of_a_repetition_as_what_was_seen_is() -> None:
