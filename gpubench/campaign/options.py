@@ -28,7 +28,9 @@ Set = Annotated[
 AllowUnknownEnv = Annotated[
     bool, typer.Option("--allow-unknown-env", help="Also set variables that no known library reads.")
 ]
-Outputs = Annotated[Path | None, typer.Option(help="Where campaigns live; default: as the profile says (outputs/).")]
+Outputs = Annotated[
+    Path | None, typer.Option(help="Where campaigns live; default: outputs/, of new ones what the profile says.")
+]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -47,7 +47,7 @@ def bisect(
         ),
     ] = None,
     workload: Annotated[
-        str | None, typer.Option(help="Workload that is measured; default: the only one, or the campaign's slowest.")
+        str | None, typer.Option(help="Workload that is measured; default: the only one, or that of the regression.")
     ] = None,
     repo: Annotated[
         Path | None, typer.Option(help="A clone of UCX on this machine, whose commits --over commits builds.")

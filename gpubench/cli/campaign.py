@@ -111,8 +111,8 @@ def submit(
 ) -> None:
     """Submit jobs to the site's scheduler. The jobs of CAMPAIGN, or of a new plan; those of a local site run here.
 
-    If the scheduler's commands are missing, the scripts are still written, and the exit code is 5. It is 6 if a
-    variant has no image yet.
+    If the scheduler's commands are missing, the exit code is 5, and the scripts are still written if every variant has
+    its image. It is 6 if a variant has no image yet.
     """
     from gpubench.campaign import lifecycle
     from gpubench.campaign.plan_lines import plan_lines
@@ -182,7 +182,7 @@ def cancel(
 def logs(
     campaign: MaybeCampaign = None,
     outputs: campaign_options.Outputs = None,
-    run: Annotated[str | None, typer.Option(help="Only this run; default: every run that failed.")] = None,
+    run: Annotated[str | None, typer.Option(help="Only this run; default: every run that is not ok.")] = None,
 ) -> None:
     """Where logs are, and how the logs of failed runs end. With the last lines of every process of such runs."""
     from gpubench.campaign.logs import log_lines
