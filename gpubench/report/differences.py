@@ -233,10 +233,10 @@ def _noise_name(name: str, recorded: int, blocks: int) -> str:
 
 
 def _numbers(difference: PairedDifference, *, single: bool) -> list[str]:
-    t = "–" if difference.t is None else f"{difference.t:.1f}"
+    t = "–" if difference.t is None else f"{difference.t:z.1f}"
     return [
         f"{difference.before:.2f}",
         f"{difference.after:.2f}",
-        f"{difference.difference:+.2f}",
+        f"{difference.difference:+z.2f}",
         *([] if single else [t]),
     ]

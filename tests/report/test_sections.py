@@ -4,6 +4,7 @@ import re
 
 import reports
 
+from gpubench.report.differences import diff_section
 from gpubench.report.page import Page, html, markdown
 from gpubench.report.sections import (
     ColumnStyle,
@@ -16,6 +17,8 @@ from gpubench.report.sections import (
     markdown_text,
     text_lines,
 )
+from gpubench.results.merge.explain import Explained
+from gpubench.stats.paired_difference import PairedDifference
 
 
 def table(**given: object) -> TextTable:
@@ -72,3 +75,10 @@ def test_a_page_in_markdown_is_its_answer_its_notes_and_the_sections_that_are_fo
     sections = [Section([SectionPart(lines=["kept"])]), Section([SectionPart(lines=["left out"])], medium=Medium.PAGE)]
     text = markdown(Page("t", "over", ["Slower.", "As fast."], sections, "Made.", notes=["A *note*"]))
     assert text == "**Slower. As fast.**\n\n> A \\*note\\*\n\n- kept\n"
+
+
+def test_a_difference_that_reads_0_has_no_minus() -> None:
+    noise = {"busy": PairedDifference(6, 99.804, 99.801, -0.003, -0.01, -0.02, 0.98)}
+    text = "\n".join(text_lines(diff_section(Explained([], noise, 6), [], ("a", "b"), [])))
+    assert "+0.00" in text
+    assert "-0.0" not in text
