@@ -127,8 +127,9 @@ def prereqs(
 ) -> None:
     """Write files that prepare the nodes of a site. An Ansible playbook, and the conda environment of its stack.
 
-    The playbook installs git, rsync, compilers, conda and, where there are GPUs, the CUDA toolkit, all in fixed
-    versions, and makes the shared directory; a second run changes nothing. This command needs no network.
+    The playbook installs git, rsync and compilers as the distribution has them, conda and, where there are GPUs, the
+    CUDA toolkit in fixed versions, and makes the shared directory; a second run changes nothing. This command needs no
+    network.
     """
     from gpubench.resources.profiles import load_site
     from gpubench.sites.prereqs import write_prereqs
