@@ -117,8 +117,8 @@ class LaunchSettings(Settings):
     """Options of the launcher's command."""
 
     options: list[str] = pydantic.Field(default_factory=list)
-    """Further options of the launcher's command, for every step of a job, written as they are. An option
-    replaces gpubench's own of the same name."""
+    """Further options of jsrun, for every step of a job, written as they are. An option replaces gpubench's own
+    of the same name. No other launcher takes any."""
 
 
 class Setup(Settings):

@@ -84,7 +84,7 @@ COLUMNS = (
     Column("order", COUNT, RUN, "place in the block, from 0", compare=TAKEN),
     Column("variant", TEXT, RUN, "label of what is compared", compare=NEEDED),
     Column("image", TEXT, RUN, "id of the built environment"),
-    Column("ucx_version", TEXT, RUN, "UCX that was loaded"),
+    Column("ucx_version", TEXT, RUN, "UCX of the image; `tcp` loads none"),
     Column("transport", TEXT, RUN, "transports that UCX reported, separated by commas"),
     Column("protocol", TEXT, RUN, "of Dask: `tcp` or `ucx`"),
     Column("device", TEXT, RUN, "`cpu` or `gpu`"),
