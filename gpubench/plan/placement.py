@@ -1,4 +1,4 @@
-"""Where scheduler and client of a run are, and which launcher can do this. Pure."""
+"""Where scheduler and client of a run are, which launcher can do this, and how PBS is asked for nodes. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from gpubench.node.workloads.catalogue import CATALOGUE, Workload
 
 
 def check_placement(site: Site, device: str) -> None:
-    """Raise PlanRefusedError unless scheduler and client can be where the profile wants them."""
+    """Raise PlanRefusedError unless scheduler, client and jobs can be as the profile wants them."""
     scheduler, client = site.layout.scheduler, site.layout.client
     apart = [
         f"layout.{name} = {place}" for name, place in (("scheduler", scheduler), ("client", client)) if place != "rank0"
@@ -38,6 +38,9 @@ def check_placement(site: Site, device: str) -> None:
             f"site {site.name}: launch.options = {site.launch.options}: launcher {site.launcher} takes none",
             then="leave them out",
         )
+    if not site.batch.select and (not site.node.cores or site.batch.constraint):
+        why = "batch.constraint is a part of -l select" if site.node.cores else "node.cores isn't set"
+        raise PlanRefusedError(f"site {site.name}: batch.select = false, and {why}", then="correct the site file")
 
 
 UNPICKLES = (2023, 4)

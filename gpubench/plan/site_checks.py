@@ -115,9 +115,6 @@ def _batch(site: Site) -> Iterator[CheckResult]:
     batch = site.batch
     if batch.needs_account and not batch.account:
         yield CheckResult(None, "batch.account is empty, and this site charges every job: --set batch.account=NAME")
-    if not batch.select and (not site.node.cores or batch.constraint):
-        why = "node.cores isn't set" if not site.node.cores else "batch.constraint is a part of -l select"
-        yield CheckResult(False, f"batch.select = false, and {why}")
 
 
 def _check_names(site: Site) -> Iterator[CheckResult]:

@@ -141,7 +141,7 @@ def test_the_network_of_ucx_is_held_against_that_of_dask(devices: str, ok: bool 
 def test_what_the_old_form_of_pbs_lacks_is_wrong_and_an_account_that_is_charged_is_asked_for() -> None:
     batch = cluster().batch.model_copy(update={"select": False, "needs_account": True})
     lacks = cluster("cores = 16\n", "").model_copy(update={"batch": batch})
-    assert wrong(lacks) == ["batch.select = false, and node.cores isn't set"]
+    assert wrong(lacks) == ["site cluster: batch.select = false, and node.cores isn't set; correct the site file"]
     assert [str(one) for one in check_site(lacks) if "batch.account" in one.what] == [
         "not checked: batch.account is empty, and this site charges every job: --set batch.account=NAME"
     ]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from gpubench import resources
+from gpubench.errors import PlanRefusedError
 from gpubench.launchers.resource_sets import ResourceSetStep, parse
 from gpubench.model.image import Image
 from gpubench.model.site import Site
@@ -85,6 +86,9 @@ def test_a_site_that_refuses_select_is_asked_for_sums() -> None:
     assert {"#PBS -l ncpus=128", "#PBS -l ngpus=8", "#PBS -l mem=1048576mb"} <= set(asked)
     assert not [line for line in asked if "select" in line or "place" in line]
     assert "#PBS -l select=2:ncpus=64:ngpus=4:system=polaris" in directives("polaris")
+    for lacks, why in (("node.cores=0", "node.cores isn't set"), ("node.cores=64", "batch.constraint is a part")):
+        with pytest.raises(PlanRefusedError, match=why):
+            directives("polaris", "batch.select=false", lacks)
 
 
 @pytest.mark.parametrize("name", ["draco", "polaris"])
