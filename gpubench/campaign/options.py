@@ -29,7 +29,7 @@ AllowUnknownEnv = Annotated[
     bool, typer.Option("--allow-unknown-env", help="Also set variables that no known library reads.")
 ]
 Outputs = Annotated[
-    Path | None, typer.Option(help="Where campaigns live; default: outputs/, of new ones what the profile says.")
+    Path | None, typer.Option(help="Where campaigns live; default: outputs/, for new ones the folder of the profile.")
 ]
 
 

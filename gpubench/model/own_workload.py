@@ -142,8 +142,9 @@ def parse_own(file: str, attribute: str, read: Read, where: str) -> OwnWorkload:
     tree = _collect(file, "", read, folder, files)
     names = dict(_names(tree.body))
     if attribute not in names:
+        own = [name for name, node in names.items() if not isinstance(node, ast.ImportFrom)]
         missing = f"no function or class '{attribute}'" if attribute else "which function or class?"
-        raise UsageError(f"{where}: {missing}{nearest(attribute, names)}", then=f"write {where}:NAME")
+        raise UsageError(f"{where}: {missing}{nearest(attribute, own or names)}", then=f"write {where}:NAME")
     node = names[attribute]
     if fault := _fault(node):
         raise UsageError(f"{where}:{node.lineno}: {attribute} {fault}")

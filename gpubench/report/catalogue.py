@@ -72,7 +72,8 @@ def sheet_lines(workload: Workload) -> Iterator[str]:
     yield from _field("holds", f"{workload.held_text}{_example(workload)}")
     grows = ", ".join(name if power == 1 else f"{name}^{power:g}" for name, power in workload.grows)
     yield from _field("--size", f"changes {grows}" if grows else "changes nothing")
-    yield "parameters"
+    if workload.params:
+        yield "parameters"
     for name, param in workload.params.items():
         yield f"  {name} = {spelled(param, param.default)}"
         yield from _wrapped("    ", "    ", ": ".join(filter(None, (param.kind, param.text))))

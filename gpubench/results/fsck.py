@@ -15,6 +15,7 @@ from gpubench.errors import DataError, GpubenchError
 from gpubench.launchers import LAUNCHERS
 from gpubench.model.image import manifest_id
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
+from gpubench.model.text import counted
 from gpubench.node.spec import RunRecord
 from gpubench.node.spec.plain import parse_json
 from gpubench.node.spec.records import HASHED_FILES, LOGS_FILE, RUN_FILE
@@ -67,7 +68,7 @@ def _plan(campaign: Campaign) -> Iterator[Finding]:
             if run.run != run_id(plan.campaign, block.block, job.place, run.variant, run.workloads)
         ]
         if wrong:
-            what = f"{len(wrong)} run ids aren't the hash of their row, the first: {wrong[0]}"
+            what = f"{counted(len(wrong), 'run id')} not the hash of the row, the first: {wrong[0]}"
             yield Finding(str(campaign.directory / name), what, RESTORE)
         for params_id in {params_id for _, _, run in rows for params_id in run.workloads} - params_ids:
             what = f"{params_id} isn't the hash of any workload of the plan and its parameters"

@@ -55,7 +55,7 @@ def test_functions_and_classes_that_can_be_workloads_are_accepted_and_not_run(na
         ("x = 1\ndef join(client params):\n    pass\n", "join", "mine.py:2: not Python: "),
         ("\0", "join", "mine.py: not Python: "),
         ("def joint(client, params): ...\n", "join", "no function or class 'join' (did you mean 'joint'?)"),
-        ("def join(client, params): ...\n", "", "which function or class? (there is: join); write mine.py:NAME"),
+        ("from a import b\ndef join(c, p): ...\n", "", "which function or class? (there is: join); write mine.py:NAME"),
         ("\n\ndef join(client): ...\n", "join", "mine.py:3: join is called with (client, params), and takes (client)"),
         ("def join(a, b, c): ...\n", "join", "and takes (a, b, c)"),
         ("def join(a, b, *, c): ...\n", "join", "and takes (a, b, *, c)"),
