@@ -72,7 +72,9 @@ def count_spilling(dask_worker: Any) -> bool:
         if callbacks is not None:
             callbacks.append(counting(what))
             can = True
-    dask_worker.metrics[SPILLED] = lambda _worker: dict(moved)
+    # A new dictionary: a heartbeat may be half way through the old one, and a worker whose heartbeat fails closes. It
+    # waits for the GPUs' figures there (distributed/worker.py, get_metrics and gpu_metric).
+    dask_worker.metrics = {**dask_worker.metrics, SPILLED: lambda _worker: dict(moved)}
     return can
 
 
