@@ -18,7 +18,7 @@ import traceback
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, NoReturn, Optional
 
-from gpubench.node import gpu_proofs, image, process_facts, proofs, speed, ucx_log
+from gpubench.node import gpu_proofs, image, process_facts, proofs, scratch, speed, ucx_log
 from gpubench.node.dask_processes import RESULT_FILE, address_in
 from gpubench.node.spec import RunSpec, WorkloadRecord
 from gpubench.node.spec.plain import to_plain
@@ -228,8 +228,10 @@ def _measure_all(
             record.status, record.reason = "failed", outcome.with_names(str(error))
             outcome.error = outcome.error or record.reason
             hurt = planned.name
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - any error of a workload is its result
+        except (Exception, SystemExit) as error:
             traceback.print_exc()
+            if scratch.is_fault(error):  # but a disk's, which says nothing about the variant
+                raise
             record.status, record.reason = "failed", outcome.with_names(describe_error(error))
             hurt = planned.name
 

@@ -14,8 +14,9 @@ from typing import List, Optional
 
 from gpubench.node import admission, dask_processes, forked, gpu, role_options, variables  # noqa: F401 - see above
 from gpubench.node.gpu import DEVICES, resolve
-from gpubench.node.process import die_with_parent
+from gpubench.node.process import EXIT_DISK, die_with_parent
 from gpubench.node.rank import RankError
+from gpubench.node.scratch import is_fault
 from gpubench.node.spec import RunSpec
 from gpubench.node.spec.plain import SpecError
 from gpubench.node.spec.records import EXIT_NODE, EXIT_OK
@@ -67,7 +68,13 @@ def main(arguments: Optional[List[str]] = None) -> int:
         return EXIT_USAGE
     except (role_options.CombinationError, SpecError, RankError, OSError, StoppedError) as error:
         print(f"gpubench {options.command}: {error}", file=sys.stderr)  # noqa: T201
-        return EXIT_NODE if isinstance(error, (OSError, StoppedError)) else EXIT_USAGE
+        return _exit_code(options, error)
+
+
+def _exit_code(options: argparse.Namespace, error: Exception) -> int:
+    if options.command == "run" and options.role == "client" and is_fault(error):
+        return EXIT_DISK
+    return EXIT_NODE if isinstance(error, (OSError, StoppedError)) else EXIT_USAGE
 
 
 def _cluster(options: argparse.Namespace) -> int:

@@ -23,6 +23,8 @@ MOST_LINES, MOST_WORDS = 400, 300
 TRACEBACK = "Traceback (most recent call last):"
 RAISED_FROM = "The above exception was the direct cause of the following exception:"
 POLL_S = 0.02
+EXIT_DISK = 74
+"""How a process of a run ends whose disk failed, perhaps for a moment only (EX_IOERR of sysexits.h)."""
 
 
 def die_with_parent(parent: Optional[int]) -> None:
@@ -79,7 +81,7 @@ class Child:
 
     def cause(self) -> Dict[str, object]:
         """How it ended, with its last log lines; why it could write none, if so."""
-        disk = scratch.fault(self.log.parent)
+        disk = scratch.fault(self.log.parent) or ("its files" if self.code == EXIT_DISK else "")
         how = describe_exit(self.code)
         if self.code == -signal.SIGKILL and killed_for_memory() > self._killed_before:
             how += " by the kernel, for lack of memory"

@@ -206,7 +206,7 @@ def _lead(node: RunNode, run_dir: Path, token: str, stop: StopRequest) -> int:
     except WrongImageError as error:
         record.reason = str(error)
     except OSError as error:
-        record.status = "lost" if error.errno in scratch.FAULTS else record.status
+        record.status = "lost" if scratch.is_fault(error) else record.status
         record.reason = f"the node's system refused: {error}"
     except NotCleanError as error:
         record.reason, code = str(error), EXIT_NODE

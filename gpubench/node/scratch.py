@@ -29,6 +29,11 @@ def make(base: Path, name: str) -> Tuple[Path, int]:
     return path, handle
 
 
+def is_fault(error: BaseException) -> bool:
+    """Whether a disk raised it."""
+    return isinstance(error, OSError) and error.errno in FAULTS
+
+
 def fault(directory: Path) -> str:
     """Where nothing can be written, and why; empty where something can."""
     probe = directory / ".probe"

@@ -33,6 +33,14 @@ def breaks(client, params):
     return client.submit(divide, 1).result()
 
 
+def fills(client, params):
+    return client.submit(write, 1).result()
+
+
+def write(number):
+    raise OSError(28, "No space left on device")
+
+
 def divide(number):
     return number / 0
 """
@@ -104,6 +112,16 @@ def test_own_workloads_run_and_are_judged_and_one_without_a_check_says_so(gpuben
     (logs,) = tmp_path.glob("outputs/*breaks*/runs/*/logs.zip")
     with zipfile.ZipFile(logs) as archive:
         assert any(b"return number / 0" in archive.read(name) for name in archive.namelist())
+
+
+@pytest.mark.system
+def test_a_workload_that_a_full_disk_of_a_worker_ended_is_no_result(gpubench: Run, tmp_path: Path) -> None:
+    write(tmp_path, "fills")
+    done = gpubench("measure", "mine.py:fills", "--protocol", "tcp", "--ucx", "1.22.0", "--json")
+    result = json.loads(done.stdout)
+    assert (done.returncode, result["status"]) == (4, "skipped")
+    assert [record["status"] for record in records(campaign_in(tmp_path)).values()] == ["lost"]
+    assert result["reason"].endswith("No space left on device, and its node can't write its files")
 
 
 @pytest.mark.system

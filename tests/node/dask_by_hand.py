@@ -47,12 +47,14 @@ class get_backend:
     get_connector = Connector
 """
 CLIENT = """
-import os, time
+import errno, os, time
 class Client:
     def __init__(self, address, **_):
         print("client stands", flush=True)
         if os.environ.get("CLIENT") == "fails":
             raise OSError("nobody there")
+        if os.environ.get("CLIENT") == "can't write":
+            raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
         time.sleep(600)
 """
 

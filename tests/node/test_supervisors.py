@@ -190,6 +190,14 @@ def test_a_client_that_fails_fails_the_run_with_its_last_lines(run: Start) -> No
     assert record.cause["last_lines"] == ["client stands", "gpubench run: nobody there"]
 
 
+def test_a_run_whose_client_met_a_disks_fault_is_lost_also_where_the_disk_works_again(run: Start) -> None:
+    runner = run(env={"CLIENT": "can't write"})
+    assert codes(runner) == [0]
+    record = runner.record()
+    said = "exit code 74: gpubench run: [Errno 122] Disk quota exceeded, and its node can't write its files"
+    assert (record.status, record.reason) == ("lost", f"the client ended: {said}")
+
+
 def test_a_node_whose_supervisor_is_killed_is_lost_and_its_workers_with_it(run: Start) -> None:
     runner = run(ranks=2)
     runner.processes[1].kill()
