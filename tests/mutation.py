@@ -20,7 +20,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -50,7 +50,8 @@ class Mutant:
 class Reached:
     """Which tests reach a line, by coverage.py's data file (https://coverage.readthedocs.io/en/latest/dbschema.html)."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, but: Collection[str] = ()) -> None:
+        """``but`` are tests that don't count."""
         with sqlite3.connect(data) as database:
             files = dict(database.execute("SELECT id, path FROM file"))
             tests = {number: _test(context) for number, context in database.execute("SELECT id, context FROM context")}
@@ -58,16 +59,15 @@ class Reached:
         self._by_file: dict[str, list[tuple[str, bytes]]] = {}
         for file, context, bits in rows:
             path = Path(files[file]).relative_to(data.parent).as_posix()
-            self._by_file.setdefault(path, []).append((tests[context], bits))
-        self.tests = sorted(set(filter(None, tests.values())))
+            if tests[context] and tests[context] not in but:
+                self._by_file.setdefault(path, []).append((tests[context], bits))
 
     def by(self, mutant: Mutant) -> list[str]:
         """The tests that execute one of the mutant's lines; of a line that only an import executes, those of its file.
 
         Those of the package's own folder stand first.
         """
-        of_file = [(test, bits) for test, bits in self._by_file.get(mutant.path, ()) if test]
-        first, last = mutant.lines
+        of_file, (first, last) = self._by_file.get(mutant.path, []), mutant.lines
         there = {test for test, bits in of_file if any(_has(bits, line) for line in range(first, last + 1))}
         own = f"tests/{mutant.package.rpartition('/')[2]}/"
         return sorted(there or {test for test, _ in of_file}, key=lambda test: (not test.startswith(own), test))
@@ -118,15 +118,17 @@ def _clone(path: Path) -> Path:
 def _reached(clone: Path) -> Reached:
     """Run all tests once under coverage.py; those that fail there are no tests of a mutant."""
     tools = clone.parent / "coverage"
-    subprocess.run([uv.find_uv_bin(), "pip", "install", "--quiet", "--target", tools, *COVERAGE], check=True)
+    subprocess.run(
+        [uv.find_uv_bin(), "pip", "install", "--quiet", "--no-deps", "--target", tools, *COVERAGE], check=True
+    )
     words = ("-n2", "--dist", "loadgroup", "-m", FAST, "--cov=gpubench", "--cov-context=test", "--cov-report=")
     done = _pytest(clone, *words, "-rfE", "-W", "ignore::coverage.exceptions.CoverageWarning", PYTHONPATH=str(tools))
-    failed = set(re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE))
-    reached = Reached(clone / ".coverage")
-    assert reached.tests, done.stdout + done.stderr
+    names = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+    failed = {_test(f"{name}|run") for name in names}
+    assert done.returncode == 0 or failed, done.stdout + done.stderr
     if failed:
         print(f"fail without a mutant, and are left out: {', '.join(sorted(failed))}", file=sys.stderr)
-    return reached
+    return Reached(clone / ".coverage", failed)
 
 
 def _drawn(clone: Path, package: str, count: int, seed: int) -> tuple[int, list[Mutant]]:

@@ -46,3 +46,4 @@ def test_the_tests_of_a_mutant_are_those_that_reach_its_line_and_its_packages_ow
         for file, lines in (("words", (4, 7)), ("words", (8, 8)), ("words", (1, 1)), ("others", (1, 1)))
     ]
     assert tests == [[a], [b, a], [b, a], []]
+    assert Reached(tmp_path / ".coverage", [a]).by(Mutant("stats", "gpubench/stats/words.py", "", 0, (8, 8))) == [b]

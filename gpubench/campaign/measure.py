@@ -20,10 +20,10 @@ from gpubench.model.parameters import sizes_spelled
 from gpubench.model.quantities import digits, format_bytes
 from gpubench.model.site import Site
 from gpubench.model.suite import Suite
-from gpubench.node.workloads.catalogue import Shape, Workload
+from gpubench.node.workloads.catalogue import CATALOGUE, Shape, Workload
 from gpubench.plan.size_presets import SHARES, size_preset
 from gpubench.plan.worker_memory import worker_memory
-from gpubench.resources.own_workloads import workloads_named
+from gpubench.resources.own_workloads import workload_named
 from gpubench.resources.profiles import default_variant, load_site, toml_or_text
 
 _log = logging.getLogger(__name__)
@@ -40,7 +40,9 @@ def measure(options: MeasureOptions, observe: Observe = unobserved) -> dict[str,
         UsageError: a name or a value that doesn't exist, processors that aren't there.
         PlanRefusedError: it doesn't fit the site.
     """
-    workload = workloads_named(options.workload)[0]
+    workload = workload_named(options.workload)
+    if workload is None:
+        raise UsageError(f"no workload '{options.workload}'{nearest(options.workload, CATALOGUE)}")
     params, settings = _parted(options, workload)
     shared = {name: value for name, value in vars(options).items() if name in _SHARED}
     general = CampaignOptions(

@@ -153,14 +153,15 @@ def list_(
     elif date or (settings and not registry):
         raise UsageError("--date and --set are for one image", then="name its version")
     else:
-        _show_images(images_in_registry(_site(options)) if registry else images_of(site), as_json=as_json)
+        _show_images(images_in_registry(_site(options)) if registry else images_of(site), site, as_json=as_json)
 
 
-def _show_images(entries: Sequence[Entry], *, as_json: bool) -> None:
+def _show_images(entries: Sequence[Entry], site: str | None, *, as_json: bool) -> None:
     if as_json:
         say_text(json.dumps({"images": [dataclasses.asdict(entry) for entry in entries]}, indent=1))
     elif not entries:
-        say("no image yet; for example: gpubench images build --ucx 1.16.0, or gpubench bench, which builds them")
+        of_site = f" --site {site}" if site else ""
+        say(f"no image yet; gpubench images build{of_site} --ucx VERSION builds one, and bench those of site local")
     else:
         from gpubench.cli.terminal import Terminal
 

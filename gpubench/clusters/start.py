@@ -133,7 +133,7 @@ def lifetime(text: str, site: Site) -> float:
 def _record(options: ClusterOptions, site: Site) -> ClusterRecord:
     protocol = options.protocol or site.protocol
     if protocol not in PROTOCOLS:
-        raise PlanRefusedError(f"no protocol '{protocol}'", then=f"there is: {', '.join(PROTOCOLS)}")
+        raise UsageError(f"no protocol '{protocol}'", then=f"there is: {', '.join(PROTOCOLS)}")
     variant = default_variant(site, options.ucx)
     if not options.allow_unknown_env:
         check_variables(site, [variant])

@@ -79,9 +79,8 @@ def wheel_of(spec: str) -> Wheel:
     ucx = parse(spec)
     if ucx.kind not in ("release", "wheel"):
         raise PlanRefusedError(
-            f"UCX '{spec}' is a branch or commit, which needs an image built from source",
-            then="write a release, or name a clone on this machine (--set image.ucx_repository=DIR); "
-            f"releases: {', '.join(releases())}",
+            f"UCX '{spec}' is no release: images of kind venv hold the UCX of a wheel, or of a commit of a clone",
+            then=f"write one of {', '.join(releases())}, or name a clone (--set image.ucx_repository=DIR)",
         )
     return resolve(ucx.name)
 

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 
-from gpubench.errors import PlanRefusedError
+from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.launchers import LAUNCHERS
 from gpubench.plan.adapter_combinations import check_combination
 from gpubench.plan.arrangement import resolve_arrangement
@@ -28,13 +28,14 @@ def plan_clusters(request: Request) -> tuple[Request, PlannedClusters]:
     """The request with its arrangement resolved, and its clusters, whatever a run takes.
 
     Raises:
-        PlanRefusedError: adapters that don't go together, numbers that no machine has, an unknown protocol, a workload
-            that wants pods where there are none, another device, or more memory.
+        UsageError: an adapter or a protocol that doesn't exist.
+        PlanRefusedError: adapters that don't go together, numbers that no machine has, a workload that wants pods where
+            there are none, another device, or more memory.
     """
     site = request.site
     check_combination(site)
     if request.protocol not in PROTOCOLS:
-        raise PlanRefusedError(f"no protocol '{request.protocol}'", then=f"there is: {', '.join(PROTOCOLS)}")
+        raise UsageError(f"no protocol '{request.protocol}'", then=f"there is: {', '.join(PROTOCOLS)}")
     check_bounds(site, request.nodes, request.workers or [site.layout.workers])
     check_placement(site, request.device)
     described = [request.describe(item) for item in request.workloads]

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from gpubench.errors import PlanRefusedError
+from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.launchers import LAUNCHERS
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
@@ -56,7 +56,7 @@ def _network(site: Site) -> Iterator[CheckResult]:
 def _adapters(site: Site) -> CheckResult:
     try:
         check_combination(site)
-    except PlanRefusedError as error:
+    except (PlanRefusedError, UsageError) as error:
         return CheckResult(False, str(error))
     return CheckResult(True, f"{site.scheduler} + {site.launcher} + {site.runtime} go together")
 

@@ -64,14 +64,18 @@ def workloads_named(name: str | None) -> list[Workload]:
     """One workload, those of a suite, or all, in the catalogue's order; raises UsageError."""
     if name is None:
         return list(CATALOGUE.values())
-    if name in CATALOGUE:
-        return [CATALOGUE[name]]
-    if own := find_own(name):
-        return [own.described]
+    if workload := workload_named(name):
+        return [workload]
     if name not in suite_names() and not name.endswith(".toml"):
         names = [*suite_names(), *CATALOGUE]
         raise UsageError(f"no suite and no workload '{name}'{nearest(name, names)}")
     return workloads_of(*load_suite(name))
+
+
+def workload_named(name: str) -> Workload | None:
+    """A workload of the catalogue or of somebody's own; None where there is none of that name."""
+    own = None if name in CATALOGUE else find_own(name)
+    return own.described if own else CATALOGUE.get(name)
 
 
 def workloads_of(suite: Suite, source: TomlSource) -> list[Workload]:

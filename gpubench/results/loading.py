@@ -89,6 +89,8 @@ def load_table(path: Path, columns: str | None, by: Sequence[str]) -> Results:
     if note:
         _log.warning(f"{path}: {note}")
     frame = as_samples(table, path, mapping)
+    if unknown := [name for name in by if name not in frame.columns]:
+        raise UsageError(f"--by: the table has no column '{unknown[0]}'", then=f"it has {', '.join(table.columns)}")
     cost = next((column for column in COSTS if column.name == time_of(mapping)), None)
     return Results(
         kind="table",

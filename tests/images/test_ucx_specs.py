@@ -109,9 +109,9 @@ def test_a_release_without_a_wheel_names_the_nearest(spec: str, near: str) -> No
         wheel_of(spec)
 
 
-@pytest.mark.parametrize("spec", ["v1.14.x", "1.14.x", "master", "topic/rndv"])
-def test_a_branch_needs_an_image_built_from_source(spec: str) -> None:
-    with pytest.raises(PlanRefusedError, match="needs an image built from source") as refused:
+@pytest.mark.parametrize("spec", ["v1.14.x", "1.14.x", "master", "topic/rndv", "none", "distribution"])
+def test_what_is_no_release_has_no_wheel(spec: str) -> None:
+    with pytest.raises(PlanRefusedError, match=rf"UCX '{spec}' is no release") as refused:
         wheel_of(spec)
     assert all(release in str(refused.value) for release in releases())
 

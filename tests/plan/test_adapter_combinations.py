@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from gpubench.errors import PlanRefusedError
+from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.plan.adapter_combinations import check_combination
 from tests.plan.requests_by_hand import site
 
@@ -47,6 +47,6 @@ def test_what_goes_together_is_taken_and_everything_else_refused_with_what_does(
     ],
 )
 def test_a_word_that_is_no_adapter_is_named(changes: dict[str, str], said: str) -> None:
-    with pytest.raises(PlanRefusedError) as refused:
+    with pytest.raises(UsageError) as refused:
         check_combination(site(**changes))
     assert said in str(refused.value)

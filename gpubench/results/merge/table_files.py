@@ -241,7 +241,7 @@ def as_samples(frame: pl.DataFrame, path: Path, mapping: Mapping[str, str]) -> p
     """
     if unknown := next((column for column in mapping.values() if column not in frame.columns), ""):
         raise UsageError(f"--columns: the table has no column '{unknown}'", then=f"it has {', '.join(frame.columns)}")
-    named = dict(mapping)
+    own, named = frame.columns, dict(mapping)
     if not time_of(named) and (time := next((field for field in TIMES if field in frame.columns), "")):
         named[time] = time
     fields = frame.select(pl.col(column).alias(field) for field, column in named.items())
@@ -251,7 +251,7 @@ def as_samples(frame: pl.DataFrame, path: Path, mapping: Mapping[str, str]) -> p
     missing = [name for name in _NEEDED if name not in frame.columns]
     if missing and missing != ["block"]:
         what = "none of the columns" if missing == list(_NEEDED) else "no column"
-        header = shortened(visible(",".join(frame.columns)), 60)
+        header = shortened(visible(",".join(own)), 60)
         # Of one column, something else parts the fields.
         way = _way(frame, missing) if frame.width > 1 else "part fields by commas, semicolons or tabs; write UTF-8"
         raise DataError(f"{path} has {what} {', '.join(missing)}; its header reads '{header}'", then=way)
