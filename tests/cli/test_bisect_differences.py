@@ -226,9 +226,13 @@ def test_without_an_answer_of_one_ucx_no_default_is_searched(runs: Any, bisect: 
 
 @pytest.mark.integration
 @pytest.mark.usefixtures("pretended_packages")
-@pytest.mark.parametrize("blocks", [0, 5, 14])
 @pytest.mark.parametrize(
-    ("over", "ends", "cause"), [("settings", SETTING_ENDS, CAUSE), ("packages", PACKAGES, "toolz")]
+    ("over", "ends", "cause", "blocks"),
+    [
+        ("settings", SETTING_ENDS, CAUSE, 0),
+        ("packages", PACKAGES, "toolz", 5),
+        ("settings", SETTING_ENDS, CAUSE, 14),
+    ],
 )
 def test_an_interrupted_search_goes_on_and_gives_the_same_answer(
     runs: Any,
