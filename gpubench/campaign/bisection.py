@@ -193,7 +193,8 @@ def _prepared(search: Search, steps: Sequence[Step]) -> Search:
     count = len(differences.searched)
     least = math.ceil(math.log2(count)) + 2 if count > 1 else 2
     what = counted(count, space.over.removesuffix("s"))
-    _log.info(f"{what} to search: {least} further steps or more; 1 if it is none of them")
+    more = f": {least} further steps or more; 1 if it is none of them" if count else ""
+    _log.info(f"{what} to search{more}")
     _add(search.directory, "differences", dataclasses.asdict(differences))
     return dataclasses.replace(search, space=dataclasses.replace(space, differences=differences))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from gpubench.errors import DataError, UsageError
 from gpubench.model.base import nearest
 from gpubench.model.text import counted
-from gpubench.node.spec.records import LOGS_FILE
+from gpubench.node.spec.records import LOGS_FILE, RUN_FILE
 from gpubench.store.campaign import Campaign
 from gpubench.store.states import account_now
 
@@ -36,7 +36,7 @@ def log_lines(campaign: Campaign, run: str | None) -> Iterator[str]:
 
 def _last_lines(path: Path) -> Iterator[str]:
     if not path.exists():
-        yield f"  no {path.name}: the run left no record"
+        yield f"  no {path.name}: {'it is gone' if (path.parent / RUN_FILE).exists() else 'the run left no record'}"
         return
     try:
         with zipfile.ZipFile(path) as archive:

@@ -64,14 +64,16 @@ def fsck(directories: Directories, as_json: AsJson = False) -> None:
     """Find files that aren't what the runs wrote. Exit 0 if there are none, else 3.
 
     Plan against the ids in it, records against the plan, files against their record's hashes. Nothing is written. Not
-    detected are: an edit of a file together with its hash in run.json; of what only run.json says, like how a run
-    ended; and of a field that no id in plan.json covers, like the margin.
+    detected are: a run whose directory or record is gone, which status calls lost; an edit of a file together with its
+    hash in run.json; of what only run.json says, like how a run ended; and of a field that no id in plan.json covers,
+    like the margin.
     """
     from gpubench.model.text import counted
-    from gpubench.results.fsck import check
+    from gpubench.results.fsck import check, strays
     from gpubench.results.targets import kept_in
 
     checked = {kept: check(kept) for directory in directories for kept in kept_in(directory, searches=True)}
+    checked |= {directory: findings for directory in directories if (findings := strays(directory))}
     if as_json:
         plain = [
             {"path": str(path), "findings": [dataclasses.asdict(finding) for finding in findings]}

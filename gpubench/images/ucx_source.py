@@ -129,8 +129,8 @@ def named_source(text: str, site: Site) -> UcxSource | None:
     repository, named = local_repository(site), site.image.ucx_repository
     if is_release(text) or text.startswith("wheel:") or text in ("distribution", "none"):
         return None
-    if repository is None and named.startswith(("/", "~")):
-        raise UsageError(f"UCX '{text}': the clone {named} is gone", then="put it back, or name another one")
+    if repository is None and ":" not in named:  # as every URL has, and host:path
+        raise UsageError(f"UCX '{text}': there is no clone {named}", then="put it back, or name another one")
     return source_of(repository, text, site) if repository else None
 
 

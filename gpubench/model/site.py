@@ -204,7 +204,8 @@ class Limits(Settings):
 
     job: Wait = 4 * 3600.0
     """Time limit of one job (one allocation). Without this key a job gets 3 times what it is estimated to take (8 times
-    where only ``[estimates]`` tell), at least what one run may take by the limits below, at most the default."""
+    where only ``[estimates]`` tell), at least what the workloads of one run may take, and ``start`` and ``stop`` on top
+    of it; at most the default."""
     start: Wait = 120.0
     """Start of a run: until every worker is connected. Dask gets as long to connect, if this is more than its 30 s."""
     stop: Wait = 30.0

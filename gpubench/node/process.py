@@ -5,6 +5,7 @@ import ctypes
 import dataclasses
 import hashlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,10 @@ MOST_LINES, MOST_WORDS = 400, 300
 """Lines at the end of a log in which an error may stand, and characters of an error that are kept."""
 TRACEBACK = "Traceback (most recent call last):"
 RAISED_FROM = "The above exception was the direct cause of the following exception:"
+LOGGED = re.compile(r"^[\d-]+ [\d:,]+ - \S+ - [A-Z]+ - ")
+"""What distributed writes before every message."""
+PARTING = (" - End worker", " - End scheduler")
+"""The last line of dask's processes, however they end."""
 POLL_S = 0.02
 EXIT_DISK = 74
 """How a process of a run ends whose disk failed, perhaps for a moment only (EX_IOERR of sysexits.h)."""
@@ -94,13 +99,13 @@ class Child:
 
         "Scheduler failed to start." says nothing.
         """
-        lines = [line for line in self.tail(MOST_LINES) if line.strip()]
+        lines = [line for line in self.tail(MOST_LINES) if line.strip() and not line.endswith(PARTING)]
         message = lines[-1] if lines else ""
         begins = [at for at, line in enumerate(lines) if line == TRACEBACK]
         is_its_end = begins and sum(not line.startswith(" ") for line in lines[begins[-1] + 1 :]) == 1
         while is_its_end and begins and lines[begins[-1] - 1 : begins[-1]] == [RAISED_FROM]:
             message = lines[begins.pop() - 2]
-        return message.strip()[:MOST_WORDS]
+        return LOGGED.sub("", message.strip())[:MOST_WORDS]
 
     def tail(self, lines: int = TAIL_LINES) -> List[str]:
         with contextlib.suppress(OSError):

@@ -130,13 +130,14 @@ def check_memory(workload: Workload, params: Mapping[str, Any], shape: Shape, me
     held = workload.held(params, shape)
     share = BEFORE_SPILLING.get(device, BEFORE_SPILLING["cpu"])
     if memory and held > share * memory:
-        smaller = ", ".join(name for name, _ in workload.grows)
+        grows = ", ".join(name for name, _ in workload.grows)
+        smaller = f"a smaller {grows}, " if grows else ""
         place = "main memory" if device == "gpu" else "disk"
         less = f", {100 * share:.0f} % of which it uses before it spills to {place}"
         raise PlanRefusedError(
             f"{workload.name} doesn't fit on {_shape_text(shape)}: a worker has {format_bytes(memory)}{less}, and "
             f"holds up to {format_bytes(held)} ({workload.held_text})",
-            then=f"a smaller {smaller}, fewer workers per node, or layout.memory if the node has more",
+            then=f"{smaller}fewer workers per node, or layout.memory if the node has more",
         )
 
 

@@ -20,7 +20,7 @@ from gpubench.node.spec import RunRecord
 from gpubench.node.spec.plain import parse_json
 from gpubench.node.spec.records import HASHED_FILES, LOGS_FILE, RUN_FILE
 from gpubench.plan.block_design import run_id
-from gpubench.results.importers.directory import NOTE, is_imported, open_imported
+from gpubench.results.importers.directory import NOTE, TABLE, is_imported, open_imported
 from gpubench.store.campaign import PLAN_FILE, Campaign
 from gpubench.store.rundirs import RunDirectory, read_record, run_directories
 
@@ -56,6 +56,17 @@ def check(directory: Path) -> list[Finding]:
     return sorted({*_plan(campaign), *_manifests(campaign), *_runs(campaign)})
 
 
+def strays(directory: Path) -> list[Finding]:
+    """Directories in ``directory`` that hold results, and lack the plan or the note that says of what."""
+    findings = []
+    for path in sorted(directory.glob("*")):
+        if not (path / PLAN_FILE).exists() and not (path / NOTE).exists():
+            missing = PLAN_FILE if (path / "runs").is_dir() else NOTE if (path / TABLE).is_file() else ""
+            what = "it is gone, and its results are here"
+            findings += [Finding(str(path / missing), what, RESTORE)] if missing else []
+    return findings
+
+
 def _plan(campaign: Campaign) -> Iterator[Finding]:
     """Run ids and ids of workloads that aren't the hashes of their content."""
     plan, params_ids = campaign.plan, {workload.params_id for workload in campaign.plan.workloads}
@@ -89,6 +100,7 @@ def _manifests(campaign: Campaign) -> Iterator[Finding]:
 def _runs(campaign: Campaign) -> Iterator[Finding]:
     rows = {run.run: (job, block, run) for job, block, run in campaign.rows()}
     node_half = _sha256(campaign.node_half)
+    ran: dict[Path, str] = {}
     by_logs = LAUNCHERS[campaign.plan.site.launcher].brings_files
     for directory in run_directories(campaign.runs_dir):
         if directory.run not in rows:
@@ -100,12 +112,18 @@ def _runs(campaign: Campaign) -> Iterator[Finding]:
             yield Finding(str(directory.path / RUN_FILE), error.what, REPEAT)
             continue
         if record is not None:
-            wrong = [*_contradictions(campaign.plan, *rows[directory.run], directory, record)]
-            if record.node_half != node_half:
-                wrong.append(f"it ran another node half than node.pyz: {record.node_half[:12]}, not {node_half[:12]}")
-            if wrong:
+            ran[directory.path / RUN_FILE] = record.node_half
+            if wrong := [*_contradictions(campaign.plan, *rows[directory.run], directory, record)]:
                 yield Finding(str(directory.path / RUN_FILE), "; ".join(wrong), REPEAT)
             yield from _files(directory.path, record, by_logs=by_logs)
+    others = [path for path, half in ran.items() if half != node_half]
+    if others and len(others) == len(ran):
+        what = "it isn't what the runs imported: their records have another hash" if node_half else "it is gone"
+        yield Finding(str(campaign.node_half), what, RESTORE)
+    else:
+        for path in others:
+            what = f"it ran another node half than node.pyz: {ran[path][:12]}, not {node_half[:12]}"
+            yield Finding(str(path), what, REPEAT)
 
 
 def _contradictions(  # noqa: PLR0917 - a row of the plan, and what was made of it

@@ -135,8 +135,10 @@ class Campaign:
             write_atomically(path, json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
     def manifests(self) -> dict[str, Any]:
-        """Every stored manifest by its hash. Raises DataError naming one that is damaged or was edited."""
-        return {path.stem: _manifest(path) for path in sorted((self.directory / "manifests").glob("*.json"))}
+        """Every manifest by its hash. Raises DataError naming one of a planned image that is gone, or a damaged one."""
+        planned = {variant.image.manifest for variant in self.plan.variants if variant.image} - {""}
+        stored = {path.stem for path in (self.directory / "manifests").glob("*.json")}
+        return {manifest: _manifest(self.manifest_path(manifest)) for manifest in sorted(planned | stored)}
 
     def _refuse_twins(self) -> None:
         seen: set[str] = set()
@@ -160,6 +162,8 @@ def _manifest(path: Path) -> dict[str, Any]:
         with reading(path):
             document = parse_json(path.read_bytes())
             whole = isinstance(document, dict) and manifest_id(document) == path.stem
+    except FileNotFoundError:
+        raise DataError(f"{path} is gone", then=then) from None
     except ValueError:
         raise DataError(f"{path} is cut off or not JSON", then=then) from None
     if not whole:

@@ -73,19 +73,24 @@ class Records:
         self._records: dict[Path, RunRecord] = {}
 
     def read(self, path: Path) -> RunRecord | None:
-        """As ``read_record``; raises DataError also where the samples beside it aren't those that the run wrote."""
+        """As ``read_record``; raises DataError also where the samples beside it aren't those that the run wrote, or
+        its provenance is gone.
+        """
         if path in self._records:
             return self._records[path]
         record = read_record(path)
         if record is None:
             return None
+        then = "restore it from a copy, or let gpubench bench --campaign replace the run's block"
         samples = read_samples_file(path)
         if hashlib.sha256(samples).hexdigest() != record.files.get(SAMPLES_FILE, _EMPTY):
             changed = "isn't what the run wrote: its record has another hash"
             raise DataError(
                 f"runs/{path.name}/{SAMPLES_FILE} {changed if samples else 'is gone, or empty: the run wrote samples'}",
-                then="restore it from a copy, or let gpubench bench --campaign replace the run's block",
+                then=then,
             )
+        if PROVENANCE_FILE in record.files and not (path / PROVENANCE_FILE).exists():
+            raise DataError(f"runs/{path.name}/{PROVENANCE_FILE} is gone: nothing proves the run", then=then)
         self._records[path] = record
         return record
 

@@ -210,7 +210,7 @@ def test_a_search_whose_clone_is_gone_says_so(runs: Any, gpubench: Run, bisect: 
     done = gpubench("bisect", search[1])
     moved.rename(repository.folder)
     assert done.returncode == UsageError.exit_code
-    assert f"the clone {repository.folder} is gone; put it back" in done.stderr
+    assert f"there is no clone {repository.folder}; put it back" in done.stderr
 
 
 @pytest.mark.integration

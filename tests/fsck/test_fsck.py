@@ -108,10 +108,23 @@ def test_a_workload_that_the_plan_lost_is_no_bug_but_findings(campaign: Path) ->
     assert sorted(Path(one).name for one in found(campaign)) == ["plan.json", *["run.json"] * 4]
 
 
-def test_another_node_half_contradicts_every_run(campaign: Path) -> None:
+def test_another_node_half_than_that_of_all_runs_is_one_finding_and_no_run_is_blamed(campaign: Path) -> None:
     with zipfile.ZipFile(campaign / "node.pyz", "a") as archive:
         archive.writestr("gpubench/node/main.py", "def main(): ...")
-    assert [Path(one).name for one in found(campaign)] == ["run.json"] * 4
+    assert [Path(one).name for one in found(campaign)] == ["node.pyz"]
+    (campaign / "node.pyz").unlink()
+    assert [str(finding) for finding in check(campaign)] == [
+        f"{campaign}/node.pyz: it is gone; restore it from a copy of the campaign"
+    ]
+
+
+def test_a_campaign_that_lost_its_plan_is_a_finding_of_its_folder(campaign: Path, gpubench: Run) -> None:
+    broken = campaign.parent / "broken"
+    shutil.copytree(campaign, broken)
+    (broken / "plan.json").unlink()
+    done = gpubench("results", "fsck", campaign.parent)
+    assert (done.returncode, f"{campaign}: no findings" in done.stdout) == (3, True)
+    assert f"{broken}/plan.json: it is gone, and its results are here; restore it" in done.stdout
 
 
 def test_a_run_without_a_record_and_what_its_writer_left_are_no_finding(campaign: Path) -> None:

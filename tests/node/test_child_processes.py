@@ -98,6 +98,13 @@ Traceback (most recent call last):
 MemoryError: out of memory
 """
 
+UNREACHABLE = """
+2026-11-29 21:20:52,395 - distributed.worker - INFO - Stopping worker at ucxx://127.0.0.1:51589.
+2026-11-29 21:20:53,156 - distributed.dask_worker - INFO - Timed out starting worker
+2026-11-29 21:20:53,156 - distributed.dask_worker - INFO - End worker
+"""
+"""The end of a worker's log with UCX_TLS=self (distributed 2025.7.0), shortened."""
+
 
 @pytest.mark.parametrize(
     ("log", "said"),
@@ -105,6 +112,7 @@ MemoryError: out of memory
         (RAISED, "pynvml.NVMLError_NotFound: Not Found"),
         (LATER, "MemoryError: out of memory"),
         (f"{RAISED}goodbye\n", "goodbye"),
+        (UNREACHABLE, "Timed out starting worker"),
         ("", ""),
         ("  \nlast\n\n", "last"),
     ],

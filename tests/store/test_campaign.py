@@ -1,3 +1,4 @@
+import dataclasses
 import datetime as dt
 import json
 import shutil
@@ -151,6 +152,16 @@ def test_a_manifest_that_is_not_what_its_name_says_is_not_read(tmp_path: Path, t
     campaign.manifest_path(name).write_text(text)
     with pytest.raises(DataError, match=rf"manifests/{name}\.json (is cut off|isn't what)"):
         campaign.manifests()
+
+
+def test_a_manifest_of_a_planned_image_that_is_gone_is_named(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c")
+    image = campaign.plan.variants[0].image
+    assert image
+    planned = campaign.plan.variants[0].model_copy(update={"image": image.model_copy(update={"manifest": "ab" * 6})})
+    plan = campaign.plan.model_copy(update={"variants": [planned, *campaign.plan.variants[1:]]})
+    with pytest.raises(DataError, match=r"manifests/abababababab\.json is gone"):
+        dataclasses.replace(campaign, plan=plan).manifests()
 
 
 def test_a_file_is_no_campaign(tmp_path: Path) -> None:
