@@ -23,7 +23,7 @@ from gpubench.campaign.bisection_settings import setting_differences
 from gpubench.campaign.lock import directory_lock
 from gpubench.campaign.observer import Observe, unobserved
 from gpubench.campaign.options import CampaignOptions
-from gpubench.campaign.planning import plan_campaign, prepare_request
+from gpubench.campaign.planning import Images, plan_campaign, prepare_request
 from gpubench.campaign.requests import parse_request
 from gpubench.errors import BuildError, DataError, IncompleteError, InterruptedByUserError, UsageError
 from gpubench.files import write_atomically
@@ -376,8 +376,17 @@ def _measure(search: Search, steps: Sequence[Step], move: Begin | Extend, observ
         for label, reason in unbuilt.items():
             _log.warning(f"{label} is skipped: {reason}")
         return unbuilt
+    if not steps and isinstance(search.space, DifferenceSpace) and search.space.over == "packages":
+        _require_unlike_packages(images)
     lifecycle.run(plan_campaign(request, options, images, out=search.step_directory(len(steps))), observe=observe)
     return {}
+
+
+def _require_unlike_packages(images: Images) -> None:
+    """Raise UsageError where both ends have the same packages: there is nothing to search."""
+    first, *others = [manifest["stack"]["packages"] for _, manifest in filter(None, images.values())]
+    if all(packages == first for packages in others):
+        raise UsageError("the images of both ends have the same packages", then="search --over settings or versions")
 
 
 def _planned_blocks(campaign: Campaign) -> list[int]:

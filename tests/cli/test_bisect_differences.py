@@ -255,6 +255,14 @@ def test_an_interrupted_search_goes_on_and_gives_the_same_answer(
     assert (resumed["answer"], resumed["named"]) == ("named", [cause])
 
 
+@pytest.mark.integration
+def test_where_both_ends_have_the_same_packages_nothing_is_measured(runs: Any, bisect: Any, tmp_path: Path) -> None:
+    runs(with_cause)
+    done = bisect("--over", "packages", ends="1.21.0 1.22.0")
+    assert (done.returncode, "the images of both ends have the same packages; search" in done.stderr) == (2, True)
+    assert not list(tmp_path.glob("outputs/*/*/plan.json"))
+
+
 def test_a_point_is_called_by_the_numbers_of_its_settings_and_typed_as_a_variant() -> None:
     settings = tuple(Difference(f"UCX_{name}", (None, str(at)), "typed") for at, name in enumerate("ABCDE"))
     typed = "".join(f",{setting.name}={setting.values[1]}" for setting in settings)
