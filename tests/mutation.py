@@ -180,7 +180,7 @@ def _survivor(clones: queue.SimpleQueue[Path], mutant: Mutant, tests: Sequence[s
             return f"{diff}(no test reaches it)\n"
         (clone / ".tests").write_text("\n".join(tests))
         try:
-            return "" if _pytest(clone, "-x", "-n0", "@.tests").returncode else diff
+            return "" if _pytest(clone, "-x", "-n0", "--timeout", "120", "@.tests").returncode else diff
         except subprocess.TimeoutExpired:
             return ""
     finally:

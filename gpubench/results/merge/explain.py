@@ -1,6 +1,6 @@
 """What differs between two variants over their blocks, or between two runs.
 
-ProvenanceFacts, what may differ, and why, are those that the verdicts rest on (``environment_changes``). Pure.
+Facts, what may differ, and why, are those that the verdicts rest on (``environment_changes``). Pure.
 """
 
 import dataclasses
