@@ -22,22 +22,23 @@ OLD, NEW = {"n1": "5"}, {"n1": "6"}
 
 
 @pytest.mark.parametrize(
-    ("blocks", "before", "after", "count", "differ", "values"),
+    ("blocks", "expected"),
     [
-        ([(OLD, NEW)], "5", "6", 1, 1, 2),
-        ([(OLD, NEW), (OLD, NEW)], "5", "6", 2, 2, 2),
-        ([(OLD, NEW), (OLD, OLD)], "5", "5 or 6", 2, 1, 2),
-        ([(NEW, OLD), (NEW, NEW)], "6", "5 or 6", 2, 1, 2),
-        ([(OLD, NEW), (NEW, OLD)], "5", "6", 2, 2, 2),  # to and fro: as in the first block
+        ([(OLD, NEW)], ("5", "6", 1, 1, 2)),
+        ([(OLD, NEW), (OLD, NEW)], ("5", "6", 2, 2, 2)),
+        ([(OLD, NEW), (OLD, OLD)], ("5", "5 or 6", 2, 1, 2)),
+        ([(NEW, OLD), (NEW, NEW)], ("6", "5 or 6", 2, 1, 2)),
+        ([(OLD, NEW), (NEW, OLD)], ("5", "6", 2, 2, 2)),  # to and fro: as in the first block
     ],
 )
 def test_a_difference_names_every_value_of_a_side_and_the_blocks_in_which_it_was_seen(
-    blocks: list[tuple[dict[str, str], dict[str, str]]], before: str, after: str, count: int, differ: int, values: int
+    blocks: list[tuple[dict[str, str], dict[str, str]]], expected: tuple[str, str, int, int, int]
 ) -> None:
+    before, after, *counts = expected
     plan = make_plan(blocks=1)
     sides = (plan.variants[0].label, plan.variants[1].label)
     pairs = [(run(first), run(second)) for first, second in blocks]
     (difference,) = explain(pairs, sides, planned_environment(plan, {}), [{}, {}]).differences
     assert dataclasses.astuple(difference) == dataclasses.astuple(
-        FieldDifference("kernel", before, after, difference.why, count, differ, values)
+        FieldDifference("kernel", before, after, difference.why, *counts)
     )
