@@ -69,11 +69,9 @@ def fsck(directories: Directories, as_json: AsJson = False) -> None:
     like the margin.
     """
     from gpubench.model.text import counted
-    from gpubench.results.fsck import check, strays
-    from gpubench.results.targets import kept_in
+    from gpubench.results.fsck import check_all
 
-    checked = {kept: check(kept) for directory in directories for kept in kept_in(directory, searches=True)}
-    checked |= {directory: findings for directory in directories if (findings := strays(directory))}
+    checked = check_all(directories)
     if as_json:
         plain = [
             {"path": str(path), "findings": [dataclasses.asdict(finding) for finding in findings]}

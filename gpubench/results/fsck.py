@@ -6,7 +6,7 @@ in it. Of an import, the table is held against the note beside it. Nothing is wr
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from gpubench.node.spec.plain import parse_json
 from gpubench.node.spec.records import HASHED_FILES, LOGS_FILE, RUN_FILE
 from gpubench.plan.block_design import run_id
 from gpubench.results.importers.directory import NOTE, TABLE, is_imported, open_imported
+from gpubench.results.targets import kept_in
 from gpubench.store.campaign import PLAN_FILE, Campaign
 from gpubench.store.rundirs import RunDirectory, read_record, run_directories
 
@@ -43,6 +44,17 @@ class Finding:
         return f"{self.path}: {self.what}; {self.then}"
 
 
+def check_all(directories: Iterable[Path]) -> dict[Path, list[Finding]]:
+    """What is wrong in each campaign and import that these directories are or hold, and in a directory itself.
+
+    Raises:
+        UsageError: one is none, and holds none.
+    """
+    named = list(directories)
+    findings = {kept: check(kept) for directory in named for kept in kept_in(directory, searches=True)}
+    return findings | {directory: stray for directory in named if (stray := _strays(directory))}
+
+
 def check(directory: Path) -> list[Finding]:
     """What is wrong in a campaign or an import; a run without a record counts as lost, and is no finding."""
     imported = is_imported(directory)
@@ -56,7 +68,7 @@ def check(directory: Path) -> list[Finding]:
     return sorted({*_plan(campaign), *_manifests(campaign), *_runs(campaign)})
 
 
-def strays(directory: Path) -> list[Finding]:
+def _strays(directory: Path) -> list[Finding]:
     """Directories in ``directory`` that hold results, and lack the plan or the note that says of what."""
     findings = []
     for path in sorted(directory.glob("*")):
