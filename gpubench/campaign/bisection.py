@@ -384,8 +384,8 @@ def _measure(search: Search, steps: Sequence[Step], move: Begin | Extend, observ
 
 def _require_unlike_packages(images: Images) -> None:
     """Raise UsageError where both ends have the same packages: there is nothing to search."""
-    first, *others = [manifest["stack"]["packages"] for _, manifest in filter(None, images.values())]
-    if all(packages == first for packages in others):
+    packages = [manifest["stack"]["packages"] for _, manifest in filter(None, images.values())]
+    if len(packages) == len(images) and all(each == packages[0] for each in packages):
         raise UsageError("the images of both ends have the same packages", then="search --over settings or versions")
 
 

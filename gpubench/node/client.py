@@ -230,7 +230,7 @@ def _measure_all(
             hurt = planned.name
         except (Exception, SystemExit) as error:
             traceback.print_exc()
-            if scratch.is_fault(error):  # but a disk's, which says nothing about the variant
+            if scratch.is_fault(error):  # it says nothing about the variant; any other error is the workload's result
                 raise
             record.status, record.reason = "failed", outcome.with_names(describe_error(error))
             hurt = planned.name
