@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gpubench.model.base import check_one_line
+from gpubench.model.text import counted
 from gpubench.node.spec.records import EXIT_NODE
 from gpubench.render.shell import command_line
 
@@ -22,8 +23,8 @@ def environment(templates: Mapping[str, str]) -> jinja2.Environment:
     """An environment for shell, Dockerfiles and the like; ``templates`` are texts by path below ``templates/``.
 
     Filters: ``words`` a list as shell words, ``word`` one of them, ``quoted`` the value of a Dockerfile's ENV or LABEL,
-    ``line`` text in a comment, ``yaml`` a value in YAML. ``word``, ``quoted`` and ``line`` raise ValueError for a
-    control character, which would start a new line.
+    ``line`` text in a comment, ``yaml`` a value in YAML, ``counted`` a number with its noun. ``word``, ``quoted`` and
+    ``line`` raise ValueError for a control character, which would start a new line.
     """
     return _environment(tuple(templates.items()))
 
@@ -45,6 +46,7 @@ def _environment(templates: tuple[tuple[str, str], ...]) -> jinja2.Environment:
     )
     made.globals["EXIT_NODE"] = EXIT_NODE
     made.filters |= {"words": command_line, "word": _word, "quoted": _quoted, "line": check_one_line, "yaml": _yaml}
+    made.filters["counted"] = counted
     return made
 
 

@@ -8,7 +8,7 @@
 #SBATCH --no-requeue
 #SBATCH --output=slurm-%j.log
 #SBATCH --open-mode=append
-# j002-n2: 1 blocks, 0 runs, nodes: 2, about 2h00m. The time limit leaves room for slower runs.
+# j002-n2: nodes: 2, about 2h00m. The time limit leaves room for slower runs.
 # Variables and workloads of each run: specs/*.json.
 # Rendered by gpubench 0.1. By hand: sbatch job.sh, in the directory where it stands; some blocks only:
 # GPUBENCH_BLOCKS="1 2" sbatch job.sh

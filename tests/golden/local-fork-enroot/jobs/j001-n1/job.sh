@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# j001-n1: 1 blocks, 2 runs, nodes: 1, about 16s.
+# j001-n1: 1 block, 2 runs, nodes: 1, about 16s.
 # Variables and workloads of each run: specs/*.json.
 # Rendered by gpubench 0.1. By hand: bash job.sh, or some blocks only: GPUBENCH_BLOCKS="1 2" bash job.sh
 set -u

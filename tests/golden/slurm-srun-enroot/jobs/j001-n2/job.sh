@@ -13,7 +13,7 @@
 #SBATCH --partition='batch m2'
 #SBATCH --account=team
 #SBATCH --nv-meta=ml-model.x
-# j001-n2: 1 blocks, 2 runs, nodes: 2, about 16s. The time limit leaves room for slower runs.
+# j001-n2: 1 block, 2 runs, nodes: 2, about 16s. The time limit leaves room for slower runs.
 # Variables and workloads of each run: specs/*.json.
 # Rendered by gpubench 0.1. By hand: sbatch job.sh, in the directory where it stands; some blocks only:
 # GPUBENCH_BLOCKS="1 2" sbatch job.sh
