@@ -2,8 +2,10 @@
 
 Mutants are made by cosmic-ray (a library of mutation operators), in clones of HEAD; so many of a package's are drawn
 from the seed. coverage.py records once which tests of ``make test`` reach which line, without those that start a
-cluster; each mutant is tried with the tests that reach its line, two mutants at a time. Both tools are installed by
-their first use. Prints the share that was killed with its 95 % interval (Wilson), and the survivors with their diffs.
+cluster; each mutant is tried with the tests that reach its line, two mutants at a time. Code that runs in processes of
+its own is not seen by coverage.py: what survives is tried with all tests of the folders of ``--then``, as in
+``--packages node --then tests/node``. Both tools are installed by their first use. Prints the share that was killed
+with its 95 % interval (Wilson), and the survivors with their diffs.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ import uv
 ROOT = Path(__file__).resolve().parent.parent
 COSMIC_RAY = "cosmic-ray==8.7.0"
 COVERAGE = ("coverage==7.17.5", "pytest-cov==7.1.0")
-FAST = "not system and not integration and not long and not testbed"
+ALL = "not system and not long and not testbed"
+FAST = f"{ALL} and not integration"
 LONGEST_S = 1800
 """A test run that takes longer counts as one that failed: long enough for a busy machine."""
 SPECS = "SELECT module_path, operator_name, occurrence, start_pos_row, start_pos_col FROM mutation_specs"
@@ -88,6 +91,7 @@ def main() -> None:
     parser.add_argument("--packages", nargs="+", default=["stats", "results/merge", "plan", "store"])
     parser.add_argument("--count", type=int, default=60, help="mutants of each package")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--then", nargs="+", default=[], help="folders whose tests are tried with what survives")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mutation-") as top, ThreadPoolExecutor(2) as pool:
         clones: queue.SimpleQueue[Path] = queue.SimpleQueue()
@@ -96,7 +100,7 @@ def main() -> None:
         reached = _reached(Path(top) / "0")
         drawn = {name: _drawn(Path(top) / "1", name, options.count, options.seed) for name in options.packages}
         tried = {
-            name: list(pool.map(lambda mutant: _survivor(clones, mutant, reached.by(mutant)), mutants))
+            name: list(pool.map(lambda mutant: _survivor(clones, mutant, reached.by(mutant), options.then), mutants))
             for name, (_, mutants) in drawn.items()
         }
     print("| package | mutants | drawn | killed | | 95 % |\n|---|---|---|---|---|---|")
@@ -169,20 +173,23 @@ def _statement(tree: ast.Module, line: int) -> tuple[int, int]:
     return here
 
 
-def _survivor(clones: queue.SimpleQueue[Path], mutant: Mutant, tests: Sequence[str]) -> str:
-    """The diff of a mutant that no test notices, else nothing."""
+def _survivor(
+    clones: queue.SimpleQueue[Path], mutant: Mutant, tests: Sequence[str], folders: Sequence[str] = ()
+) -> str:
+    """The diff of a mutant that no test notices, neither those that reach it nor those of the folders; else nothing."""
     clone = clones.get()
     try:
         _cosmic_ray(clone, "apply", mutant.path, mutant.operator, str(mutant.occurrence))
         diff = subprocess.run(["git", "diff", "-U1"], cwd=clone, check=True, capture_output=True, text=True).stdout
         assert diff, mutant
-        if not tests:
-            return f"{diff}(no test reaches it)\n"
         (clone / ".tests").write_text("\n".join(tests))
+        selections = [["@.tests"]] if tests else []
+        selections += [[*folders, "-m", ALL]] if folders else []
         try:
-            return "" if _pytest(clone, "-x", "-n0", "--timeout", "120", "@.tests").returncode else diff
+            killed = any(_pytest(clone, "-x", "-n0", "--timeout", "120", *words).returncode for words in selections)
         except subprocess.TimeoutExpired:
-            return ""
+            killed = True
+        return "" if killed else diff if selections else f"{diff}(no test reaches it)\n"
     finally:
         subprocess.run(["git", "checkout", "--quiet", "--", "gpubench"], cwd=clone, check=True)
         clones.put(clone)
