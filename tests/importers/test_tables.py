@@ -119,6 +119,14 @@ def test_a_cell_that_no_field_can_hold_costs_its_row(tmp_path: Path, cell: str, 
     assert found.table.height == 1
 
 
+@pytest.mark.parametrize("column", ["status", "run_status", "workload_status"])
+@pytest.mark.parametrize("status", ["failed", "skipped", "lost"])
+def test_a_row_that_says_that_it_has_no_time_has_none(tmp_path: Path, column: str, status: str) -> None:
+    found = imported(tmp_path, f"wall_s,{column}\n1.5,ok\n0.01,{status}\n", None)
+    assert [(row["line"], row["reason"]) for row in found.note["refused"]] == [(3, f"{column} is {status}")]
+    assert found.table["wall_s"].to_list() == [1.5]
+
+
 def test_where_most_rows_of_a_file_are_refused_nothing_is_imported(tmp_path: Path) -> None:
     bad = "".join(f"x{number}\n" for number in range(3))
     with pytest.raises(DataError) as raised:

@@ -19,8 +19,9 @@ from gpubench.results.importers.base import Format, Reader, Refused, Row, csv_ro
 from gpubench.results.merge.table_files import TIMES, Dialect, find_dialect, parse_columns, time_of
 
 PARAMS = "params."
-STATUSES = ("run_status", "workload_status")
-"""Columns of a table that gpubench exported: whether a row counts."""
+STATUSES = ("status", "run_status", "workload_status")
+"""Columns that say whether a row counts: as ``compare`` reads a table, and as gpubench exports it."""
+_WITHOUT_A_TIME = ("failed", "skipped", "lost")
 _MAGIC = b"PAR1"
 
 
@@ -144,7 +145,7 @@ def _row(  # noqa: PLR0917 - what a row is made of
         values["date"] = values["started_at"].astimezone(dt.UTC).date()
     if values.get("answer") == "wrong":
         return Refused(name, line, "its answer was wrong")
-    if bad := [status for status in STATUSES if cells.get(status) in ("failed", "skipped")]:
+    if bad := [status for status in STATUSES if cells.get(status) in _WITHOUT_A_TIME]:
         return Refused(name, line, f"{bad[0]} is {cells[bad[0]]}")
     return Row(
         file=name,
