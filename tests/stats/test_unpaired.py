@@ -14,6 +14,7 @@ from campaign_by_hand import two_origins
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.unpaired import judge_unpaired, welch
 from gpubench.stats.verdict import Verdict
+from tests.conftest import examples
 
 Logs = list[float]
 
@@ -93,19 +94,20 @@ def test_repeated_rows_are_not_repeated_runs() -> None:
     assert (one.verdict, one.reason.partition(":")[0]) == ("inconclusive", "no variation")
 
 
+@pytest.mark.property
 @pytest.mark.parametrize("counts", [(3, 6), (4, 4), (8, 8)])
 def test_false_alarms_stay_within_five_percent_of_families(counts: tuple[int, int]) -> None:
     """Families of four where nothing differs, and sides whose noise differs fourfold."""
     rng = np.random.default_rng(7)
-    count, alarms, wrong = 600, 0, 0
+    count, alarms, wrong = examples(60), 0, 0
     for _ in range(count):
         family = [(list(rng.normal(0, 0.04, counts[0])), list(rng.normal(0, 0.01, counts[1]))) for _ in range(4)]
         alarms += any(one.verdict in ("regression", "improvement") for one in judge(*family))
         beyond = [(list(rng.normal(0, 0.01, counts[0])), list(rng.normal(math.log(1.03), 0.003, counts[1])))]
         wrong += judge(*beyond)[0].verdict == "equivalent"
-    # Binomial: 46 of 600 is three standard deviations above 5 %.
-    assert alarms <= 46
-    assert wrong <= 46
+    most = scipy.stats.binom.isf(1e-3, count, 0.05)
+    assert alarms <= most
+    assert wrong <= most
 
 
 @pytest.mark.parametrize("seconds", [1.23, 1.37, 1.51, 2.29])
