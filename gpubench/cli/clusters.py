@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from gpubench.store.clusters import Cluster
 
 
-Change = Annotated[str, typer.Argument(help="Number of nodes, like +2 or -2.", show_default=False)]
+More = Annotated[str, typer.Argument(help="Number of nodes, like +2.", show_default=False)]
+Fewer = Annotated[str, typer.Argument(help="Number of nodes, like -2.", show_default=False)]
 SIGNED = {"ignore_unknown_options": True}
 
 
@@ -54,7 +55,7 @@ def status(name: Name = None, outputs: campaign_options.Outputs = None) -> None:
 
 
 def grow(
-    by: Change, name: Name = None, limit: MaybeTime = None, wait: Wait = "10m", outputs: campaign_options.Outputs = None
+    by: More, name: Name = None, limit: MaybeTime = None, wait: Wait = "10m", outputs: campaign_options.Outputs = None
 ) -> None:
     """Submit one more job of +N nodes, whose workers join the cluster."""
     from gpubench.clusters.resize import grow as more
@@ -65,7 +66,7 @@ def grow(
     more(cluster, _count(by, "+"), limit_s, time.monotonic() + seconds("--wait", wait))
 
 
-def shrink(by: Change, name: Name = None, wait: Wait = "10m", outputs: campaign_options.Outputs = None) -> None:
+def shrink(by: Fewer, name: Name = None, wait: Wait = "10m", outputs: campaign_options.Outputs = None) -> None:
     """Give back -N nodes by ending whole jobs. Their workers' data moves to the others first."""
     from gpubench.clusters.resize import shrink as fewer
     from gpubench.clusters.start import seconds

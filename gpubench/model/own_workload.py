@@ -54,9 +54,9 @@ class PlanFacts(Settings):
     """What its workers can run on."""
     least_workers: int = pydantic.Field(1, ge=1)
     """It needs at least so many, all nodes together."""
-    held: str = "0"
+    held: str = ""
     """Bytes that a worker holds at a repetition's worst moment: arithmetic of the parameters (``size`` in bytes) and of
-    ``workers``, ``nodes`` and ``threads`` (of a worker), like ``"3 * rows * 8 / workers"``."""
+    ``workers``, ``nodes`` and ``threads`` (of a worker), like ``"3 * rows * 8 / workers"``. Empty: not known."""
     grows: dict[str, float] = pydantic.Field(default_factory=dict)
     """Parameters that ``measure --size`` changes, each with its exponent: ``held`` grows by the product."""
     source: str = "a file of yours"
@@ -273,7 +273,7 @@ def _described(name: str, facts: PlanFacts, place: str) -> Workload:
     if unknown := [key for key in facts.grows if key not in params]:
         raise UsageError(f"{place}: grows: no parameter '{unknown[0]}'{nearest(unknown[0], params)}")
     try:
-        formula = Formula(facts.held, {*params, *OF_THE_CLUSTER})
+        formula = Formula(facts.held or "0", {*params, *OF_THE_CLUSTER})
     except ValueError as error:
         raise UsageError(f"{place}: held: {error}") from None
 
@@ -303,7 +303,7 @@ def _described(name: str, facts: PlanFacts, place: str) -> Workload:
         backends=tuple(facts.backends),
         devices=facts.devices,
         held=held,
-        held_text=facts.held if facts.held != "0" else "hardly anything",
+        held_text=facts.held or "not known, so it isn't checked",
         grows=tuple(facts.grows.items()),
         least_workers=facts.least_workers,
         needs=facts.backends,

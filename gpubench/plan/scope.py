@@ -3,12 +3,10 @@
 import dataclasses
 
 from gpubench.model.plan import TimeModel
-from gpubench.node.spec import WorkloadSpec
-from gpubench.node.workloads.catalogue import CATALOGUE
 from gpubench.plan.budget import blocks_that_fit
 from gpubench.plan.job_limits import blocks_of_a_job
 from gpubench.plan.request import Request
-from gpubench.plan.request_checks import PlannedClusters
+from gpubench.plan.request_checks import PlannedClusters, least_s
 
 LEAST_RUN_S = 0.01
 """Least duration of a run, whatever a profile estimates."""
@@ -53,15 +51,10 @@ def _time_model(request: Request) -> TimeModel:
         )
     else:
         estimates = request.site.estimates
-        run_s = estimates.run + sum(max(estimates.workload, _least_s(item)) for item in request.workloads)
+        run_s = estimates.run + sum(max(estimates.workload, least_s(item)) for item in request.workloads)
         guess = "" if "estimates" in request.site.model_fields_set else ", which has no [estimates]: a guess"
         source = (
             f"the profile of site {request.site.name}{guess}; no run with these sizes and repetitions is known here yet"
         )
     run_s = max(round(run_s, 2), LEAST_RUN_S)
     return TimeModel(run_s=run_s, block_s=round(run_s * len(request.variants), 2), total_s=0.0, source=source)
-
-
-def _least_s(item: WorkloadSpec) -> float:
-    workload = CATALOGUE.get(item.name)
-    return (item.reps + item.warmup) * workload.least_s(item.params) if workload else 0.0

@@ -134,8 +134,8 @@ class SearchResult(Outcome[PointList, SearchAnswer]):
             title = f"{self.search.workload}: points of the search, against {self.labels[0]}"
             draw = functools.partial(along_list, rows, self._changes(rows), margin, self.labels[0], title)
             caption: list[str | TextSpan] = [
-                f"Dot and line: time against {self.labels[0]} over all blocks, and its 95 % interval. Grey band: "
-                f"{margin.ends}, the margin. ",
+                f"Dot and line: time against {self.labels[0]} over all blocks, and its 95 % interval (arrow: it goes "
+                f"on). Grey: {margin.ends}, the margin. ",
                 "Red stripe: a change, measured in blocks of its own. " if self.answer.shown else "",
             ]
             classes = {row["class"] for row in rows}

@@ -87,7 +87,7 @@ class DifferenceResult(Outcome[DifferenceSpace, SettingAnswer]):
         )
         caption = (
             f"Dot and line: share (of logs) that reverting on {self.slow} restores, and its 95 % interval, over all "
-            "blocks of the search; the answer is of its last blocks alone. Red: named. "
+            "blocks of the search; the answer is of its last blocks alone. Red: named. Arrow: it goes on. "
             f"Band: the margin, ±{self.search.settings.margin.percent}, as a share. Dashed: all of it."
         )
         charts = [Chart("restored", f"restored {self.search.workload}", draw, caption)] if shares else []

@@ -11,7 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from gpubench.errors import DataError, GpubenchError
+from gpubench.errors import DataError, GpubenchError, UsageError
 from gpubench.launchers import LAUNCHERS
 from gpubench.model.image import manifest_id
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
@@ -50,9 +50,16 @@ def check_all(directories: Iterable[Path]) -> dict[Path, list[Finding]]:
     Raises:
         UsageError: one is none, and holds none.
     """
-    named = list(directories)
-    findings = {kept: check(kept) for directory in named for kept in kept_in(directory, searches=True)}
-    return findings | {directory: stray for directory in named if (stray := _strays(directory))}
+    findings: dict[Path, list[Finding]] = {}
+    for directory in directories:
+        if stray := _strays(directory):
+            findings[directory] = stray
+        try:
+            findings |= {kept: check(kept) for kept in kept_in(directory, searches=True)}
+        except UsageError:
+            if not stray:
+                raise
+    return findings
 
 
 def check(directory: Path) -> list[Finding]:
@@ -69,9 +76,9 @@ def check(directory: Path) -> list[Finding]:
 
 
 def _strays(directory: Path) -> list[Finding]:
-    """Directories in ``directory`` that hold results, and lack the plan or the note that says of what."""
+    """``directory``, and those in it, that hold results, and lack the plan or the note that says of what."""
     findings = []
-    for path in sorted(directory.glob("*")):
+    for path in (directory, *sorted(directory.glob("*"))):
         if not (path / PLAN_FILE).exists() and not (path / NOTE).exists():
             missing = PLAN_FILE if (path / "runs").is_dir() else NOTE if (path / TABLE).is_file() else ""
             what = "it is gone, and its results are here"

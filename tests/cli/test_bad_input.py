@@ -137,11 +137,19 @@ WRONG: list[tuple[str, int, str]] = [
     ("results import draco x.csv --out d", 2, "draco-csv"),
     ("results import draco-csv mine.py --out d", 3, "mine.py:1"),
     ("trend import --json --html x.html", 2, "--json prints, --html and --svg write files; choose one"),
+    (
+        "plan --suite tasks --ucx '1.19.0 1.22.0' --set limits.workload=10s",
+        6,
+        "tasks with target = 5.0s takes 20s, 3 repetitions and 1 to warm up, and one workload of a run gets 10s; lower "
+        "target or reps, or --set limits.workload=1m",
+    ),
     ("compare times.csv", 3, "name yours: --columns variant=build,wall_s=COLUMN"),
     ("compare alone.csv", 3, "alone.csv has 1 variant (a); a comparison needs two"),
     ("compare alone.csv --candidate a", 3, "alone.csv has 1 variant (a); a comparison needs two"),
     ("compare nobody.csv", 3, "nobody.csv has 0 variants; a comparison needs two"),
     ("compare ms.csv", 3, "name yours: --columns variant=build,wall_ms=join_ms"),
+    ("compare capitals.csv", 3, "name yours: --columns variant=Variant,wall_s=Wall_s,block=Block"),
+    ("compare blanks.csv", 3, "its header reads 'variant, block, wall_s'; remove the blanks beside its commas"),
     ("compare times.csv --columns variant=build,wall_s=took", 2, "--columns: the table has no column 'took'"),
     ("compare times.csv --columns variant=build,seconds", 2, "--columns: 'seconds' is no FIELD=COLUMN"),
     ("compare times.csv --columns variant=build,variant=seconds", 2, "names a field twice"),
@@ -242,6 +250,8 @@ def here(tmp_path: Path) -> Path:
     (tmp_path / "nobody.csv").write_text("variant,wall_s,block\n,1,1\n,1,2\n")
     (tmp_path / "times.csv").write_text(f"build,seconds,join_ms,join_ns,rate,block\n{rows}")
     (tmp_path / "ms.csv").write_text("build,join_ms,block\na,1.5,1\nb,1.6,1\n")
+    (tmp_path / "capitals.csv").write_text("Variant,Block,Wall_s\na,1,1.5\nb,1,1.6\n")
+    (tmp_path / "blanks.csv").write_text("variant, block, wall_s\na, 1, 1.5\nb, 1, 1.6\n")
     (tmp_path / "mine.py").write_text("def total(client, params): ...\n\n\ndef divide(number): ...\n")
     (tmp_path / "number.toml").write_text('inherits = 3\nname = "number"\n')
     (tmp_path / "nameless.toml").write_text('inherits = "local"\n')

@@ -118,13 +118,16 @@ def test_another_node_half_than_that_of_all_runs_is_one_finding_and_no_run_is_bl
     ]
 
 
-def test_a_campaign_that_lost_its_plan_is_a_finding_of_its_folder(campaign: Path, gpubench: Run) -> None:
+def test_a_campaign_that_lost_its_plan_is_a_finding_of_its_folder_and_its_own(campaign: Path, gpubench: Run) -> None:
     broken = campaign.parent / "broken"
     shutil.copytree(campaign, broken)
     (broken / "plan.json").unlink()
     done = gpubench("results", "fsck", campaign.parent)
     assert (done.returncode, f"{campaign}: no findings" in done.stdout) == (3, True)
-    assert f"{broken}/plan.json: it is gone, and its results are here; restore it" in done.stdout
+    lost = f"{broken}/plan.json: it is gone, and its results are here; restore it"
+    assert lost in done.stdout
+    itself = gpubench("results", "fsck", broken, code=3)
+    assert lost in itself.stdout
 
 
 def test_a_run_without_a_record_and_what_its_writer_left_are_no_finding(campaign: Path) -> None:

@@ -39,6 +39,13 @@ with Client(sys.argv[1], timeout=6) as client:
     print("answer", client.submit(sum, [1, 2, 3]).result(timeout=60))
 """
 ANSWER = "answer 6"
+SUBMITTING_PROCESSES = """
+import sys
+from gpubench.node.workloads.task_clients import Clients
+clients = Clients("tasks:OwnClient", [{"scheduler": sys.argv[1], "argsize": 0}] * 2)
+print("answer", sum(clients.batch(6).results.values()))
+clients.close()
+"""
 INTRUDER = """
 import asyncio, os, sys
 from distributed.comm.addressing import parse_address
@@ -138,8 +145,9 @@ def nobody_else_gets_in(python: Python, scheduler: str, worker: str) -> None:
     done = python.run(INTRUDER, scheduler, str(made[0]), worker, str(made[1]))
     assert done.returncode == 0, done.stderr
     assert [path for path in made if path.exists()] == []
-    done = python.run(CLIENT, scheduler, token="mine")
-    assert ANSWER in done.stdout, done.stderr
+    for program in (CLIENT, SUBMITTING_PROCESSES):
+        done = python.run(program, scheduler, token="mine")
+        assert ANSWER in done.stdout, done.stderr
 
 
 def without_it_an_intruder_runs_code(python: Python) -> None:

@@ -107,11 +107,17 @@ def drawn(spec: Spec) -> str:
     return svg(Chart("a", "a", lambda: spec))
 
 
+def arrows(picture: str) -> int:
+    """How many intervals of a picture go on beyond its edge: paths of Vega's symbol ``arrow``."""
+    return picture.count("M-1.152,8.062L1.152,8.062L1.152,-1.008L3.225,-1.008L0,-8.062")
+
+
 def test_points_of_a_search_have_their_labels_the_change_and_what_lies_between() -> None:
     picture = drawn(along_list(POINTS, [{"low": 1, "high": 2, "text": "+49 %"}], Margin(0.1), "1.16.0", "points"))
     for text in ("1.16.0", "1.17.0", "1.18.0", "1.20.0", "1.22.0", "+49 %", "3 more", "time against 1.16.0"):
         assert f">{text}<" in picture
     assert ">+900 %<" not in picture  # one interval doesn't press the others flat
+    assert arrows(picture) == 1  # and says that it goes on
 
 
 def test_each_class_of_points_has_its_own_shape_and_colour() -> None:
@@ -128,3 +134,6 @@ def test_shares_stand_below_what_they_are_shares_of() -> None:
     assert picture.index(">Share of one<") < picture.index(">Share of another<")
     assert ">all 2 settings<" in picture
     assert picture.count("var(--regression)") == 1
+    assert arrows(picture) == 0
+    wide = [{**rows[0], "low": -90.0, "high": 199.0}, rows[1]]
+    assert arrows(drawn(restored(wide, 20.0, "restored"))) == 2

@@ -14,6 +14,7 @@ import importlib.util
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
+from gpubench.node import admission
 from gpubench.node.workloads import dask_compat
 from gpubench.node.workloads.base import Answer, Measurement, UnavailableError, judged
 from gpubench.node.workloads.task_clients import Clients, TaskBatch, counted, next_size, shares
@@ -58,6 +59,7 @@ class OwnClient(DaskSubmitter):
     """The same, with a client of its own: what a further submitting process does."""
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
+        admission.close_to_others()
         from distributed import Client
 
         super().__init__(Client(facts["scheduler"], set_as_default=False), int(facts["argsize"]))

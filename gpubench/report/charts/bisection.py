@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpubench.report.charts.style import WIDTH, category, data, layer, quantity, with_style
+from gpubench.report.charts.style import WIDTH, arrows, category, data, layer, quantity, with_style
 from gpubench.report.sections import Spec
 from gpubench.stats.margin import Margin
 
@@ -29,6 +29,8 @@ def along_list(
     rows: Sequence[Mapping[str, Any]], changes: Sequence[Mapping[str, Any]], margin: Margin, first: str, title: str
 ) -> Spec:
     """Measured points of a list in their order, with their time against the first one in percent, slower on top.
+
+    What lies beyond the picture has an arrow at its edge.
 
     Args:
         rows: with ``label class effect low high left_out``; an effect or bounds may be None; ``left_out``: how many
@@ -74,6 +76,7 @@ def along_list(
     ]
     missing = [{**point, "effect": least + 0.06 * (most - least)} for point in points if point["effect"] is None]
     band = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
+    interval = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}
     above = {"x": {**x, "field": "middle"}, "y": {**y, "field": "most"}, "text": {"field": "text"}}
     layers = [
         layer("rect", band, color="var(--band)") | data([{"low": 100 * margin.faster, "high": 100 * margin}]),
@@ -85,8 +88,8 @@ def along_list(
         | data(gaps),
         layer("point", {"x": x, "y": y}, shape=_NO_FIGURE, filled=False, size=50, strokeWidth=2.5,
               stroke="var(--muted)") | data(missing),
-        layer("rule", {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
-              where="isValid(datum.low)", strokeWidth=2.5) | data(points),
+        layer("rule", interval, where="isValid(datum.low)", strokeWidth=2.5) | data(points),
+        *(each | data(points) for each in arrows(interval, "y", (least, most))),
         layer("point", {"x": x, "y": y, "color": colour, "shape": shape}, where="isValid(datum.effect)", size=100)
         | data(points),
     ]  # fmt: skip
@@ -95,6 +98,8 @@ def along_list(
 
 def restored(rows: Sequence[Mapping[str, Any]], margin: float, title: str) -> Spec:
     """What reverting restores, in percent of a whole, with intervals; a facet for each whole.
+
+    What lies beyond the picture has an arrow at its edge.
 
     Args:
         rows: with ``whole name share low high named``; bounds may be None.
@@ -109,13 +114,14 @@ def restored(rows: Sequence[Mapping[str, Any]], margin: float, title: str) -> Sp
     y = category("name", axis={"labelLimit": 330, "labelPadding": 8, "ticks": False, "domain": False})
     which = {"test": "datum.named", "value": "var(--regression)"}
     colour = {"color": {"condition": which, "value": "var(--equivalent)"}}
+    interval = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, **colour}
     shape = {"shape": {"condition": {**which, "value": "triangle-up"}, "value": "circle"}}
     layers = [
         layer("rect", {"x": {**x, "field": "from"}, "x2": {"field": "to"}}, where="datum.first", color="var(--band)"),
         layer("rule", {"x": {**x, "field": "none"}}, where="datum.first", color="var(--ink)"),
         layer("rule", {"x": {**x, "field": "all"}}, where="datum.first", color="var(--ink)", strokeDash=[3, 3]),
-        layer("rule", {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, **colour},
-              where="isValid(datum.low)", strokeWidth=2.5),
+        layer("rule", interval, where="isValid(datum.low)", strokeWidth=2.5),
+        *arrows(interval, "x", (least, most)),
         layer("point", {"x": x, "y": y, **colour, **shape}, size=90),
     ]  # fmt: skip
     wholes = list(dict.fromkeys(row["whole"] for row in rows))

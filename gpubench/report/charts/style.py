@@ -52,6 +52,29 @@ def layer(mark: str, encoding: Spec, *, where: str = "", **style: Any) -> Spec:
     return {"mark": {"type": mark, **style}, "encoding": encoding, **chosen}
 
 
+def arrows(interval: Spec, along: str, bounds: tuple[float, float], **style: Any) -> list[Spec]:
+    """Layers of arrows at the edges of a picture, each where an interval goes on beyond it.
+
+    Args:
+        interval: encoding of the intervals' layer, whose fields are ``low`` and ``high``.
+        along: the channel of their ends, ``x`` or ``y``.
+        bounds: least and most of its scale.
+        style: of the marks.
+    """
+    others = {channel: spec for channel, spec in interval.items() if channel not in (along, f"{along}2")}
+    edge = {key: value for key, value in interval[along].items() if key != "field"}
+    ends = zip(("low", "high"), "<>", bounds, (270, 90) if along == "x" else (180, 0), strict=True)
+    return [
+        layer(
+            "point",
+            {**others, along: {**edge, "datum": bound}},
+            where=f"isValid(datum.{end}) && datum.{end} {beyond} {bound}",
+            **{"shape": "arrow", "angle": angle, "size": 260, **style},
+        )
+        for end, beyond, bound, angle in ends
+    ]
+
+
 def quantity(field: str, **channel: Any) -> Spec:
     """A channel of numbers."""
     return {"field": field, "type": "quantitative", "title": None, **channel}

@@ -280,17 +280,23 @@ def _in_seconds(frame: pl.DataFrame, field: str, column: str) -> pl.DataFrame:
 
 
 def _way(frame: pl.DataFrame, missing: list[str]) -> str:
-    """What to type: the only column of texts is that of variants, the only one of numbers that of times."""
+    """What to type: a field's column has its name in capitals; else the only column of texts is that of variants, the
+    only one of numbers that of times."""
+    if any(name != name.strip() for name in frame.columns):
+        return "remove the blanks beside its commas"
+    alike = {name.lower(): name for name in frame.columns}
     kinds = {
         "variant": [name for name, kind in frame.schema.items() if kind == pl.String and name not in FIELDS],
         "wall_s": [
             name for name, kind in frame.schema.items() if kind.is_numeric() and name not in FIELDS and time_field(name)
         ],
     }
+    kinds |= {field: [alike[field]] for field in _NEEDED if field in alike}
     named = []
     for field in (field for field in kinds if field in missing):
         column = kinds[field][0] if len(kinds[field]) == 1 else "COLUMN"
         unit = time_field(column) if len(kinds[field]) == 1 and field == "wall_s" else field
         named.append(f"{unit}={column}")
     block = "; and add a column block, a whole number: rows of one block were measured side by side"
-    return f"name yours: --columns {','.join(named)}{block if 'block' in missing else ''}"
+    lacks_block = "block" in missing and "block" not in alike
+    return f"name yours: --columns {','.join(named)}{block if lacks_block else ''}"
