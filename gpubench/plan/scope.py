@@ -54,7 +54,7 @@ def _time_model(request: Request) -> TimeModel:
         run_s = estimates.run + sum(max(estimates.workload, least_s(item)) for item in request.workloads)
         guess = "" if "estimates" in request.site.model_fields_set else ", which has no [estimates]: a guess"
         source = (
-            f"the profile of site {request.site.name}{guess}; no run with these sizes and repetitions is known here yet"
+            f"the profile of site {request.site.name}{guess}, whatever the repetitions; no run like these is known yet"
         )
     run_s = max(round(run_s, 2), LEAST_RUN_S)
     return TimeModel(run_s=run_s, block_s=round(run_s * len(request.variants), 2), total_s=0.0, source=source)

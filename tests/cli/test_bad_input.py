@@ -138,6 +138,11 @@ WRONG: list[tuple[str, int, str]] = [
     ("results import draco-csv mine.py --out d", 3, "mine.py:1"),
     ("trend import --json --html x.html", 2, "--json prints, --html and --svg write files; choose one"),
     (
+        "plan --variants 'a=1.22.0 b=1.22.0,GPUBENCH_SLOWW=9%'",
+        2,
+        "reads GPUBENCH_SLOWW (did you mean 'GPUBENCH_SLOW'?)",
+    ),
+    (
         "plan --suite tasks --ucx '1.19.0 1.22.0' --set limits.workload=10s",
         6,
         "tasks with target = 5.0s takes 20s, 3 repetitions and 1 to warm up, and one workload of a run gets 10s; lower "

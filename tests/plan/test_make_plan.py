@@ -58,7 +58,7 @@ def test_all_runs_of_a_block_take_the_workloads_in_one_order_and_blocks_differ()
 def test_without_a_history_the_profile_tells_the_time() -> None:
     made = plan()
     assert (made.time.run_s, made.time.block_s, made.time.total_s) == (8.0, 16.0, 96.0)
-    assert made.time.source == "the profile of site bench; no run with these sizes and repetitions is known here yet"
+    assert made.time.source == "the profile of site bench, whatever the repetitions; no run like these is known yet"
 
 
 @pytest.mark.parametrize(
