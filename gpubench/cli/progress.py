@@ -25,7 +25,7 @@ from gpubench.node.spec import RunRecord
 from gpubench.node.spec.records import RAN, RUN_FILE, SAMPLES_FILE
 from gpubench.plan.block_design import interleaved
 from gpubench.runtimes import RUNTIMES
-from gpubench.store.accounting import left_no_time
+from gpubench.store.accounting import left_no_time, not_ok
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_record, record_seconds, run_directories
 
@@ -117,12 +117,8 @@ class Progress(Observer):
             self._together = time.monotonic() - min(self._seen.values()), len(self._seen)
         if record.status == "ok":
             self._durations.append(seconds)
-        failed = [
-            f"{workload.workload} {workload.status}: {workload.reason}"
-            for workload in record.workloads
-            if workload.status != "ok"
-        ]
-        outcome = "; ".join([record.status, *failed]) if record.status == "ok" else f"{record.status}: {record.reason}"
+        ok = record.status == "ok"
+        outcome = "; ".join([record.status, *not_ok(record)]) if ok else f"{record.status}: {record.reason}"
         self.log(
             f"[{len(self._done)}/{len(self.rows)}] block {block.block} {run.variant}: {outcome}"
             f"  {format_seconds(seconds)}  ({self._left()})"

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from gpubench.model.cell_names import cell_names, workload_key
 from gpubench.model.text import counted
 from gpubench.node.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE
 from gpubench.report import condense, labels
@@ -142,8 +143,12 @@ def _run_text(outcome: RunResult | None, wrong: Mapping[str, Sequence[str]]) -> 
 def _workload_reasons(inputs: JudgedCampaign) -> dict[str, list[str]]:
     """Of runs that are ``ok``: the workloads that aren't, by run."""
     good = {outcome.run.run for outcome in inputs.outcomes if outcome.status == "ok"}
+    keys = [workload_key(workload) for workload in inputs.plan.workloads]
+    names = {tuple(key.values()): name for key, name in zip(keys, cell_names(keys), strict=True)}
     reasons: dict[str, list[str]] = {}
     for cell in inputs.results.runs:
         if cell.run in good and cell.status != "ok":
-            reasons.setdefault(cell.run, []).append(f"{dict(cell.key)['workload']} {cell.status}: {cell.reason}")
+            key = dict(cell.key)
+            name = names[key["workload"], key["backend"], key["params"]]
+            reasons.setdefault(cell.run, []).append(f"{name} {cell.status}: {cell.reason}")
     return reasons

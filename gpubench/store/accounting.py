@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import DataError
+from gpubench.model.cell_names import cell_names
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.text import counted
 from gpubench.node.spec import RunRecord
+from gpubench.node.spec.plain import canonical
 from gpubench.node.spec.records import RAN, WorkloadRecord
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records, RunDirectory, read_provenance, run_directories
@@ -47,14 +49,22 @@ class RunResult:
     @property
     def why(self) -> str:
         """The reason of the run; of one that is ``ok`` in part, how its other workloads ended."""
-        return self.reason or "; ".join(
-            f"{workload.workload} {workload.status}: {workload.reason}" for workload in self.in_part
-        )
+        return self.reason or ("; ".join(not_ok(self.record)) if self.record and self.in_part else "")
 
     @property
     def provenance(self) -> Mapping[str, Any]:
         """What it recorded of where it ran, read each time: any key may be missing."""
         return read_provenance(self.directory) if self.directory else {}
+
+
+def not_ok(record: RunRecord) -> list[str]:
+    """``merge failed: wrong answer``: how each workload ended that isn't ok, by the name of its cell in this run."""
+    keys = [
+        {"workload": item.workload, "backend": item.backend, "params": canonical(item.params).decode()}
+        for item in record.workloads
+    ]
+    named = zip(cell_names(keys), record.workloads, strict=True)
+    return [f"{name} {item.status}: {item.reason}" for name, item in named if item.status != "ok"]
 
 
 @dataclasses.dataclass(frozen=True)

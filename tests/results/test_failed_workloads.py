@@ -44,6 +44,16 @@ def test_every_screen_tells_it_with_its_reason(tmp_path: Path, variant: str) -> 
     assert {run["reason"] for run in listed if run["variant"] == variant} == {f"merge failed: {WRONG}"}
 
 
+def test_of_workloads_of_one_name_it_is_said_which_of_them(tmp_path: Path) -> None:
+    twice = [("tasks", {"count": count}, 3, 0.2) for count in (500, 900)]
+    writer = Writer(begin(tmp_path / "c", make_plan(suite=twice, blocks=3)))
+    for job, block, run in writer.campaign.rows():
+        writer.write(job, block, run, failed={workload(*twice[1][:3]).params_id: WRONG})
+    said = f"tasks count=900 failed: {WRONG}"
+    assert f"ok, in part: {said}" in invoked("status", tmp_path / "c").stdout
+    assert said in invoked("report", tmp_path / "c", "--only", "runs").stdout
+
+
 def test_a_baseline_that_always_fails_is_no_reason_for_more_blocks(tmp_path: Path) -> None:
     directory = campaign(tmp_path / "c", "1.17.0")
     judged = invoked("report", directory).stdout
