@@ -12,7 +12,7 @@ from gpubench.model.text import counted
 from gpubench.node.spec.plain import parse_lines
 from gpubench.node.spec.records import LINKS_FILE, SAMPLES_FILE
 from gpubench.node.workloads.catalogue import CATALOGUE
-from gpubench.results.merge.moved import cannot_change, moved_bytes
+from gpubench.results.merge.moved import cannot_change, is_unlogged, moved_bytes
 from gpubench.stats.data import LEAST_TRAFFIC
 from gpubench.store.campaign import Campaign
 from gpubench.store.states import account_now
@@ -48,6 +48,9 @@ def measured(campaign: Campaign, *, held: int, memory: int) -> dict[str, Any]:
     workers = outcome.job.nodes * outcome.job.workers_per_node
     bytes_per_s = nominal / median if median else 0.0
     details = ended.details if ended else {}
+    moved: dict[str, Any] = {name: details.get(name, 0) for name in _BYTES}
+    if is_unlogged(spec.name, spec.backend, spec.params):
+        moved["seen_bytes"] = None
     return {
         "schema": MEASURE,
         "workload": spec.name,
@@ -70,7 +73,7 @@ def measured(campaign: Campaign, *, held: int, memory: int) -> dict[str, Any]:
         "tasks_per_s": tasks / median if tasks and median else None,
         "answer": samples[-1]["answer"] if samples else "unchecked",
         "check": {name: value for name, value in details.items() if name not in _BYTES},
-        "moved": {name: details.get(name, 0) for name in _BYTES} | {"links": _lines(outcome.directory, LINKS_FILE)},
+        "moved": moved | {"links": _lines(outcome.directory, LINKS_FILE)},
         "warnings": record.warnings if record else [],
         "campaign": str(campaign.directory),
         "directory": str(outcome.directory or ""),
@@ -117,6 +120,8 @@ def result_lines(result: Mapping[str, Any]) -> Iterator[str]:
 
 def _moved(result: Mapping[str, Any]) -> str:
     details = result["moved"]
+    if details["seen_bytes"] is None:
+        return "not known: it passes none of Dask's logs"
     each = details["seen_bytes"] // max(result["reps"], 1)
     seen = f"{format_bytes(details['seen_bytes'])} between workers, {format_bytes(each)} a repetition"
     if least := details["least_moved_bytes"]:  # of all repetitions, too

@@ -9,6 +9,7 @@ import pytest
 
 from gpubench.campaign import measure_result
 from gpubench.campaign.measure_result import measured, result_lines
+from gpubench.node.workloads.catalogue import CATALOGUE
 from tests.cli.test_bad_input import one_line
 from tests.conftest import Run, need
 
@@ -48,19 +49,40 @@ def test_a_workload_is_measured_with_what_was_set_and_its_answer_is_checked(gpub
     assert "merge, dask: failed" in failed.stdout.splitlines()
 
 
+def measured_campaign(
+    place: Path, monkeypatch: pytest.MonkeyPatch, name: str, backend: str, params: dict[str, Any]
+) -> Any:
+    """Of one repetition of two seconds, without a record."""
+    spec = SimpleNamespace(name=name, backend=backend, params=params, params_id="0", warmup=0)
+    job = SimpleNamespace(nodes=1, workers_per_node=2)
+    outcome = SimpleNamespace(record=None, status="ok", reason="", directory=place, job=job)
+    monkeypatch.setattr(measure_result, "account_now", lambda _campaign: SimpleNamespace(outcomes=[outcome]))
+    (place / "samples.jsonl").write_text('{"warmup": false, "wall_s": 2.0, "bytes": 0, "answer": "ok"}\n')
+    return SimpleNamespace(plan=SimpleNamespace(workloads=[spec]), directory=place)
+
+
 @pytest.mark.parametrize(
     ("name", "count", "rate"), [("tasks", 20, 10.0), ("mine.py:join", 20, None), ("m.py:j", "many", None)]
 )
 def test_tasks_a_second_are_those_of_the_workload_tasks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, count: object, rate: float | None
 ) -> None:
-    spec = SimpleNamespace(name=name, backend="dask", params={"count": count}, params_id="0", warmup=0)
-    job = SimpleNamespace(nodes=1, workers_per_node=2)
-    outcome = SimpleNamespace(record=None, status="ok", reason="", directory=tmp_path, job=job)
-    monkeypatch.setattr(measure_result, "account_now", lambda _campaign: SimpleNamespace(outcomes=[outcome]))
-    (tmp_path / "samples.jsonl").write_text('{"warmup": false, "wall_s": 2.0, "bytes": 0, "answer": "ok"}\n')
-    campaign: Any = SimpleNamespace(plan=SimpleNamespace(workloads=[spec]), directory=tmp_path)
+    campaign = measured_campaign(tmp_path, monkeypatch, name, "dask", {"count": count})
     assert measured(campaign, held=0, memory=0)["tasks_per_s"] == rate
+
+
+@pytest.mark.parametrize(
+    ("name", "backend", "seen"), [("merge", "explicit-comms", None), ("tasks", "dask", None), ("merge", "dask", 0)]
+)
+def test_what_passes_no_log_is_not_known_and_not_zero(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, backend: str, seen: int | None
+) -> None:
+    params = {key: param.default for key, param in CATALOGUE[name].params.items()}
+    campaign = measured_campaign(tmp_path, monkeypatch, name, backend, params)
+    result = measured(campaign, held=0, memory=0)
+    assert result["moved"]["seen_bytes"] == seen
+    lines = [*result_lines({**result, "cluster": {}})]
+    assert ("  moved    not known: it passes none of Dask's logs" in lines) is (seen is None)
 
 
 def test_what_had_to_move_is_said_of_a_repetition_as_what_was_seen_is() -> None:

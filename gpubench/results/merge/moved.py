@@ -13,10 +13,14 @@ def moved_bytes(
 
     None where the workload says what it must move, or what it moves passes no log.
     """
-    known = CATALOGUE.get(workload)
     unknown = not reps or "seen_bytes" not in details or details["least_moved_bytes"]
-    is_unlogged = known is not None and known.unlogged(backend, params)
-    return None if unknown or is_unlogged else details["seen_bytes"] // reps
+    return None if unknown or is_unlogged(workload, backend, params) else details["seen_bytes"] // reps
+
+
+def is_unlogged(workload: str, backend: str, params: Mapping[str, Any]) -> bool:
+    """Whether what the workload moves passes none of Dask's logs: nothing seen isn't nothing moved."""
+    known = CATALOGUE.get(workload)
+    return known is not None and known.unlogged(backend, params)
 
 
 def cannot_change(workload: str) -> str:
