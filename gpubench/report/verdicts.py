@@ -249,17 +249,16 @@ def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 def _idle(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Workloads that move next to nothing; their cells, where others of the workload do move something."""
-    idle: dict[str, dict[str, int]] = {}
+    idle: dict[str, list[tuple[str, int]]] = {}
     moving = {str(verdict.key["workload"]) for verdict in verdicts if NO_TRAFFIC not in verdict.flags}
     for name, verdict in zip(_names(verdicts), verdicts, strict=True):
         if NO_TRAFFIC in verdict.flags:
             workload = str(verdict.key["workload"])
-            cells = idle.setdefault(workload, {})
-            shown = name if workload in moving else workload
-            cells[shown] = max(verdict.moved or 0, cells.get(shown, 0))
+            idle.setdefault(workload, []).append((name if workload in moving else workload, verdict.moved or 0))
     for workload, cells in idle.items():
-        most = format_bytes(max(cells.values()))
-        yield f"{' · '.join(cells)} moved {most} between workers a repetition: {cannot_change(workload)}"
+        names, moved = dict.fromkeys(name for name, _ in cells), {count for _, count in cells}
+        most = f"{'at most ' if len(moved) > 1 else ''}{format_bytes(max(moved))}"
+        yield f"{' · '.join(names)} moved {most} between workers a repetition: {cannot_change(workload)}"
 
 
 def _whose(cells: Sequence[str], all_cells: Sequence[str]) -> str:
