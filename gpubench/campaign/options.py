@@ -64,7 +64,7 @@ class CampaignOptions:
     ] = None
     budget: Annotated[
         str | None,
-        typer.Option(help="Time budget, like 10m: plan as many blocks as fit; bisect begins nothing that ends later."),
+        typer.Option(help="Time budget, like 10m: plan as many blocks as fit; bisect takes no further step beyond it."),
     ] = None
     reps: Reps = None
     workers: Annotated[str | None, typer.Option(help='Workers per node: "2", or a sweep: "1 2 4".')] = None
