@@ -90,10 +90,11 @@ def _rare_stragglers(inputs: JudgedCampaign) -> str:
 
 
 def about(inputs: JudgedCampaign) -> str:
-    """One line: what was compared, where and when."""
+    """One line: what was compared, where, and when it was planned."""
     plan = inputs.plan
+    when = moment(dt.datetime.fromisoformat(plan.created_at))
     compared = " and ".join(f"{others} against {baseline}" for baseline, others in _compared(inputs).items())
-    return f"{compared} · suite {plan.suite} on {plan.site.name} · {_blocks(inputs)} · {moment(inputs.generated_at)}"
+    return f"{compared} · suite {plan.suite} on {plan.site.name} · {_blocks(inputs)} · {when}"
 
 
 def _blocks(inputs: JudgedCampaign) -> str:
