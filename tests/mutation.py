@@ -189,6 +189,8 @@ def _survivor(
             killed = any(_pytest(clone, "-x", "-n0", "--timeout", "120", *words).returncode for words in selections)
         except subprocess.TimeoutExpired:
             killed = True
+        word = "killed" if killed else "survived"
+        print(f"{word}: {mutant.path}:{mutant.lines[0]} {mutant.operator.rpartition('/')[2]}", file=sys.stderr)
         return "" if killed else diff if selections else f"{diff}(no test reaches it)\n"
     finally:
         subprocess.run(["git", "checkout", "--quiet", "--", "gpubench"], cwd=clone, check=True)
