@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.model.text import visible
+from tests import in_process
 from tests.cli.campaigns import words, write_suite
 from tests.conftest import GPUBENCH, ROOT, Run, need, own_queue, plain_environment
 
@@ -59,12 +60,10 @@ WRONG: list[tuple[str, int, str]] = [
     ("bench --protocol udp", 2, "no protocol 'udp'"),
     ("bench --set layout.worker=3", 2, "unknown key 'layout.worker' (did you mean 'workers'?)"),
     ("bench --set limits.start=20", 2, "'limits.start' = 20: a quantity needs its unit"),
-    ("bench --set runtime=dockr", 2, "there is no runtime 'dockr' (did you mean 'docker'?)"),
     ("bench --set launcher=srun", 6, "don't go together"),
     ("bench --blocks +2", 2, "--blocks +2 needs a campaign; name it: gpubench bench --campaign DIR"),
     ("bench --campaign c --dry-run", 2, "what is missing: gpubench status c"),
     ("bench --campaign c --blocks 2", 2, "c is planned already"),
-    ("bench --campaign c --nodes 2", 2, "c is planned already"),
     ("bench --campaign c --over-budget", 2, "--over-budget needs a budget; add --budget"),
     ("bench --dry-run --fail-on regression", 2, "--fail-on needs verdicts, and --dry-run makes none"),
     ("plan c --nodes 2", 2, "c is planned already"),
@@ -94,18 +93,12 @@ WRONG: list[tuple[str, int, str]] = [
     ),
     ("submit c --nodes 2", 2, "c is planned already"),
     ("submit --here --nodes 1", 2, "site local runs its jobs on this machine, without an allocation; leave --here out"),
-    ("submit --campaign c --nodes 2", 2, "c is planned already"),
     ("submit --campaign c --here", 2, "--campaign excludes CAMPAIGN and --here; leave CAMPAIGN and --here out"),
     ("submit c --campaign c", 2, "--campaign excludes CAMPAIGN and --here; leave CAMPAIGN and --here out"),
     ("submit --campaign outputs/tiny/nothing", 2, "outputs/tiny/nothing is no campaign"),
     ("measure mrege", 2, "no workload 'mrege' (did you mean 'merge'?)"),
-    ("measure merge --backend dusk", 2, "merge has no backend 'dusk' (did you mean 'dask'?)"),
-    ("measure merge --set row_per_worker=3", 2, "no parameter 'row_per_worker' (did you mean 'rows_per_worker'?)"),
     ("measure merge --set rows_per_worker", 2, "write it like --set rows_per_worker=..."),
     ("measure merge --set rows_per_worker=1.5", 2, "merge.rows_per_worker = 1.5: not a whole number"),
-    ("measure merge --set join=left", 2, "not one of default, shuffle, broadcast"),
-    ("measure message --set size=1024", 2, "a quantity needs its unit"),
-    ("measure strided-sum --set generate=1", 2, "write true or false"),
     ("measure merge --set limits.wrkload=3s", 2, "unknown key 'limits.wrkload' (did you mean 'workload'?)"),
     ("measure merge --size tiny", 2, "no --size 'tiny'"),
     ("measure merge --warmup 9999999", 2, "not between 0 and 1 000 000"),
@@ -124,7 +117,6 @@ WRONG: list[tuple[str, int, str]] = [
     ("compare import --allow kernel", 2, "--allow: an import doesn't record its environment"),
     ("compare import outputs/tiny --allow kernel", 2, "--allow: two targets are compared without a check of their"),
     ("compare a.csv --allow kernel", 2, "--allow: a table doesn't record its environment"),
-    ("compare latin.toml", 2, "is no campaign"),
     ("report outputs/tiny --json", 2, "--json prints one section; name it with --only"),
     ("report outputs/tiny --only runs --svg x", 2, "--only and --markdown print"),
     ("report outputs/tiny --html x.html", 2, "--html is for two targets"),
@@ -233,7 +225,6 @@ WRONG: list[tuple[str, int, str]] = [
     ("sites clean kubernetes", 2, "this site's jobs are no scripts"),
     ("sites prereqs draco", 6, "runtime pyxis of site draco needs no conda on the nodes"),
     ("cluster start --name ../up", 2, "--name '../up': no name; use letters, digits"),
-    ("cluster start --ucx 1.22.0,UCX_TSL=rc", 2, "no known UCX reads UCX_TSL (did you mean 'UCX_TLS'?)"),
     ("cluster start --protocol udp", 2, "there is: tcp, tls, ucx"),
     (
         "cluster start --site local-gpu --ucx 1.22.0,UCX_TLS=tcp",
@@ -241,7 +232,6 @@ WRONG: list[tuple[str, int, str]] = [
         "leaves out CUDA, and device = gpu sends GPU",
     ),
     ("cluster start --time soon", 2, "--time"),
-    ("cluster status", 2, "no cluster is running in"),
 ]
 
 
@@ -265,11 +255,10 @@ def here(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("words", "code", "said"), WRONG, ids=lambda value: visible(str(value))[:60])
-def test_a_wrong_word_is_named_in_one_line_and_nothing_is_written(
-    gpubench: Run, here: Path, words: str, code: int, said: str
-) -> None:
+def test_a_wrong_word_is_named_in_one_line_and_nothing_is_written(here: Path, words: str, code: int, said: str) -> None:
     before = {path: path.lstat().st_mtime_ns for path in here.rglob("*")}
-    done = gpubench(*shlex.split(words), env={"DOCKER_HOST": "unix:///nowhere/docker.sock"})
+    environment = {**own_queue(here), "DOCKER_HOST": "unix:///nowhere/docker.sock"}
+    done = in_process.run(shlex.split(words), here, plain_environment(environment))  # `cluster`, too: nothing starts
     assert (done.returncode, said in one_line(done), done.stdout) == (code, True, ""), done.stderr
     assert {path: path.lstat().st_mtime_ns for path in here.rglob("*")} == before
 
@@ -413,10 +402,9 @@ def test_run_by_hand_without_dask_says_which_python_to_use(gpubench: Run, tmp_pa
     assert done.stderr.strip() == "gpubench run: this Python has no dask_cuda; use the image's Python"
 
 
-@pytest.mark.parametrize("option", ["--baseline", "--candidate"])
-def test_an_empty_name_is_no_variant(gpubench: Run, here: Path, option: str) -> None:
-    done = gpubench("compare", here / "outputs" / "tiny", option, "")
-    assert (done.returncode, "has no variant ''" in done.stderr) == (2, True), done.stdout
+def test_an_empty_name_is_no_variant(gpubench: Run, here: Path) -> None:
+    for option in ("--baseline", "--candidate"):
+        assert "has no variant ''" in gpubench("compare", here / "outputs" / "tiny", option, "", code=2).stderr
 
 
 @pytest.mark.parametrize("name", ["plan.json", "plan.d/001.json"])
@@ -443,13 +431,12 @@ def test_a_locale_without_an_arrow_is_no_bug(tmp_path: Path) -> None:
     assert "für vs old | 1.192 s \\u2192 1.192 s".encode("latin-1") in done.stdout, done.stdout
 
 
-@pytest.mark.parametrize("words", [["sites", "list"], ["suites", "list", "--json"]])
-def test_output_into_a_file_on_a_full_disk_is_no_bug(tmp_path: Path, words: list[str]) -> None:
+def test_output_into_a_file_on_a_full_disk_is_no_bug(tmp_path: Path) -> None:
     need(Path("/dev/full").exists(), "/dev/full")
     program = "import sys; from gpubench.cli.entry_point import main; sys.argv[0] = 'gpubench'; main()"
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-c", program, *words],
+            [sys.executable, "-c", program, "sites", "list"],
             cwd=tmp_path,
             env={**plain_environment(own_queue(tmp_path)), "PYTHONPATH": str(ROOT)},
             stdout=full,
@@ -473,10 +460,9 @@ def test_a_terminal_that_is_gone_is_one_line_and_no_bug() -> None:
     assert "can't print any further: Input/output error; redirect the output to a file" in done.stderr
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
-def test_closed_streams_are_no_bug_and_no_file_takes_their_place(tmp_path: Path, closed: str) -> None:
+def test_closed_streams_are_no_bug_and_no_file_takes_their_place(tmp_path: Path) -> None:
     campaign = shutil.copytree(CAMPAIGN, tmp_path / "campaign")
-    script = f"'{GPUBENCH}' compare --fail-on regression '{campaign}' {closed}"
+    script = f"'{GPUBENCH}' compare --fail-on regression '{campaign}' >&- 2>&-"
     done = subprocess.run(["bash", "-c", script], env=plain_environment(), capture_output=True, text=True, check=False)
     assert (done.returncode, "bug" in done.stderr) == (0, False)
     assert (campaign / "results.parquet").read_bytes().startswith(b"PAR1")

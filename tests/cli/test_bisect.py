@@ -1,9 +1,11 @@
 """``gpubench bisect``: whole searches, whose runs are written instead of run, and one that is run for real."""
 
+import dataclasses
 import itertools
 import json
 import re
 import shlex
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +16,7 @@ import pytest
 from gpubench.campaign.bisection_points import versions_between
 from gpubench.errors import EXIT_INCONCLUSIVE, DataError, GpubenchError, IncompleteError, UsageError
 from tests.cli.campaigns import write_suite
-from tests.cli.searches import Runs
+from tests.cli.searches import Runs, write_runs
 from tests.conftest import Run, own_queue, run_gpubench
 
 SLOW = 1.4
@@ -54,18 +56,46 @@ def directory(tmp_path: Path) -> Path:
     return found
 
 
-@pytest.mark.integration
-@pytest.mark.parametrize(("slow", "low", "high"), [("bcdefgh", "a", "b"), ("h", "g", "h")])
-def test_the_first_slow_point_is_named(runs: Any, bisect: Any, slow: str, low: str, high: str) -> None:
-    written = runs(slow)
-    done = bisect()
+@dataclasses.dataclass(frozen=True)
+class Ended:
+    """A search that has ended: from e on points are slow, and c and d crash."""
+
+    folder: Path
+    written: Runs
+    printed: str
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    folder = tmp_path_factory.mktemp("ended")
+    options = ["--suite", write_suite(folder), "--protocol", "tcp", "--workers", "1", "--seed", "1"]
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        slow, crash = frozenset("efgh"), frozenset("cd")
+        written = write_runs(
+            monkeypatch, lambda env: SLOW if env["label"] in slow else 1.0, fails=lambda env: env["label"] in crash
+        )
+        done = run_gpubench(["bisect", "--points", points(), *map(str, options)], folder, own_queue(folder))
     assert done.returncode == 0, done.stderr
-    assert f"tasks became slower between {low} and {high}: +" in done.stdout
-    assert "name a wrong change in at most 5 of 100" in done.stdout
+    return Ended(folder, written, done.stdout)
+
+
+@pytest.fixture
+def search(ended: Ended, tmp_path: Path) -> Path:
+    """A copy of it."""
+    shutil.copytree(ended.folder / "outputs", tmp_path / "outputs")
+    return directory(tmp_path)
+
+
+@pytest.mark.integration
+def test_the_first_slow_point_is_named_and_a_point_that_crashes_is_none(ended: Ended) -> None:
+    assert "tasks became slower between b and e: +" in ended.printed
+    assert "name a wrong change in at most 5 of 100" in ended.printed
+    assert "Between them, without a class: c (" in ended.printed
+    assert "failed" in ended.printed
     outlook = r"^6 points between the ends: 3 further steps for one change, 44 runs or more, .+ of the first step$"
-    assert re.search(outlook, done.stdout, re.M)
-    assert (written.steps[0], written.blocks[0]) == (["a", "h"], 3)
-    assert written.steps[-1] == sorted({"a", low, high, "h"})
+    assert re.search(outlook, ended.printed, re.M)
+    assert (ended.written.steps[0], ended.written.blocks[0]) == (["a", "h"], 3)
+    assert ended.written.steps[-1] == ["a", "b", "e", "h"]
 
 
 @pytest.mark.integration
@@ -88,17 +118,7 @@ def test_a_search_whose_budget_ends_at_the_second_change_has_named_the_first_and
 
 
 @pytest.mark.integration
-def test_a_point_that_crashes_is_no_slow_point(runs: Any, bisect: Any) -> None:
-    runs("efgh", crash="cd")
-    done = bisect()
-    assert done.returncode == 0, done.stderr
-    assert "tasks became slower between b and e" in done.stdout
-    assert "Between them, without a class: c (" in done.stdout
-    assert "failed" in done.stdout
-
-
-@pytest.mark.integration
-@pytest.mark.parametrize("crash", ["a", "h", "ah"])
+@pytest.mark.parametrize("crash", ["a", "ah"])
 def test_an_end_that_crashes_ends_the_search_at_its_first_look(runs: Any, bisect: Any, crash: str) -> None:
     written = runs("h", crash=crash)
     done = bisect()
@@ -108,33 +128,20 @@ def test_an_end_that_crashes_ends_the_search_at_its_first_look(runs: Any, bisect
 
 
 @pytest.mark.integration
-def test_a_budget_stops_a_search_which_goes_on_by_its_directory(
+def test_a_budget_stops_a_search_and_does_not_pay_for_the_time_in_which_another_job_has_the_machine(
     runs: Any, bisect: Any, gpubench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written = runs("fgh")
+    written = runs("cd")
     clock = itertools.count(0, 10)
     with monkeypatch.context() as patched:
         patched.setattr("gpubench.campaign.bisection.time", SimpleNamespace(monotonic=lambda: next(clock)))
-        done = bisect("--budget", "50s")  # a measurement takes 10 s, and as much passes between two
-    assert done.returncode == 4
-    assert "may not end in --budget; to go on: gpubench bisect " in done.stderr
-    assert len(written.steps) == 2
-    again = gpubench("bisect", directory(tmp_path), "--budget", "1h", code=0)
-    assert "between e and f" in again.stdout
-
-
-@pytest.mark.integration
-def test_a_budget_does_not_pay_for_the_time_in_which_another_job_has_the_machine(
-    runs: Any, bisect: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runs("fgh")
-    clock = itertools.count(0, 10)
-    with monkeypatch.context() as patched:
-        patched.setattr("gpubench.campaign.bisection.time", SimpleNamespace(monotonic=lambda: next(clock)))
+        done = bisect("--budget", "50s", labels="abcd")  # a measurement takes 10 s, and as much passes between two
+        assert done.returncode == 4
+        assert "may not end in --budget; to go on: gpubench bisect " in done.stderr
+        assert len(written.steps) == 2
         patched.setattr("gpubench.campaign.bisection.waited_s", itertools.count(0, 10).__next__)
-        done = bisect("--budget", "50s")
-    assert done.returncode == 0, done.stderr
-    assert "between e and f" in done.stdout
+        again = gpubench("bisect", directory(tmp_path), "--budget", "50s", code=0)
+    assert "between b and c" in again.stdout
 
 
 @pytest.mark.integration
@@ -147,23 +154,29 @@ def test_without_an_effect_nothing_is_searched_and_the_exit_code_says_so(runs: A
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("blocks", [0, 7])
-def test_an_interrupted_search_goes_on_and_gives_the_same_answer(
-    runs: Any, bisect: Any, gpubench: Run, tmp_path: Path, blocks: int
+def test_an_interrupted_search_has_no_page_yet_goes_on_and_gives_the_same_answer(
+    runs: Any, bisect: Any, gpubench: Run, tmp_path: Path
 ) -> None:
-    runs("fgh", stop_after=blocks)
-    stopped = bisect("--json")
+    runs("cd", stop_after=4)
+    stopped = bisect("--json", labels="abcd")
     assert stopped.returncode == 130, stopped.stderr
-    assert "step 0: 3 blocks of a, h" in stopped.stderr
+    assert "step 0: 3 blocks of a, d" in stopped.stderr
     search = directory(tmp_path)
     assert f"to go on: gpubench bisect outputs/{search.name}" in stopped.stderr
+    for words, code, message in (
+        (("report", search), IncompleteError.exit_code, f"has no answer yet; to go on: gpubench bisect {search}"),
+        (("bisect", search, "--suite", "quick"), 2, f"{search} has its options already; leave them out"),
+        (("report", search, "--only", "runs"), 2, "is a search, which has one answer; name a step: "),
+    ):
+        done = gpubench(*words)
+        assert (done.returncode, done.stdout, message in done.stderr) == (code, "", True), done.stderr
     resumed = json.loads(gpubench("bisect", search, "--json").stdout)
     again = json.loads(gpubench("bisect", search, "--json").stdout)
     assert resumed == again
     assert (resumed["schema"], resumed["answer"]) == ("gpubench/bisection/1", "named")
-    assert (resumed["low"], resumed["high"]) == ("e", "f")
+    assert (resumed["low"], resumed["high"]) == ("b", "c")
     assert resumed["effect"]["ratio"] == pytest.approx(SLOW - 1, abs=0.05)
-    assert [point["label"] for point in resumed["points"]] == list("abcdefgh")
+    assert [point["label"] for point in resumed["points"]] == list("abcd")
 
 
 @pytest.mark.integration
@@ -172,9 +185,9 @@ def test_a_search_of_files_named_by_relative_paths_goes_on_from_any_directory(
 ) -> None:
     suite, site = write_suite(tmp_path), tmp_path / "mine.toml"
     site.write_text('inherits = "local"\nname = "mine"\n')
-    runs("fgh", stop_after=4)
+    runs("b", stop_after=0)
     given = ("--suite", suite.name, "--site", site.name, "--protocol", "tcp", "--workers", "1", "--seed", "1")
-    stopped = gpubench("bisect", "--points", points(), *given)
+    stopped = gpubench("bisect", "--points", points("ab"), *given)
     assert stopped.returncode == 130, stopped.stderr
     (elsewhere := tmp_path / "else where").mkdir()
     done = run_gpubench(["bisect", directory(tmp_path)], elsewhere, own_queue(tmp_path), timeout=100)
@@ -184,12 +197,9 @@ def test_a_search_of_files_named_by_relative_paths_goes_on_from_any_directory(
 
 @pytest.mark.integration
 def test_commands_take_no_step_as_the_newest_campaign_and_of_a_search_its_last(
-    runs: Any, bisect: Any, gpubench: Run, tmp_path: Path
+    gpubench: Run, search: Path, tmp_path: Path
 ) -> None:
-    runs("h")
-    bisect()
     assert gpubench("status").returncode == UsageError.exit_code
-    search = directory(tmp_path)
     for words in (("status",), ("logs",), ("cancel",)):
         done = gpubench(*words, search, code=0)
         assert re.search(r"of its \d+ steps the last, step-0[1-9]$", done.stderr, re.MULTILINE)
@@ -206,22 +216,19 @@ def test_commands_take_no_step_as_the_newest_campaign_and_of_a_search_its_last(
 
 @pytest.mark.integration
 def test_the_end_of_a_search_and_report_write_the_same_page(
-    runs: Any, bisect: Any, gpubench: Run, tmp_path: Path
+    gpubench: Run, ended: Ended, search: Path, tmp_path: Path
 ) -> None:
-    runs("fgh", crash="d")
-    printed = bisect().stdout
-    search = directory(tmp_path)
     first = (search / "report.html").read_text(), (search / "report.md").read_text()
-    sentence = next(line for line in printed.splitlines() if "became slower between e and f: +" in line)
-    assert printed.rstrip().splitlines()[-1].startswith("To measure this again: gpubench bench ")
-    assert printed.rstrip().endswith("--workloads tasks --variants 'e=1.22.0 f=1.22.0'")
+    sentence = next(line for line in ended.printed.splitlines() if "became slower between b and e: +" in line)
+    assert ended.printed.rstrip().splitlines()[-1].startswith("To measure this again: gpubench bench ")
+    assert ended.printed.rstrip().endswith("--workloads tasks --variants 'b=1.22.0 e=1.22.0'")
     for name in ("report.html", "report.md"):
         (search / name).unlink()
     done = gpubench("report", search, "--svg", "charts")
     assert (done.returncode, sentence in done.stdout) == (0, True), done.stderr
     assert ((search / "report.html").read_text(), (search / "report.md").read_text()) == first
     assert (
-        first[0].index("<h1>tasks became slower between e and f: +") < first[0].index("<svg") < first[0].index("<table")
+        first[0].index("<h1>tasks became slower between b and e: +") < first[0].index("<svg") < first[0].index("<table")
     )
     assert not re.search(r'(src|href)="?https?:', first[0])
     assert first[1].startswith(f"**{sentence.replace('[', chr(92) + '[')}**")
@@ -230,31 +237,14 @@ def test_the_end_of_a_search_and_report_write_the_same_page(
 
 
 @pytest.mark.integration
-def test_a_search_without_an_answer_has_no_page(runs: Any, bisect: Any, gpubench: Run, tmp_path: Path) -> None:
-    runs("fgh", stop_after=4)
-    bisect()
-    done = gpubench("report", directory(tmp_path))
-    assert (done.returncode, done.stdout) == (IncompleteError.exit_code, "")
-    assert f"has no answer yet; to go on: gpubench bisect {directory(tmp_path)}" in done.stderr
-    done = gpubench("bisect", directory(tmp_path), "--suite", "quick")
-    assert done.returncode == UsageError.exit_code
-    assert f"{directory(tmp_path)} has its options already; leave them out" in done.stderr
-    done = gpubench("report", directory(tmp_path), "--only", "runs")
-    assert done.returncode == UsageError.exit_code
-    assert "is a search, which has one answer; name a step: " in done.stderr
-
-
-@pytest.mark.integration
-def test_a_damaged_search_is_named(runs: Any, bisect: Any, gpubench: Run, tmp_path: Path) -> None:
-    runs("h")
-    bisect()
-    path = directory(tmp_path) / "bisect.json"
+def test_a_damaged_search_is_named(gpubench: Run, search: Path) -> None:
+    path = search / "bisect.json"
     text = path.read_text()
     path.write_text(text.replace("a=1.22.0", "z=1.22.0"))
-    done = gpubench("bisect", directory(tmp_path))
+    done = gpubench("bisect", search)
     assert (done.returncode, "is no step of" in done.stderr) == (3, True)
     path.write_text(text[:100])
-    done = gpubench("bisect", directory(tmp_path))
+    done = gpubench("bisect", search)
     assert (done.returncode, "bisect.json is damaged" in done.stderr) == (3, True)
 
 

@@ -44,7 +44,8 @@ def test_an_empty_table_says_how_to_fill_it(gpubench: Run, tmp_path: Path) -> No
     assert (done.returncode, done.stdout.splitlines()[0][:12]) == (0, "no image yet")
 
 
-def test_a_registry_that_is_down_is_one_line_and_exit_7(gpubench: Run) -> None:
+def test_a_registry_that_is_down_is_one_line_and_exit_7(gpubench: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpubench.images.docker.registry.LONGEST_PAUSE_S", 0)
     done = gpubench("images", "list", "--registry", "--set", "image.registry=127.0.0.1:9/team/bench", env=NOWHERE)
     assert done.returncode == 7
     assert len(done.stderr.strip().splitlines()) == 1

@@ -13,19 +13,19 @@ from tests.in_process import invoked as run
 
 
 @pytest.fixture
-def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def import_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return Path(shutil.copytree(ROOT / "tests" / "golden" / "schemas" / "1" / "import", tmp_path / "import"))
 
 
-def test_the_answer_of_an_import_has_its_verdicts_and_its_cautions_and_writes_nothing(imported: Path) -> None:
-    before = sorted(imported.iterdir())
-    plain, markdown = run("compare", imported), run("report", imported, "--markdown")
+def test_the_answer_of_an_import_has_its_verdicts_and_its_cautions_and_writes_nothing(import_copy: Path) -> None:
+    before = sorted(import_copy.iterdir())
+    plain, markdown = run("compare", import_copy), run("report", import_copy, "--markdown")
     assert markdown.exit_code == 0
     assert "merge | 1.19 vs 1.17" in plain.stdout
     assert "note: imported" in plain.stdout
     assert "**Import import** (dask-cuda): 6 of 6 rows" in markdown.stdout
-    assert sorted(imported.iterdir()) == before
+    assert sorted(import_copy.iterdir()) == before
 
 
 def test_scaling_and_report_read_an_import(gpubench: Run, tmp_path: Path) -> None:

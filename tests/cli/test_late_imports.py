@@ -50,16 +50,16 @@ def test_help_imports_no_library_but_typer(tmp_path: Path) -> None:
     assert found & (STATISTICS | NETWORK | {"jinja2", "platformdirs", "pydantic", "rich", "tomllib", "uv"}) == set()
 
 
-@pytest.mark.parametrize("command", ["plan", "bench", "submit", "compare", "report", "diff", "trend"])
+@pytest.mark.parametrize("command", ["bench", "compare"])
 def test_help_of_a_command_imports_only_what_typer_reads_options_with_and_the_runtimes_that_it_names(
     tmp_path: Path, command: str
 ) -> None:
     found = imported(tmp_path, command, "--help")
     assert found & (STATISTICS | NETWORK | {"jinja2", "platformdirs", "rich", "uv"}) == set()
-    assert ("gpubench.runtimes" in found) == (command in ("plan", "bench", "submit"))
+    assert ("gpubench.runtimes" in found) == (command == "bench")
 
 
-@pytest.mark.parametrize("site", ["local", "local-slurm", "draco", "deepops"])
+@pytest.mark.parametrize("site", ["local", "draco"])
 def test_plan_and_render_import_no_statistics_and_no_container_engine(tmp_path: Path, site: str) -> None:
     found = imported(tmp_path, "plan", "--site", site, "--ucx", "1.16.0 1.22.0", "--out", tmp_path / "rendered")
     assert "jinja2" in found

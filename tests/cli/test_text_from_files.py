@@ -55,7 +55,7 @@ def campaign(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def imported(tmp_path: Path) -> Path:
+def import_copy(tmp_path: Path) -> Path:
     copy = Path(shutil.copytree(GOLDEN / "import", tmp_path / "import"))
     note = json.loads((copy / "import.json").read_text())
     note |= {"caution": HOSTILE, "name": f"import{HOSTILE}"}
@@ -110,16 +110,16 @@ def test_no_command_prints_what_a_record_says_to_the_terminal(gpubench: Run, cam
     [["trend", "X"], ["report", "X", "--markdown"], ["compare", "X"], ["compare", "X", "--markdown"]],
     ids=lambda words: "-".join(words[:1] + words[2:]),
 )
-def test_nor_what_an_import_says(gpubench: Run, imported: Path, words: list[str]) -> None:
-    done = gpubench(*(str(imported) if word == "X" else word for word in words))
+def test_nor_what_an_import_says(gpubench: Run, import_copy: Path, words: list[str]) -> None:
+    done = gpubench(*(str(import_copy) if word == "X" else word for word in words))
     assert done.returncode != 1, done.stderr
     assert_plain(done.stdout + done.stderr)
     if "--markdown" in words:
         assert "<b>" not in done.stdout
 
 
-def test_reports_hold_it_escaped(gpubench: Run, campaign: Path, imported: Path) -> None:
-    for directory in (campaign, imported):
+def test_reports_hold_it_escaped(gpubench: Run, campaign: Path, import_copy: Path) -> None:
+    for directory in (campaign, import_copy):
         gpubench("report", directory, code=0)
         for name in ("report.html", "report.md"):
             text = (directory / name).read_text()

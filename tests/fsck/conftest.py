@@ -18,5 +18,5 @@ def campaign(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def imported(tmp_path: Path) -> Path:
+def import_copy(tmp_path: Path) -> Path:
     return Path(shutil.copytree(GOLDEN / "import", tmp_path / "import"))

@@ -33,10 +33,10 @@ def edit(path: Path, **changes: Any) -> None:
 
 
 def test_a_finished_campaign_and_an_import_are_clean_and_nothing_is_written(
-    campaign: Path, imported: Path, gpubench: Run
+    campaign: Path, import_copy: Path, gpubench: Run
 ) -> None:
     before = {path: path.stat().st_mtime_ns for path in campaign.parent.rglob("*")}
-    done = gpubench("results", "fsck", campaign, imported)
+    done = gpubench("results", "fsck", campaign, import_copy)
     assert (done.returncode, done.stderr) == (0, "")
     assert f"{campaign}: no findings" in done.stdout
     after = {path: path.stat().st_mtime_ns for path in campaign.parent.rglob("*") if "state" not in path.parts}
@@ -156,25 +156,25 @@ def test_tables_that_a_workload_made_are_no_finding(campaign: Path) -> None:
     assert found(campaign) == []
 
 
-def test_an_import_whose_table_or_note_was_edited(imported: Path) -> None:
-    assert check(imported) == []
-    table, note = imported / "results.parquet", imported / "import.json"
+def test_an_import_whose_table_or_note_was_edited(import_copy: Path) -> None:
+    assert check(import_copy) == []
+    table, note = import_copy / "results.parquet", import_copy / "import.json"
     whole = pl.read_parquet(table)
     whole.with_columns(pl.col("wall_s") * 2).write_parquet(table)
-    (one,) = check(imported)
+    (one,) = check(import_copy)
     assert "somebody edited it" in str(one)
     table.write_bytes(b"PAR1")
-    assert len(check(imported)) == 1
+    assert len(check(import_copy)) == 1
     note.write_text("{")
-    assert len(check(imported)) == 1
+    assert len(check(import_copy)) == 1
 
 
-def test_a_directory_of_many_is_searched_and_json_has_the_same_lines(campaign: Path, imported: Path) -> None:
+def test_a_directory_of_many_is_searched_and_json_has_the_same_lines(campaign: Path, import_copy: Path) -> None:
     (first_run(campaign) / "logs.zip").unlink()
     done = run("results", "fsck", campaign.parent, "--json")
     checked = json.loads(done.stdout)["checked"]
     assert done.exit_code == 3
-    assert [(Path(one["path"]), len(one["findings"])) for one in checked] == [(campaign, 1), (imported, 0)]
+    assert [(Path(one["path"]), len(one["findings"])) for one in checked] == [(campaign, 1), (import_copy, 0)]
     assert json.loads(run("results", "fsck", campaign / "runs", "--json").stdout)["checked"] == checked[:1]
     (campaign.parent / "empty").mkdir()
     for nothing in ("empty", "typo"):

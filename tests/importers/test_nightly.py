@@ -36,36 +36,28 @@ def test_every_row_of_both_published_tables_is_kept(tmp_path: Path) -> None:
     found = imported(tmp_path, FIXTURES)
     assert (found.note["rows_in"], found.note["kept"], found.note["refused"]) == (15, 15, [])
     assert sorted(found.table["workload"].unique()) == ["merge", "transpose-sum"]
+    # Where the column of GPUs is empty, their number follows from the rate.
+    assert (found.table["workers"].unique().to_list(), found.table["nodes"].unique().to_list()) == ([8], [1])
 
 
-def test_the_version_is_that_of_the_columns_and_rows_without_one_have_none(tmp_path: Path) -> None:
+def test_a_row_has_the_version_of_its_columns_and_a_label_names_only_rows_without_one(tmp_path: Path) -> None:
     rows = imported(tmp_path, MERGE).table.sort("line").rows(named=True)
     assert [row["variant"] for row in rows[2:6]] == [None, "1.12.1", "1.12.1", "1.14.0"]
     assert json.loads(rows[3]["extra"])["ucx_revision"] == "dc92435"
-
-
-def test_a_label_names_only_rows_whose_version_is_not_recorded(tmp_path: Path) -> None:
     rows = imported(tmp_path, f"early={MERGE}").table.sort("line").rows(named=True)
     assert [row["variant"] for row in rows[2:4]] == ["early", "1.12.1"]
 
 
-def test_the_transports_that_a_run_was_allowed_are_part_of_its_cell(tmp_path: Path) -> None:
+def test_the_transports_that_a_run_was_allowed_are_part_of_its_cell_and_two_runs_of_a_day_two_rows_of_it(
+    tmp_path: Path,
+) -> None:
     rows = imported(tmp_path, MERGE).table.sort("line").rows(named=True)
     said = [(row["protocol"], json.loads(row["params"])["transports"]) for row in rows[:2] + rows[3:5]]
     assert said == [("tcp", "tcp"), ("ucx", "infiniband"), ("ucx", "nvlink"), ("ucx", "nvlink+infiniband")]
-
-
-def test_the_number_of_gpus_follows_from_the_rate_where_its_column_is_empty(tmp_path: Path) -> None:
-    found = imported(tmp_path, FIXTURES).table
-    assert found["workers"].unique().to_list() == [8]
-    assert found["nodes"].unique().to_list() == [1]
-
-
-def test_two_runs_of_a_version_on_one_day_are_two_rows_of_one_cell(tmp_path: Path) -> None:
-    rows = imported(tmp_path, MERGE).table.sort("line").rows(named=True)[5:7]
-    assert [(row["variant"], str(row["date"])) for row in rows] == [("1.14.0", "2022-04-19")] * 2
-    assert rows[0]["params"] == rows[1]["params"]
-    assert [row["wall_s"] for row in rows] == [1.140096, 1.0766460000000002]
+    first, second = rows[5:7]
+    assert [(row["variant"], str(row["date"])) for row in (first, second)] == [("1.14.0", "2022-04-19")] * 2
+    assert first["params"] == second["params"]
+    assert [row["wall_s"] for row in (first, second)] == [1.140096, 1.0766460000000002]
 
 
 def test_the_same_run_in_two_tables_counts_once(tmp_path: Path) -> None:

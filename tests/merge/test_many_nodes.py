@@ -38,7 +38,7 @@ def of_all_nodes(run: PlannedRun, plan: Plan, *, odd: bool) -> dict[str, Any]:
 
 
 def test_records_of_921_nodes_are_merged_and_an_odd_one_among_them_is_named(tmp_path: Path) -> None:
-    campaign = begin(tmp_path / "c", make_plan(blocks=2, nodes=(len(HOSTS),), suite=QUICK[:1]))
+    campaign = begin(tmp_path / "c", make_plan(blocks=1, nodes=(len(HOSTS),), suite=QUICK[:1]))
     writer, plan = Writer(campaign), campaign.plan
     for job, block, run in campaign.rows():
         directory = writer.write(job, block, run, hosts=HOSTS)

@@ -54,9 +54,16 @@ def recorded(inputs: JudgedCampaign) -> dict[str, dict[str, Any]]:
     return {run.directory.name: dict(run.provenance) for run in inputs.outcomes if run.directory}
 
 
+PAGES: list[tuple[JudgedCampaign, bytes]] = []
+
+
 def page_html(inputs: JudgedCampaign) -> bytes:
-    """The page of a campaign."""
-    return html(campaign_page(inputs), TEMPLATES)
+    """The page of a campaign; the same inputs have the same page, whose charts take half a second to draw."""
+    found = next((page for drawn, page in PAGES if drawn is inputs), None)
+    if found is None:
+        found = html(campaign_page(inputs), TEMPLATES)
+        PAGES.append((inputs, found))
+    return found
 
 
 def summary(inputs: JudgedCampaign) -> str:

@@ -3,13 +3,12 @@
 import dataclasses
 import datetime as dt
 import math
+import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import scipy
 
 from gpubench.results.figures import figures
 from gpubench.results.history import history
@@ -103,12 +102,16 @@ def test_only_a_source_that_says_so_has_means_of_repetitions() -> None:
     assert not results(*rows("old", reps=1)).has_means
 
 
+def standard_error(values: Sequence[float]) -> float:
+    return statistics.stdev(values) / math.sqrt(len(values))
+
+
 def test_the_error_of_a_figure_is_the_standard_error_of_the_times_of_its_day() -> None:
     (row,) = rows("old", dates=1)
     times = (1.0, 1.1, 1.3)
     (figure,) = figures(results(*(dataclasses.replace(row, line=line, wall_s=time) for line, time in enumerate(times))))
     assert figure.count == 3
-    assert figure.se == pytest.approx(scipy.stats.sem(times) / np.mean(times))
+    assert figure.se == pytest.approx(standard_error(times) / statistics.fmean(times))
 
 
 def test_the_error_of_a_figure_of_several_blocks_is_the_standard_error_of_their_logs() -> None:
@@ -116,7 +119,7 @@ def test_the_error_of_a_figure_of_several_blocks_is_the_standard_error_of_their_
     runs = [dataclasses.replace(run, date=made.runs[0].date) for run in made.runs]
     (figure,) = figures(dataclasses.replace(made, runs=runs))
     assert figure.count == 4
-    assert figure.se == pytest.approx(scipy.stats.sem([math.log(run.times[0]) for run in runs]))
+    assert figure.se == pytest.approx(standard_error([math.log(run.times[0]) for run in runs]))
 
 
 def test_runs_without_a_version_or_a_date_are_left_out_of_a_history_and_counted() -> None:
