@@ -70,6 +70,13 @@ def test_each_file_of_a_run_is_missed_and_its_change_is_seen(campaign: Path, nam
     assert found(campaign) == [f"runs/{path.parent.name}/{name}"]
 
 
+def edit_hash(campaign: Path, digest: str | None) -> None:
+    """Another hash of the samples in the first run's record, or none."""
+    record = first_run(campaign) / "run.json"
+    files = json.loads(record.read_text())["files"] | {"samples.jsonl": digest}
+    edit(record, files={name: of_file for name, of_file in files.items() if of_file is not None})
+
+
 def damages() -> Iterator[tuple[str, Damage, str]]:
     """Name, what is done to the campaign, and a part of the path that is named."""
     yield "image", lambda c: edit(first_run(c) / "run.json", image="0123"), "run.json"
@@ -77,6 +84,8 @@ def damages() -> Iterator[tuple[str, Damage, str]]:
     yield "record cut", lambda c: (first_run(c) / "run.json").write_text('{"sch'), "run.json"
     yield "schema", lambda c: edit(first_run(c) / "run.json", schema="gpubench/run/99"), "run.json"
     yield "file that no record names", lambda c: (first_run(c) / "notes.txt").write_text("mine"), "notes.txt"
+    yield "samples that no record names", lambda c: edit_hash(c, None), "samples.jsonl"
+    yield "empty hash", lambda c: edit_hash(c, ""), "samples.jsonl"
     yield "strange run", lambda c: (c / "runs/feedc0ffee00-1").mkdir(), "feedc0ffee00-1"
     yield "manifest", lambda c: edit(next((c / "manifests").iterdir()), kind="docker"), "manifests/"
     yield "manifest no text", lambda c: edit(next((c / "manifests").iterdir()), kind="\ud800"), "manifests/"
@@ -89,6 +98,27 @@ def test_damage_is_one_line_that_names_the_file(campaign: Path, damage: Damage, 
     damage(campaign)
     (path,) = found(campaign)
     assert part in path
+
+
+def end_without_record(campaign: Path) -> None:
+    """As a run that was killed while it wrote its record."""
+    unfinished = next(campaign.glob("runs/*-1"))
+    (unfinished / "run.json").unlink()
+    (unfinished / ".run.json.ab_1c2d3").write_text("")
+
+
+def make_table(campaign: Path) -> None:
+    """As a workload that reads a table makes it."""
+    (campaign / "data" / "pdsh-0").mkdir(parents=True)
+    (campaign / "data" / "pdsh-0" / "part.parquet").write_bytes(b"PAR1")
+
+
+@pytest.mark.parametrize("change", [end_without_record, make_table])
+def test_what_belongs_there_is_no_finding_nor_is_another_place(campaign: Path, tmp_path: Path, change: Damage) -> None:
+    change(campaign)
+    assert found(campaign) == []
+    shutil.move(campaign, tmp_path / "elsewhere")
+    assert check(tmp_path / "elsewhere") == []
 
 
 def test_an_edited_plan_is_told_by_its_own_ids(campaign: Path) -> None:
@@ -128,32 +158,6 @@ def test_a_campaign_that_lost_its_plan_is_a_finding_of_its_folder_and_its_own(ca
     assert lost in done.stdout
     itself = gpubench("results", "fsck", broken, code=3)
     assert lost in itself.stdout
-
-
-def test_a_run_without_a_record_and_what_its_writer_left_are_no_finding(campaign: Path) -> None:
-    unfinished = next(campaign.glob("runs/*-1"))
-    (unfinished / "run.json").unlink()
-    (unfinished / ".run.json.ab_1c2d3").write_text("")
-    assert found(campaign) == []
-
-
-def test_samples_that_a_record_does_not_name_are_a_finding(campaign: Path) -> None:
-    record = first_run(campaign) / "run.json"
-    files = json.loads(record.read_text())["files"]
-    edit(record, files={name: digest for name, digest in files.items() if name != "samples.jsonl"})
-    assert [Path(path).name for path in found(campaign)] == ["samples.jsonl"]
-
-
-def test_an_empty_hash_in_a_record_is_another_hash(campaign: Path) -> None:
-    record = first_run(campaign) / "run.json"
-    edit(record, files=json.loads(record.read_text())["files"] | {"samples.jsonl": ""})
-    assert [Path(path).name for path in found(campaign)] == ["samples.jsonl"]
-
-
-def test_tables_that_a_workload_made_are_no_finding(campaign: Path) -> None:
-    (campaign / "data" / "pdsh-0").mkdir(parents=True)
-    (campaign / "data" / "pdsh-0" / "part.parquet").write_bytes(b"PAR1")
-    assert found(campaign) == []
 
 
 def test_an_import_whose_table_or_note_was_edited(import_copy: Path) -> None:
@@ -219,8 +223,3 @@ def test_a_file_that_was_edited_together_with_its_hash_is_not_detected(campaign:
     digest = hashlib.sha256((run_directory / "samples.jsonl").read_bytes()).hexdigest()
     edit(run_directory / "run.json", files=files | {"samples.jsonl": digest})
     assert found(campaign) == []
-
-
-def test_a_campaign_that_was_moved_is_still_whole(campaign: Path, tmp_path: Path) -> None:
-    shutil.move(campaign, tmp_path / "elsewhere")
-    assert check(tmp_path / "elsewhere") == []

@@ -148,22 +148,16 @@ def test_a_candidate_lost_twice_and_more_often_than_the_baseline_is_flagged(lost
     assert ("lost" in one(without(blocks_of(noisy(8)), *gone, status="lost")).flags) is flagged
 
 
-def test_a_comparison_whose_processes_polled_on_too_few_cores_says_so():
-    crowded = dataclasses.replace(comparison(with_times(plain)), oversubscribed=True)
-    (verdict,) = judge([crowded], VerdictSettings())
-    assert verdict.flags == ("oversubscribed",)
-
-
-def test_a_comparison_whose_answers_nobody_checked_says_so():
-    (verdict,) = judge(
-        [comparison([dataclasses.replace(run, unchecked=True) for run in with_times(plain)])], VerdictSettings()
-    )
-    assert verdict.flags == ("unchecked",)
-
-
-@pytest.mark.parametrize(("moved", "flagged"), [(896, True), (2**20 - 1, True), (2**20, False), (None, False)])
-def test_a_workload_that_moves_next_to_nothing_between_workers_says_so(moved, flagged):
-    (verdict,) = judge(
-        [comparison([dataclasses.replace(run, moved=moved) for run in with_times(plain)])], VerdictSettings()
-    )
-    assert (verdict.flags, verdict.moved) == (("no-traffic",) if flagged else (), moved)
+@pytest.mark.parametrize(
+    ("of_runs", "of_comparison", "flags"),
+    [
+        ({}, {"oversubscribed": True}, ("oversubscribed",)),  # processes polled on too few cores
+        ({"unchecked": True}, {}, ("unchecked",)),  # nobody checked the answers
+        *(({"moved": moved}, {}, ("no-traffic",)) for moved in (896, 2**20 - 1)),  # next to nothing between workers
+        *(({"moved": moved}, {}, ()) for moved in (2**20, None)),
+    ],
+)
+def test_what_its_runs_say_of_themselves_is_a_flag_of_a_comparison(of_runs, of_comparison, flags):
+    runs = [dataclasses.replace(run, **of_runs) for run in with_times(plain)]
+    (verdict,) = judge([dataclasses.replace(comparison(runs), **of_comparison)], VerdictSettings())
+    assert (verdict.flags, verdict.moved) == (flags, of_runs.get("moved"))

@@ -11,7 +11,7 @@ from campaign_by_hand import blocks_of, cell, comparison, noisy, two_origins
 from gpubench.stats.decision import holm, holm_levels
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.unpaired import judge_unpaired
-from gpubench.stats.verdict import Verdict, exit_code, judge
+from gpubench.stats.verdict import Verdict, judge
 
 EFFECTS = (0.0, 0.004, 0.01, 0.015, 0.02, 0.03, -0.02, 0.08)
 
@@ -84,17 +84,6 @@ def test_an_equivalent_comparison_shows_the_interval_that_lies_within_the_margin
                 assert one.low_equivalence <= one.effect <= one.high_equivalence
                 wider += one.high > 0.03 or one.low < 1 / 1.03 - 1
     assert wider > 3
-
-
-def test_an_effect_that_family_alone_makes_undecided_is_likely_and_not_proven() -> None:
-    alone, family = [cell(noisy(6, effect=0.17, sd=0.12))], [cell(noisy(6, sd=0.1, seed=n), gpu=n) for n in range(7)]
-    assert judge(alone, VerdictSettings())[0].verdict == "regression"
-    verdicts = judge([cell(noisy(6, effect=0.17, sd=0.12), gpu=9), *family], VerdictSettings())
-    one = verdicts[0]
-    assert (one.verdict, one.leaning) == ("inconclusive", "likely slower, not proven")
-    assert one.low > 0 > one.low_adjusted
-    assert one.reason.startswith("wide: likely slower, not proven; 6 blocks don't show")
-    assert exit_code(verdicts) == 21
 
 
 def test_what_lies_beyond_the_margin_is_said_of_the_interval_that_is_shown() -> None:

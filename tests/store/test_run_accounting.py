@@ -5,6 +5,7 @@ import pytest
 from campaign_builder import Writer, begin, finish, make_plan
 
 from gpubench.campaign.status_lines import status_lines
+from gpubench.model.plan import AppliedIssue
 from gpubench.store.accounting import account, run_warnings
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records, read_provenance, run_directories
@@ -47,6 +48,30 @@ def test_only_a_run_that_is_ok_has_no_reason(campaign: Campaign) -> None:
 def test_while_the_job_lives_nothing_is_lost(campaign: Campaign) -> None:
     Writer(campaign).write(*next(campaign.rows()), record=False)
     assert statuses(campaign, alive={"n1-1"}) == [("pending", "running"), ("pending", "not started yet")]
+
+
+WHY = "known issue bad: it crashes (https://example.org/1)"
+
+
+def test_a_run_that_a_known_issue_leaves_out_is_skipped_also_where_its_job_never_came_to_write_that_down(
+    tmp_path: Path,
+) -> None:
+    plan = make_plan(blocks=2)
+    left_out = plan.variants[1].label
+    issue = AppliedIssue(name="bad", action="skip", why=WHY, nodes=1, variant=left_out)
+    campaign = begin(tmp_path / "c", plan.model_copy(update={"known_issues": [issue]}))
+    assert account(campaign, alive=["n1-1"]).counts() == {"pending": 4}
+    assert account(campaign).counts() == {"lost": 2, "skipped": 2}
+    writer = Writer(campaign)
+    for job, block, run in campaign.rows():
+        if run.variant != left_out:
+            writer.write(job, block, run)
+        elif block.block == 1:
+            writer.write(job, block, run, status="skipped", reason=WHY)
+    accounting = account(campaign)
+    assert accounting.counts() == {"ok": 2, "skipped": 2}
+    assert {one.reason for one in accounting.outcomes if one.run.variant == left_out} == {WHY}
+    assert accounting.warnings == ()
 
 
 def test_the_last_attempt_counts(campaign: Campaign) -> None:
