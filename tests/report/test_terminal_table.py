@@ -1,8 +1,6 @@
 import dataclasses
 import io
-from pathlib import Path
 
-import reports
 from rich.console import Console
 
 from gpubench.model.cell_names import cell_names, short_size
@@ -45,14 +43,6 @@ def test_one_comparison_is_not_widened_for_all_and_not_called_all(story: JudgedC
     assert answer([equal, equal], settings) == ["1.19.0 is as fast as 1.17.0 in all 2, to within ±3 %."]
 
 
-def test_what_is_said_of_all_is_said_once(tmp_path: Path) -> None:
-    inputs = reports.collect(reports.empty(tmp_path / "c"))
-    lines = verdict_lines(inputs.verdicts)
-    rows, notes = lines[: len(inputs.verdicts)], lines[len(inputs.verdicts) :]
-    assert all("| no data | 0 blocks | inconclusive; 5 more blocks may decide" in row for row in rows)
-    assert [note.startswith("  all comparisons: no data: ") for note in notes].count(True) == 1
-
-
 def test_a_flag_of_nearly_all_comparisons_names_the_others(story: JudgedCampaign) -> None:
     flagged = [dataclasses.replace(one, verdict="equivalent", flags=("order-unknown",)) for one in story.verdicts]
     flagged[0] = dataclasses.replace(flagged[0], flags=("drift",))
@@ -73,13 +63,6 @@ def test_names_tell_cells_apart_and_no_more() -> None:
     assert cell_names([merge, merge | {"nodes": 4}]) == ["merge 1 node", "merge 4 nodes"]
     assert cell_names([merge, merge | {"params": '{"rows_per_worker":5}'}])[1] == "merge rows_per_worker=5"
     assert cell_names([merge, merge | {"backend": "parsl"}]) == ["merge dask", "merge parsl"]
-
-
-def test_a_workload_that_moves_nothing_between_workers_says_that_ucx_cannot_change_it(story: JudgedCampaign) -> None:
-    idle = dataclasses.replace(story.verdicts[2], flags=("no-traffic",), moved=896)
-    said = [line.strip() for line in verdict_lines([story.verdicts[0], idle])]
-    assert "message 10 MB moved 896 B between workers a repetition: UCX cannot change this" in said
-    assert not any("UCX cannot" in line for line in verdict_lines(story.verdicts))
 
 
 def test_a_note_on_many_comparisons_names_a_few_and_their_number(story: JudgedCampaign) -> None:
