@@ -73,7 +73,8 @@ def test_what_the_profile_allows_is_part_of_the_plan(gpubench: Run, tmp_path: Pa
 
 @pytest.mark.integration
 def test_two_versions_of_ucx_differ_in_nothing_that_blocks_their_comparison(gpubench: Run, tmp_path: Path) -> None:
-    done = gpubench(*words(write_suite(tmp_path), "--blocks", "1", variants="1.19.0 1.22.0", protocol="ucx"), code=0)
+    suite = write_suite(tmp_path, reps=1, count=10)
+    done = gpubench(*words(suite, "--blocks", "1", variants="1.19.0 1.22.0", protocol="ucx"), code=0)
     assert "tasks | 1.22.0 vs 1.19.0" in done.stdout
     assert "unplanned difference" not in done.stdout
     assert "environment: " not in done.stdout

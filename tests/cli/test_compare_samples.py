@@ -78,19 +78,6 @@ def test_versions_that_look_like_numbers_stay_names(compare: Compare) -> None:
     assert line.startswith("w | 1.10 vs 1.1 | ")
 
 
-def test_cells_told_apart_by_a_column_are_named_by_it(compare: Compare) -> None:
-    frame = pl.concat([table(gpu="A100"), table(0.0, gpu="H100")])
-    _, answer, *lines, margin, intervals = compare(frame.write_csv().encode(), by="gpu")
-    assert answer.startswith("B is slower than A in 1 of 2 comparisons: w gpu=A100 +")
-    assert [line.split(" | ")[0] for line in lines] == ["w gpu=A100", "w gpu=H100"]
-    assert [line.split(" | ")[-1] for line in lines] == ["regression", "equivalent"]
-    assert margin == "  equivalent: within ±3 %"
-    assert (
-        intervals
-        == "  intervals: widened for all planned comparisons together; those of equivalent comparisons are at 90 %"
-    )
-
-
 def test_warm_up_that_is_first_marked_late_in_a_long_jsonl_is_warm_up(compare: Compare) -> None:
     """Polars looks at 100 lines to find the columns, unless it is told to look at all."""
     rows = [{**row, "rep": 10 * row["rep"] + more} for row in table().to_dicts() for more in range(8)]

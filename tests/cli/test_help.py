@@ -50,15 +50,10 @@ def leaves() -> dict[str, typer.core.TyperCommand]:
     return {path: one for path, one in every.items() if not hasattr(one, "commands")}
 
 
-def test_what_an_option_takes_is_a_word_and_not_a_type_of_python() -> None:
+def test_what_an_option_takes_is_a_word_and_no_type_of_python_and_it_names_the_adapters_that_there_are() -> None:
     for path, command in leaves().items():
         text = command.get_help(command.make_context(path, [], resilient_parsing=True))
         assert not re.search(r"<(str|int|float|path|list|number)|range>", text), path
-
-
-def test_an_option_names_the_adapters_that_there_are_in_its_help_and_its_completion() -> None:
-    for path, command in leaves().items():
-        text = command.get_help(command.make_context(path, [], resilient_parsing=True))
         assert "{gpubench." not in text, path
     plan = leaves()["gpubench plan"]
     (runtime,) = plan.shell_complete(plan.make_context("plan", [], resilient_parsing=True), "--runtime")
@@ -87,19 +82,6 @@ def test_options_of_a_campaign_stand_in_groups() -> None:
     places = [text.index(f"\n{heading}:") for heading in ("Options", *GROUPS)]
     assert places == sorted(places)
     assert places[-1] < text.index("--seed N")
-
-
-@pytest.mark.parametrize(
-    ("name", "option", "word"),
-    [
-        ("sites check", "nodes", "N"),
-        ("sites check", "ucx", "VERSION"),
-        ("sites clean", "nodes", "N"),
-        ("bench", "nodes", "COUNTS"),
-    ],
-)
-def test_the_word_of_an_option_is_what_this_command_takes(name: str, option: str, word: str) -> None:
-    assert next(param for param in leaves()[f"gpubench {name}"].params if param.name == option).metavar == word
 
 
 def test_the_version_is_an_option_as_people_expect(gpubench: Run) -> None:

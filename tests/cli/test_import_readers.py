@@ -1,31 +1,11 @@
 """What a campaign can be asked can be asked of an import too, or one line says why not."""
 
-import shutil
 from pathlib import Path
-
-import pytest
 
 from gpubench.results.importers.directory import Given, import_files
 from gpubench.results.importers.formats import FORMATS
 from tests.cli.archive import draco_archive
-from tests.conftest import ROOT, Run
-from tests.in_process import invoked as run
-
-
-@pytest.fixture
-def import_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return Path(shutil.copytree(ROOT / "tests" / "golden" / "schemas" / "1" / "import", tmp_path / "import"))
-
-
-def test_the_answer_of_an_import_has_its_verdicts_and_its_cautions_and_writes_nothing(import_copy: Path) -> None:
-    before = sorted(import_copy.iterdir())
-    plain, markdown = run("compare", import_copy), run("report", import_copy, "--markdown")
-    assert markdown.exit_code == 0
-    assert "merge | 1.19 vs 1.17" in plain.stdout
-    assert "note: imported" in plain.stdout
-    assert "**Import import** (dask-cuda): 6 of 6 rows" in markdown.stdout
-    assert sorted(import_copy.iterdir()) == before
+from tests.conftest import Run
 
 
 def test_scaling_and_report_read_an_import(gpubench: Run, tmp_path: Path) -> None:
@@ -61,7 +41,9 @@ def test_cells_that_are_not_compared_are_named_and_sizes_stand_in_the_order_of_n
     (tmp_path / "mine.csv").write_text("\n".join(["wall_s,variant,date,n", *rows, ""]))
     columns = "wall_s=wall_s,variant=variant,date=date,params.n=n"
     gpubench("results", "import", "table", "mine.csv", "--columns", columns, "--out", "mine")
+    before = sorted((tmp_path / "mine").iterdir())
     done = gpubench("compare", "mine", "--baseline", "1.9.0")
+    assert sorted((tmp_path / "mine").iterdir()) == before, "of an import, no verdicts are kept"
     sizes = [line.split("|")[0].strip() for line in done.stdout.splitlines() if " vs " in line and "|" in line]
     assert sizes == ["mine n=1", "mine n=16", "mine n=128"]
     assert "note: 1 cell without 1.9.0, or with nothing beside it, is not compared: mine n=256\n" in done.stdout

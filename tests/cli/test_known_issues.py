@@ -36,7 +36,7 @@ def test_skipped_runs_are_recorded_with_their_reason_and_the_campaign_is_complet
     gpubench: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "rules.toml").write_text(RULES.format(reason=REASON))
-    suite = write_suite(tmp_path)
+    suite = write_suite(tmp_path, reps=1, count=10)
     more = ("--nodes", "1 2", "--blocks", "1", "--set", "known_issues=rules.toml")
     done = gpubench(*words(suite, *more, variants="a=1.22.0 b=1.22.0,UCX_LOG_LEVEL=warn"))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -111,13 +111,6 @@ def test_a_command_that_reads_results_takes_the_newest_campaign_that_has_some_an
     assert said not in gpubench("compare", "outputs/old").stderr
 
 
-def test_where_no_campaign_has_results_the_newest_is_pointed_at(gpubench: Run, tmp_path: Path) -> None:
-    begin(tmp_path / "outputs" / "c", make_plan())
-    done = gpubench("report")
-    assert done.returncode == 2
-    assert done.stderr == "gpubench: no campaign in outputs has results yet; see gpubench status outputs/c\n"
-
-
 def test_a_job_that_failed_is_told_so_also_when_every_record_of_its_runs_is_well(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c", make_plan(blocks=1))
     (job,) = (job.job for job in campaign.jobs)

@@ -70,7 +70,7 @@ def test_the_line_with_the_login_names_the_machines_that_enroot_asks(
     assert all(f"machine {machine}" in said for machine in machines), said
 
 
-@pytest.mark.parametrize("host", ["docker.io", "index.docker.io", "registry-1.docker.io"])
+@pytest.mark.parametrize("host", ["docker.io", "index.docker.io"])
 def test_enroot_asks_docker_s_registry_by_the_name_under_which_it_answers(tmp_path: Path, host: str) -> None:
     """``_parse_uri`` in docker.sh of enroot takes the host as it is up to 4.1.2."""
     importer = importer_that_says(tmp_path, "enroot", "[ERROR] URL https://x returned error code: 404 Not Found")
