@@ -252,18 +252,6 @@ def test_a_damaged_search_is_named(gpubench: Run, search: Path) -> None:
     assert (done.returncode, "bisect.json is damaged" in done.stderr) == (3, True)
 
 
-@pytest.mark.long
-def test_a_planted_cause_is_found_by_real_runs(gpubench: Run, tmp_path: Path) -> None:
-    slow = ",GPUBENCH_SLOW=60%"
-    listed = f"a=1.22.0 b=1.22.0 c=1.22.0{slow} d=1.22.0{slow}"
-    suite = write_suite(tmp_path, reps=6, count=200)
-    words = ("--suite", suite, "--protocol", "tcp", "--workers", "1", "--json")
-    done = gpubench("bisect", "--points", listed, *words, timeout=1500, code=0)
-    answer = json.loads(done.stdout)
-    assert (answer["low"], answer["high"]) == ("b", "c")
-    assert answer["effect"]["low"] < 0.6 < answer["effect"]["high"]
-
-
 def test_the_points_of_a_search_over_versions_are_the_releases_between() -> None:
     assert versions_between(["1.16.0", "1.18.1"]) == ["1.16.0", "1.17.0", "1.18.0", "1.18.1"]
     assert versions_between(["new=1.18.1,UCX_TLS=tcp", "old=1.17.0,UCX_TLS=tcp"]) == [

@@ -13,7 +13,6 @@ from gpubench.store.campaign import Campaign
 from tests.cli.campaigns import write_suite
 from tests.conftest import Run
 from tests.plan.requests_by_hand import plan, workload
-from tests.plan.test_apply_issues import skipping
 
 WORKLOADS = [workload("message", size=1024), workload("message", size=10_000_000), workload("tasks")]
 
@@ -123,9 +122,3 @@ def test_blocks_that_were_added_are_in_the_runs_the_time_and_the_node_hours(made
     assert any(line.startswith(f"  12 blocks x 2 variants = {runs} runs of ") for line in lines)
     assert any(line.startswith(f"  about {time}: ") for line in lines)
     assert any(f", {runs} runs, about {time} = " in line for line in lines)
-
-
-def test_known_issues_stand_among_the_lines_and_what_they_skip_is_counted() -> None:
-    lines = list(plan_lines(Campaign(Path("c"), skipping())))
-    assert [line for line in lines if line.startswith("  skipped: v1.13.x on 8 and 16 nodes: known issue bad: ")]
-    assert any("= 72 runs (12 of them skipped) of suite " in line for line in lines)

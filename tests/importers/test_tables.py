@@ -13,11 +13,11 @@ import pytest
 from gpubench.errors import DataError, UsageError
 from gpubench.results.importers.base import day
 from gpubench.results.importers.column_map import FIELDS
-from gpubench.results.importers.directory import Given, ImportedResults, import_files
+from gpubench.results.importers.directory import Given, ImportedResults, import_files, open_imported
 from gpubench.results.importers.formats import FORMATS
 from gpubench.results.importers.summary import import_lines
 from gpubench.results.merge.table_files import TIMES
-from tests.conftest import ROOT, Run
+from tests.conftest import ROOT
 
 FIXTURES = Path(__file__).parent / "fixtures"
 MAP = "wall_s=seconds,variant=build,date=day,params.rows=n,workers=gpus"
@@ -128,15 +128,16 @@ def test_a_row_that_says_that_it_has_no_time_has_none(tmp_path: Path, column: st
     assert found.table["wall_s"].to_list() == [1.5]
 
 
-def test_where_most_rows_of_a_file_are_refused_nothing_is_imported(tmp_path: Path) -> None:
+def test_where_most_rows_of_a_file_are_refused_nothing_is_imported_and_an_earlier_import_stays(tmp_path: Path) -> None:
     bad = "".join(f"x{number}\n" for number in range(3))
+    kept = imported(tmp_path, f"t\n1\n2\n3\n{bad}", "wall_s=t")
+    assert kept.note["kept"] == 3
     with pytest.raises(DataError) as raised:
         imported(tmp_path, f"t\n1\n2\n{bad}", "wall_s=t")
     assert str(raised.value).startswith(
         "3 of 5 rows of join.csv are refused, so nothing is imported; the first: join.csv:4: t 'x0' is no wall_s"
     )
-    assert not (tmp_path / "out").exists()
-    assert imported(tmp_path, f"t\n1\n2\n3\n{bad}", "wall_s=t").note["kept"] == 3
+    assert open_imported(kept.directory).note["kept"] == 3
 
 
 def test_where_most_files_are_refused_nothing_is_imported_and_copies_are_no_loss(tmp_path: Path) -> None:
@@ -154,19 +155,6 @@ def test_where_most_files_are_refused_nothing_is_imported_and_copies_are_no_loss
         shutil.copy(FIXTURES / "parsl_perf" / "estimate.out", tmp_path / "copies" / name)
     found = import_files("parsl-perf", FORMATS["parsl-perf"], [tmp_path / "copies"], tmp_path / "parsl", Given())
     assert [one["reason"] for one in found.note["refused"]] == ["the same bytes as a.out"] * 2
-
-
-def test_the_command_takes_a_map_and_exits_with_3_where_most_is_refused(gpubench: Run, tmp_path: Path) -> None:
-    (tmp_path / "join.csv").write_text(TABLE)
-    words = ("results", "import", "table", str(tmp_path / "join.csv"), "--out", str(tmp_path / "out"))
-    done = gpubench(*words, "--columns", MAP)
-    assert done.returncode == 0, done.stderr
-    assert "2 of 2 rows of 1 file kept" in done.stdout
-    (tmp_path / "join.csv").write_text(TABLE + "x,a,b,c,d,e\n" * 3)
-    done = gpubench(*words, "--columns", MAP)
-    assert done.returncode == 3
-    assert "3 of 5 rows of join.csv are refused" in done.stderr
-    assert (tmp_path / "out" / "import.json").exists()  # the earlier import is untouched
 
 
 @pytest.mark.parametrize("columns", ["wall_s=seconds", "workload=test,wall_s=seconds,params.unit=unit"])
