@@ -2,11 +2,11 @@
 
 import dataclasses
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from campaign_builder import Writer, begin, finish, make_block, make_plan, variant
+from campaign_builder import QUICK, Writer, begin, finish, make_block, make_plan, variant
 
 from gpubench.model.plan import Plan, PlanAddition, PlannedJob
 from gpubench.report.campaign_page import campaign_page
@@ -24,6 +24,7 @@ from gpubench.store.campaign import Campaign
 
 ROOT = Path(__file__).parents[2]
 TEMPLATES = {f"report/{path.name}": path.read_text() for path in (ROOT / "templates" / "report").iterdir()}
+Suite = Sequence[tuple[str, dict[str, Any], int, float]]
 NOW = dt.datetime(2025, 11, 20, 15, 0, tzinfo=dt.UTC)
 
 THREE = (variant("1.17.0"), variant("1.19.0"), variant("1.19.0-proto1", "1.19.0", {"UCX_PROTO_ENABLE": "n"}))
@@ -143,9 +144,9 @@ SHARES = {1: 1.0, 2: 1.12, 4: 1.45}
 """Seconds of a weak workload by node count: what perfect scaling would leave at 1."""
 
 
-def scaled(directory: Path, blocks: int = 4) -> Campaign:
+def scaled(directory: Path, blocks: int = 4, suite: Suite = QUICK) -> Campaign:
     """One, two and four nodes."""
-    plan = make_plan(THREE, nodes=tuple(SHARES), blocks=blocks)
+    plan = make_plan(THREE, nodes=tuple(SHARES), blocks=blocks, suite=suite)
     campaign = begin(directory, plan)
     writer = Writer(campaign)
     for job, block, run in campaign.rows():

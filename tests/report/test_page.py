@@ -17,13 +17,9 @@ from gpubench.report.sections import Chart, Spec, plain
 from gpubench.report.verdicts import verdict_table
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.stats.margin import Margin
-from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import Accounting
-from gpubench.store.campaign import Campaign
 
 SYMBOL = b'<path transform="translate('
-Campaigns = dict[str, tuple[Campaign, JudgedCampaign, bytes]]
-"""By name: as it stands on disk, what is judged of it, its page."""
 
 
 class Anchors(HTMLParser):
@@ -50,18 +46,14 @@ def parsed(page: bytes) -> Anchors:
 
 
 @pytest.fixture(scope="module")
-def campaigns(tmp_path_factory: pytest.TempPathFactory) -> Campaigns:
-    made = {}
-    for build in (reports.story, reports.troubled, reports.empty):
-        campaign = build(tmp_path_factory.mktemp("c") / build.__name__)
-        inputs = reports.collect(campaign)
-        made[build.__name__] = (campaign, inputs, reports.page_html(inputs))
-    return made
+def empty(tmp_path_factory: pytest.TempPathFactory) -> JudgedCampaign:
+    return reports.collect(reports.empty(tmp_path_factory.mktemp("c") / "empty"))
 
 
 @pytest.mark.parametrize("name", ["story", "troubled", "empty"])
-def test_one_file_that_fetches_nothing_and_whose_links_resolve(campaigns: Campaigns, name: str) -> None:
-    campaign, _, page = campaigns[name]
+def test_one_file_that_fetches_nothing_and_whose_links_resolve(request: pytest.FixtureRequest, name: str) -> None:
+    inputs: JudgedCampaign = request.getfixturevalue(name)
+    page = reports.page_html(inputs)
     anchors = parsed(page)
     assert anchors.fetching == []
     assert len(page) < 1_000_000
@@ -71,11 +63,11 @@ def test_one_file_that_fetches_nothing_and_whose_links_resolve(campaigns: Campai
         if link.startswith("#"):
             assert link[1:] in anchors.ids
         else:
-            assert link in ours or (campaign.directory / link).is_file(), link
+            assert link in ours or (inputs.results.place / link).is_file(), link
 
 
-def test_the_headline_says_what_was_found_and_how_sure(campaigns: Campaigns) -> None:
-    text = campaigns["story"][2].decode()
+def test_the_headline_says_what_was_found_and_how_sure(story: JudgedCampaign) -> None:
+    text = reports.page_html(story).decode()
     heading = re.sub(r"<[^>]+>", "", re.search(r"<h1>(.*?)</h1>", text, re.S)[1])  # type: ignore[index]
     slower = "1.19.0 is slower than 1.17.0 in 1 of 5 comparisons: message 10 MB +48.3 %."
     same = "1.19.0-proto1 is as fast as 1.17.0 in all 5"
@@ -86,8 +78,8 @@ def test_the_headline_says_what_was_found_and_how_sure(campaigns: Campaigns) -> 
     assert "A against A" not in text
 
 
-def test_every_planned_run_stands_there_with_its_reason(campaigns: Campaigns) -> None:
-    text = campaigns["troubled"][2].decode()
+def test_every_planned_run_stands_there_with_its_reason(troubled: JudgedCampaign) -> None:
+    text = reports.page_html(troubled).decode()
     for reason in (
         "worker 1 on laptop was killed by signal 9",
         "known issue openucx/ucx#9999",
@@ -101,17 +93,18 @@ def test_every_planned_run_stands_there_with_its_reason(campaigns: Campaigns) ->
     assert "(failed, not used)" in text
 
 
-def test_the_page_and_markdown_say_which_stragglers_cannot_be_excluded(campaigns: Campaigns) -> None:
-    _, inputs, page = campaigns["story"]
-    limits = {f"{100 * one.straggler_limit:.2g}" for one in inputs.verdicts if one.straggler_limit is not None}
+def test_the_page_and_markdown_say_which_stragglers_cannot_be_excluded(
+    story: JudgedCampaign, empty: JudgedCampaign
+) -> None:
+    limits = {f"{100 * one.straggler_limit:.2g}" for one in story.verdicts if one.straggler_limit is not None}
     said = (
         f"Stragglers rarer than {min(limits, key=float)} to {max(limits, key=float)} % of samples can’t be excluded; "
     )
-    assert said + "where they matter, run 30 repetitions or more." in page.decode()
-    assert said in reports.summary(inputs)
-    empty = campaigns["empty"][2].decode()
-    assert "Stragglers rarer" not in empty
-    assert "No sample of this workload was taken." in empty
+    assert said + "where they matter, run 30 repetitions or more." in reports.page_html(story).decode()
+    assert said in reports.summary(story)
+    nothing = reports.page_html(empty).decode()
+    assert "Stragglers rarer" not in nothing
+    assert "No sample of this workload was taken." in nothing
 
 
 @pytest.mark.parametrize("env", [{}, {"UCX_TLS": "tcp"}], ids=["no settings", "what the site sets anyway"])
@@ -341,19 +334,16 @@ def test_an_effect_without_an_interval_does_not_press_the_others_flat_and_stands
 
 
 def test_verdicts_against_another_baseline_name_it_everywhere(story: JudgedCampaign) -> None:
-    def judged(verdicts: list[Verdict]) -> JudgedCampaign:
-        return dataclasses.replace(story, verdicts=verdicts)
-
-    def heading(verdicts: list[Verdict]) -> str:
-        page = reports.page_html(judged(verdicts)).decode()
-        found = re.search(r"Variant <span[^>]*>(.*?)</span>", page)
+    def heading(judged: JudgedCampaign) -> str:
+        found = re.search(r"Variant <span[^>]*>(.*?)</span>", reports.page_html(judged).decode())
         assert found
         return found[1]
 
-    other = [dataclasses.replace(one, baseline="1.19.0-proto1") for one in story.verdicts if one.candidate == "1.19.0"]
-    assert heading(list(story.verdicts)) == "vs 1.17.0"
-    assert heading(other) == "vs 1.19.0-proto1"
-    both = judged([*other, *story.verdicts])
-    assert heading(list(both.verdicts)) == "vs baseline"
+    verdicts = [
+        dataclasses.replace(one, baseline="1.19.0-proto1") for one in story.verdicts if one.candidate == "1.19.0"
+    ]
+    other = dataclasses.replace(story, verdicts=verdicts)
+    both = dataclasses.replace(story, verdicts=[*verdicts, *story.verdicts])
+    assert [heading(judged) for judged in (story, other, both)] == ["vs 1.17.0", "vs 1.19.0-proto1", "vs baseline"]
     candidates = [plain(row[2]) for row in verdict_table(both.verdicts).rows]
     assert (candidates[0], candidates[-1]) == ("1.19.0 vs 1.19.0-proto1", "1.19.0-proto1 vs 1.17.0")
