@@ -7,9 +7,9 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -334,18 +334,18 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_written_file(
     assert [path for path in small_disk.rglob(".*") if path.is_file()] == []
 
 
-def as_ordinary_user(tmp_path: Path, directory: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def process(directory: Path, *words: str | Path, under: Sequence[str] = (), **options: Any) -> Any:
+    """A process of its own, started by the words of ``under``; ``options`` are those of ``subprocess.run``."""
+    env = plain_environment({**own_queue(directory), **options.pop("env", {})})
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "timeout": 300}
+    settings = {"cwd": directory, "env": env, **pipes, **options}
+    return subprocess.run([*under, str(GPUBENCH), *map(str, words)], check=False, **settings)
+
+
+def as_ordinary_user(directory: Path, *words: str | Path, **options: Any) -> Any:
     """Root without its capabilities has an ordinary user's rights, and still reaches a checkout in its home."""
     need(os.geteuid() == 0 and shutil.which("setpriv") is not None, "root and setpriv, to give up root's rights")
-    return subprocess.run(
-        ["setpriv", "--bounding-set=-all", "--inh-caps=-all", str(GPUBENCH), *map(str, arguments)],
-        cwd=directory,
-        env=plain_environment(own_queue(tmp_path)),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    return process(directory, *words, under=["setpriv", "--bounding-set=-all", "--inh-caps=-all"], **options)
 
 
 def not_mine(directory: Path) -> Path:
@@ -360,7 +360,7 @@ def test_a_user_who_may_not_write_here_is_told_so(tmp_path: Path) -> None:
     suite = write_suite(tmp_path)
     here = tmp_path / "not-mine"
     here.mkdir()
-    done = as_ordinary_user(tmp_path, not_mine(here), *words(suite))
+    done = as_ordinary_user(tmp_path, *words(suite), cwd=not_mine(here))
     assert done.returncode == 5, done.stdout + done.stderr
     assert "outputs" in one_line(done)
     assert "Permission denied" in one_line(done)
@@ -372,7 +372,7 @@ def test_a_colleague_s_campaign_that_may_only_be_read_is_judged_like_ones_own(gp
     expected = gpubench("compare", own)
     assert (own / "results.parquet").exists()
     before = sorted(path.name for path in other.iterdir())
-    done = as_ordinary_user(tmp_path, tmp_path, "compare", not_mine(other))
+    done = as_ordinary_user(tmp_path, "compare", not_mine(other))
     assert (done.returncode, done.stdout.replace("other", "own")) == (expected.returncode, expected.stdout)
     assert f"aren't updated: {other} is read-only" in done.stderr
     assert sorted(path.name for path in other.iterdir()) == before
@@ -381,16 +381,7 @@ def test_a_colleague_s_campaign_that_may_only_be_read_is_judged_like_ones_own(gp
 def test_a_reader_that_has_gone_is_no_bug(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(
-        [str(GPUBENCH), "sites", "list", "draco"],
-        cwd=tmp_path,
-        env=plain_environment(own_queue(tmp_path)),
-        stdout=writing,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = process(tmp_path, "sites", "list", "draco", stdout=writing)
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, "")
 
@@ -418,43 +409,23 @@ def test_a_plan_with_bytes_that_are_no_text_is_damaged(gpubench: Run, tmp_path: 
 def test_a_locale_without_an_arrow_is_no_bug(tmp_path: Path) -> None:
     rows = [f"{variant},{block},1.{block}" for block in range(5) for variant in ("old", "für")]
     (tmp_path / "table.csv").write_text("\n".join(["variant,block,wall_s", *rows]) + "\n", encoding="utf-8")
-    program = "import sys; from gpubench.cli.entry_point import main; sys.argv[0] = 'gpubench'; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", program, "compare", "table.csv"],
-        cwd=tmp_path,
-        env={**plain_environment(own_queue(tmp_path)), "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "latin-1"},
-        capture_output=True,
-        check=False,
-        timeout=120,
-    )
+    done = process(tmp_path, "compare", "table.csv", env={"PYTHONIOENCODING": "latin-1"}, text=False)
     assert done.returncode == 21, done.stderr
     assert "für vs old | 1.192 s \\u2192 1.192 s".encode("latin-1") in done.stdout, done.stdout
 
 
 def test_output_into_a_file_on_a_full_disk_is_no_bug(tmp_path: Path) -> None:
     need(Path("/dev/full").exists(), "/dev/full")
-    program = "import sys; from gpubench.cli.entry_point import main; sys.argv[0] = 'gpubench'; main()"
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-c", program, "sites", "list"],
-            cwd=tmp_path,
-            env={**plain_environment(own_queue(tmp_path)), "PYTHONPATH": str(ROOT)},
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        done = process(tmp_path, "sites", "list", stdout=full)
     said = "gpubench: can't print any further: No space left on device; free some space there\n"
     assert (done.returncode, done.stderr) == (5, said)
 
 
-def test_a_terminal_that_is_gone_is_one_line_and_no_bug() -> None:
+def test_a_terminal_that_is_gone_is_one_line_and_no_bug(tmp_path: Path) -> None:
     ours, terminal = os.openpty()
     os.close(ours)
-    command = [str(GPUBENCH), "plan", "--help"]
-    env = plain_environment()
-    done = subprocess.run(command, stdout=terminal, stderr=subprocess.PIPE, text=True, env=env, check=False)
+    done = process(tmp_path, "plan", "--help", stdout=terminal)
     os.close(terminal)
     assert done.returncode == 5
     assert "can't print any further: Input/output error; redirect the output to a file" in done.stderr

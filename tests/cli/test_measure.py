@@ -14,21 +14,19 @@ from tests.cli.test_bad_input import one_line
 from tests.conftest import Run, need
 
 
-def test_gpus_on_a_machine_without_a_driver_are_refused(gpubench: Run) -> None:
-    need(not Path("/proc/driver/nvidia/version").exists(), "a machine without an NVIDIA driver")
-    done = gpubench("measure", "strided-sum", "--gpus", "1")
-    assert done.returncode == 5
-    assert "has no NVIDIA driver" in one_line(done)
-
-
-def test_a_campaign_on_gpus_that_are_not_there_is_refused_before_an_image_is_built(
-    gpubench: Run, tmp_path: Path
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("measure strided-sum --gpus 1", "has no NVIDIA driver"),
+        ("bench --site local-gpu", "(libnvidia-ml.so.1); --site local measures on CPUs"),
+    ],
+)
+def test_gpus_that_are_not_there_are_refused_before_an_image_is_built(
+    gpubench: Run, tmp_path: Path, words: str, message: str
 ) -> None:
     need(not Path("/proc/driver/nvidia/version").exists(), "a machine without an NVIDIA driver")
-    done = gpubench("bench", "--site", "local-gpu")
-    assert done.returncode == 5
-    assert one_line(done).endswith("(libnvidia-ml.so.1); --site local measures on CPUs")
-    assert done.stdout == ""
+    done = gpubench(*words.split())
+    assert (done.returncode, done.stdout, message in one_line(done)) == (5, "", True), done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
