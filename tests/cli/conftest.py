@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import tests.drawn_once  # noqa: F401
 from tests.cli.searches import write_runs
 
 

@@ -8,6 +8,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "store"))
 
 import reports
 
+import tests.drawn_once  # noqa: F401
 from gpubench.results.judged_campaign import JudgedCampaign
 
 
