@@ -115,6 +115,7 @@ def test_of_two_campaigns_with_other_variants_both_sets_are_named(
     text = " ".join(gpubench("diff", campaign.directory, there.directory, code=0).stdout.split())
     assert "variants planned: A has 1.17.0, 1.19.0; B has 1.17.0, 1.20.0" in text
     assert f"whether the differences matter: gpubench compare {campaign.directory} " in text
+    assert "variants planned" not in gpubench("diff", campaign.directory, tmp_path / "c", code=0).stdout
 
 
 def test_an_ambiguous_beginning_is_refused(gpubench: Run, campaign: Campaign) -> None:

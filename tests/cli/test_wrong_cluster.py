@@ -12,8 +12,6 @@ from gpubench.store.campaign import Campaign
 from tests.cli.campaigns import records, words, write_suite
 from tests.conftest import Run, plain_environment
 
-pytestmark = pytest.mark.system
-
 
 def planned(
     gpubench: Run, tmp_path: Path, *more: str, protocol: str = "tcp", variants: str = "a=1.22.0 b=1.22.0"
@@ -53,6 +51,7 @@ def run_spec(
     return done.returncode, found[-1] if found else {}, done.stderr
 
 
+@pytest.mark.integration
 def test_tcp_under_a_plan_for_ucx_fails_the_run(gpubench: Run, tmp_path: Path) -> None:
     campaign = planned(gpubench, tmp_path, protocol="ucx")
     code, record, _ = run_spec(campaign, 0, "--protocol", "tcp")
@@ -61,6 +60,7 @@ def test_tcp_under_a_plan_for_ucx_fails_the_run(gpubench: Run, tmp_path: Path) -
     assert "speaks tcp, planned ucxx" in record["reason"]
 
 
+@pytest.mark.system
 def test_a_library_of_another_version_fails_the_run(gpubench: Run, tmp_path: Path) -> None:
     campaign = planned(gpubench, tmp_path, protocol="ucx", variants="a=1.22.0 b=1.21.0")
     specs = [json.loads(path.read_text()) for path in sorted(campaign.glob("jobs/*/specs/*.json"))]
@@ -76,6 +76,7 @@ def test_a_library_of_another_version_fails_the_run(gpubench: Run, tmp_path: Pat
     assert any(sizes.values()), sizes  # the client's, which ends by itself
 
 
+@pytest.mark.system
 def test_a_login_shell_full_of_settings_changes_nothing_and_is_named(gpubench: Run, tmp_path: Path) -> None:
     campaign = planned(gpubench, tmp_path)
     shell = {

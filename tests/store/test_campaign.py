@@ -101,6 +101,12 @@ def test_two_campaigns_in_the_same_second_of_utc_get_two_names(tmp_path: Path) -
     assert sorted(path.name for path in made)[0] == "local-quick-20251120T140000Z"
 
 
+def test_outputs_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "outputs").write_text("")
+    with pytest.raises(UsageError, match="is a file"):
+        create_campaign(tmp_path / "outputs", "local", "quick", START)
+
+
 def test_newest_goes_by_the_plan_not_by_name_or_disk(tmp_path: Path) -> None:
     for name, day in (("zzz", 1), ("aaa", 9), ("mmm", 5)):
         plan = make_plan().model_copy(update={"created_at": f"2025-11-{day:02d}T00:00:00+00:00"})
