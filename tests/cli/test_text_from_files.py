@@ -92,29 +92,26 @@ OF_CAMPAIGNS = [
 ]
 
 
+OF_IMPORTS = [["trend", "X"], ["report", "X", "--markdown"], ["compare", "X"], ["compare", "X", "--markdown"]]
+
+
 @pytest.mark.parametrize(
-    "words", OF_CAMPAIGNS, ids=lambda words: visible("-".join(word for word in words if word != "X"))
+    ("directory", "words"),
+    [*(("campaign", words) for words in OF_CAMPAIGNS), *(("import_copy", words) for words in OF_IMPORTS)],
+    ids=lambda value: value if isinstance(value, str) else visible("-".join(word for word in value if word != "X")),
 )
-def test_no_command_prints_what_a_record_says_to_the_terminal(gpubench: Run, campaign: Path, words: list[str]) -> None:
-    done = gpubench(*(str(campaign) if word == "X" else word for word in words))
+def test_no_command_prints_what_a_record_or_an_import_says_to_the_terminal(
+    gpubench: Run, request: pytest.FixtureRequest, directory: str, words: list[str]
+) -> None:
+    path = request.getfixturevalue(directory)
+    done = gpubench(*(path if word == "X" else word for word in words))
     assert done.returncode != 1, done.stderr
     assert "a bug in gpubench" not in done.stderr
     assert_plain(done.stdout)
     assert_plain(done.stderr)
     if "--json" in words:
         json.loads(done.stdout)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [["trend", "X"], ["report", "X", "--markdown"], ["compare", "X"], ["compare", "X", "--markdown"]],
-    ids=lambda words: "-".join(words[:1] + words[2:]),
-)
-def test_nor_what_an_import_says(gpubench: Run, import_copy: Path, words: list[str]) -> None:
-    done = gpubench(*(str(import_copy) if word == "X" else word for word in words))
-    assert done.returncode != 1, done.stderr
-    assert_plain(done.stdout + done.stderr)
-    if "--markdown" in words:
+    if "--markdown" in words and directory == "import_copy":
         assert "<b>" not in done.stdout
 
 

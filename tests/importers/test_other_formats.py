@@ -53,22 +53,16 @@ def test_output_of_2023_ends_with_the_end_and_says_no_actual(tmp_path: Path) -> 
     assert [json.loads(extra)["target_s"] for extra in found.table["extra"]] == [120, 120]
 
 
-def test_where_only_warm_ups_are_left_compare_says_so(tmp_path: Path) -> None:
+def test_output_that_was_cut_off_has_warm_ups_alone_says_where_and_compare_says_so_too(tmp_path: Path) -> None:
     lines = (FIXTURES / "parsl_perf" / "estimate.out").read_text().splitlines()
     (tmp_path / "cut.out").write_text("\n".join(lines[:18]))
-    imported("parsl-perf", tmp_path / "cut.out", tmp_path, date=dt.date(2026, 1, 1), variant="a")
+    found = imported("parsl-perf", tmp_path / "cut.out", tmp_path, date=dt.date(2026, 1, 1), variant="a")
+    assert found.table["warmup"].to_list() == [True, True]
+    assert reasons(found)[0] == "cut.out:15: iteration 3 is cut off, or has no time"
     done = invoked("compare", tmp_path / "out")
     assert f"every row of {tmp_path / 'out'} is a warm-up, so there is nothing to compare" in str(done.exception)
     assert invoked("report", tmp_path / "out").exit_code == 0
     assert "every row is a warm-up, so nothing is left to judge" in (tmp_path / "out" / "report.md").read_text()
-
-
-def test_output_that_was_cut_off_has_no_result_and_says_where(tmp_path: Path) -> None:
-    lines = (FIXTURES / "parsl_perf" / "estimate.out").read_text().splitlines()
-    (tmp_path / "cut.out").write_text("\n".join(lines[:18]))
-    found = imported("parsl-perf", tmp_path / "cut.out", tmp_path)
-    assert found.table["warmup"].to_list() == [True, True]
-    assert reasons(found)[0] == "cut.out:15: iteration 3 is cut off, or has no time"
 
 
 def test_files_of_one_name_are_kept_apart_by_the_version_that_they_are_said_to_be_of(tmp_path: Path) -> None:
