@@ -143,12 +143,14 @@ IN_DASK = f"Slower in Dask or the tasks: merge +20 %; {NOT_IN_UCX}; not in the b
 NONE = "No layer is decided to be slower or faster; undecided: none."
 
 
-def layered(tmp_path: Path, suite: Any, effects: Callable[[str, dict[str, Any]], float], *, blocks: int = 8) -> Path:
-    made = begin(tmp_path / "layered", make_plan(suite=suite, blocks=blocks))
+def layered(tmp_path: Path, suite: Any, effects: Callable[[str, dict[str, Any]], float], *, fails: str = "") -> Path:
+    """Eight blocks; the workload ``fails`` fails in the baseline."""
+    made = begin(tmp_path / "layered", make_plan(suite=suite, blocks=8))
     seconds = {workload(name, params, 1).params_id: typical for name, params, _, typical in suite}
     writer = Writer(made, lambda label, one: effects(one.name, dict(one.params)) if label == "1.19.0" else 1.0, seconds)
+    failed = {one.params_id: "no route" for one in made.plan.workloads if one.name == fails}
     for row in made.rows():
-        writer.write(*row)
+        writer.write(*row, failed=failed if row[2].variant == "1.17.0" else {})
     return made.directory
 
 
@@ -186,13 +188,8 @@ def test_the_cause_is_the_lowest_layer_that_is_slower(
 
 def test_a_lower_layer_that_is_undecided_or_unmeasured_may_be_the_cause(gpubench: Run, tmp_path: Path) -> None:
     suite = (("link", {**LAYERED[0][1], "size": 1024}, 6, 0.1), LAYERED[2], LAYERED[3])
-    made = begin(tmp_path / "c", make_plan(suite=suite, blocks=8))
-    seconds = {workload(name, params, 1).params_id: typical for name, params, _, typical in suite}
-    writer = Writer(made, lambda label, one: 1.2 if label == "1.19.0" and one.name != "link" else 1.0, seconds)
-    (link,) = [one.params_id for one in made.plan.workloads if one.name == "link"]
-    for row in made.rows():
-        writer.write(*row, failed={link: "no route"} if row[2].variant == "1.17.0" else None)
-    found = of_layers(gpubench, made.directory)
+    campaign = layered(tmp_path, suite, lambda name, _: 1.0 if name == "link" else 1.2, fails="link")
+    found = of_layers(gpubench, campaign)
     assert "Slower in the binding: message +20 %; UCX may be the cause: link is inconclusive." in found
     assert "link sent 1 KiB, message sent 10 MB: UCX can send messages of other sizes in other ways." in found
 
