@@ -190,7 +190,7 @@ def test_a_difference_has_students_interval() -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("scatter", [QUIET, NOISY], ids=["quiet", "noisy"])
 def test_a_wrong_change_is_named_in_at_most_five_of_a_hundred_searches(shape: str, scatter: Scatter) -> None:
-    words, count = Counter[str](), examples(6)
+    words, count = Counter[str](), examples(12)
     for number in range(count):
         rng = np.random.default_rng([number, len(shape)])
         truth = SHAPES[shape](32, 3 * MARGIN, rng)

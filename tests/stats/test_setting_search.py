@@ -160,7 +160,7 @@ def test_a_setting_that_the_fast_end_does_not_know_is_named_without_its_figure_t
 @pytest.mark.property
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_setting_that_does_not_matter_is_named_in_at_most_five_of_a_hundred_searches(shape: str) -> None:
-    words, count = Counter[str](), examples(4)
+    words, count = Counter[str](), examples(8)
     for number in range(count):
         rng = np.random.default_rng([number, len(shape)])
         truth = SHAPES[shape](5 * MARGIN, rng)
