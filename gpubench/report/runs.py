@@ -149,6 +149,6 @@ def _workload_reasons(inputs: JudgedCampaign) -> dict[str, list[str]]:
     for cell in inputs.results.runs:
         if cell.run in good and cell.status != "ok":
             key = dict(cell.key)
-            name = names[key["workload"], key["backend"], key["params"]]
+            name = names.get((key["workload"], key["backend"], key["params"]), key["workload"])
             reasons.setdefault(cell.run, []).append(f"{name} {cell.status}: {cell.reason}")
     return reasons

@@ -80,7 +80,7 @@ def _strays(directory: Path) -> list[Finding]:
     findings = []
     for path in (directory, *sorted(directory.glob("*"))):
         if not (path / PLAN_FILE).exists() and not (path / NOTE).exists():
-            missing = PLAN_FILE if (path / "runs").is_dir() else NOTE if (path / TABLE).is_file() else ""
+            missing = PLAN_FILE if any(path.glob(f"runs/*/{RUN_FILE}")) else NOTE if (path / TABLE).is_file() else ""
             what = "it is gone, and its results are here"
             findings += [Finding(str(path / missing), what, RESTORE)] if missing else []
     return findings

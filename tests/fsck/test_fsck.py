@@ -152,7 +152,9 @@ def test_a_campaign_that_lost_its_plan_is_a_finding_of_its_folder_and_its_own(ca
     broken = campaign.parent / "broken"
     shutil.copytree(campaign, broken)
     (broken / "plan.json").unlink()
+    (campaign.parent / "others" / "runs").mkdir(parents=True)
     done = gpubench("results", "fsck", campaign.parent)
+    assert "others" not in done.stdout
     assert (done.returncode, f"{campaign}: no findings" in done.stdout) == (3, True)
     lost = f"{broken}/plan.json: it is gone, and its results are here; restore it"
     assert lost in done.stdout

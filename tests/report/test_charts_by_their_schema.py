@@ -135,5 +135,5 @@ def test_shares_stand_below_what_they_are_shares_of() -> None:
     assert ">all 2 settings<" in picture
     assert picture.count("var(--regression)") == 1
     assert arrows(picture) == 0
-    wide = [{**rows[0], "low": -90.0, "high": 199.0}, rows[1]]
-    assert arrows(drawn(restored(wide, 20.0, "restored"))) == 2
+    wide = [{**rows[0], "low": -90.0, "high": 199.0}, {**rows[1], "share": 170.0}]
+    assert arrows(drawn(restored(wide, 20.0, "restored"))) == 3

@@ -89,7 +89,7 @@ def along_list(
         layer("point", {"x": x, "y": y}, shape=_NO_FIGURE, filled=False, size=50, strokeWidth=2.5,
               stroke="var(--muted)") | data(missing),
         layer("rule", interval, where="isValid(datum.low)", strokeWidth=2.5) | data(points),
-        *(each | data(points) for each in arrows(interval, "y", (least, most))),
+        *(each | data(points) for each in arrows(interval, "y", "effect", (least, most))),
         layer("point", {"x": x, "y": y, "color": colour, "shape": shape}, where="isValid(datum.effect)", size=100)
         | data(points),
     ]  # fmt: skip
@@ -121,7 +121,7 @@ def restored(rows: Sequence[Mapping[str, Any]], margin: float, title: str) -> Sp
         layer("rule", {"x": {**x, "field": "none"}}, where="datum.first", color="var(--ink)"),
         layer("rule", {"x": {**x, "field": "all"}}, where="datum.first", color="var(--ink)", strokeDash=[3, 3]),
         layer("rule", interval, where="isValid(datum.low)", strokeWidth=2.5),
-        *arrows(interval, "x", (least, most)),
+        *arrows(interval, "x", "share", (least, most)),
         layer("point", {"x": x, "y": y, **colour, **shape}, size=90),
     ]  # fmt: skip
     wholes = list(dict.fromkeys(row["whole"] for row in rows))

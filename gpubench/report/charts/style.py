@@ -52,14 +52,14 @@ def layer(mark: str, encoding: Spec, *, where: str = "", **style: Any) -> Spec:
     return {"mark": {"type": mark, **style}, "encoding": encoding, **chosen}
 
 
-def arrows(interval: Spec, along: str, bounds: tuple[float, float], **style: Any) -> list[Spec]:
+def arrows(interval: Spec, along: str, value: str, bounds: tuple[float, float]) -> list[Spec]:
     """Layers of arrows at the edges of a picture, each where an interval goes on beyond it.
 
     Args:
         interval: encoding of the intervals' layer, whose fields are ``low`` and ``high``.
         along: the channel of their ends, ``x`` or ``y``.
-        bounds: least and most of its scale.
-        style: of the marks.
+        value: the field of what has no interval.
+        bounds: least and most of the scale.
     """
     others = {channel: spec for channel, spec in interval.items() if channel not in (along, f"{along}2")}
     edge = {key: value for key, value in interval[along].items() if key != "field"}
@@ -68,8 +68,10 @@ def arrows(interval: Spec, along: str, bounds: tuple[float, float], **style: Any
         layer(
             "point",
             {**others, along: {**edge, "datum": bound}},
-            where=f"isValid(datum.{end}) && datum.{end} {beyond} {bound}",
-            **{"shape": "arrow", "angle": angle, "size": 260, **style},
+            where=f"(isValid(datum.{end}) ? datum.{end} : datum.{value}) {beyond} {bound}",
+            shape="arrow",
+            angle=angle,
+            size=260,
         )
         for end, beyond, bound, angle in ends
     ]
