@@ -151,7 +151,7 @@ def _drawn(clone: Path, package: str, count: int, seed: int) -> tuple[int, list[
     drawn = random.Random(f"{seed} {package}").sample(rows, min(count, len(rows)))
     return len(rows), [
         Mutant(package, path, operator, occurrence, _statement(trees[path], line))
-        for path, operator, occurrence, line, _ in sorted(drawn)
+        for path, operator, occurrence, line, _ in drawn
     ]
 
 
