@@ -47,6 +47,13 @@ def test_a_workload_is_measured_with_what_was_set_and_its_answer_is_checked(gpub
     assert "merge, dask: failed" in failed.stdout.splitlines()
 
 
+@pytest.mark.system
+def test_an_index_that_explicit_comms_cannot_make_is_skipped_with_what_to_leave_out(gpubench: Run) -> None:
+    words = ("measure", "merge", "--backend", "explicit-comms", "--set", "rows_per_worker=2000", "--reps", "1")
+    done = gpubench(*words, "--set", "set_index=true", "--protocol", "tcp", "--ucx", "1.22.0", code=4)
+    assert "has no client: leave set_index out" in one_line(done)
+
+
 def measured_campaign(
     place: Path, monkeypatch: pytest.MonkeyPatch, name: str, backend: str, params: dict[str, Any]
 ) -> Any:

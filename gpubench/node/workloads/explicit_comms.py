@@ -13,6 +13,8 @@ from gpubench.node.workloads import dask_compat
 from gpubench.node.workloads.base import UnavailableError
 
 BACKEND = "explicit-comms"
+NO_CLIENT = "No clients found"
+"""How ``distributed.client.default_client`` begins in a process that has none."""
 
 
 def connected(client: Any) -> Any:
@@ -44,10 +46,17 @@ def persist(client: Any, lazy: Callable[[], Any]) -> List[Any]:
     scheduler, where Dask since 2025.4 would make it (https://github.com/rapidsai/dask-cuda/pull/1462).
 
     Raises:
-        UnavailableError: Dask joins without a shuffle, for which there are no explicit comms.
+        UnavailableError: Dask joins without a shuffle, for which there are no explicit comms; or it asks for the
+            divisions of an index while it makes the graph, and the graph of that question is made in the scheduler.
     """
     with dask.config.set(explicit_comms=True), _counted() as shuffles:
-        graph, keys = dask_compat.materialised(client, lazy())
+        try:
+            graph, keys = dask_compat.materialised(client, lazy())
+        except ValueError as error:
+            if not str(error).startswith(NO_CLIENT):
+                raise
+            why = "Dask since 2025.4 seeks an index's divisions in its scheduler, where explicit-comms has no client"
+            raise UnavailableError(f"{why}: leave set_index out") from error
     if not shuffles:
         raise UnavailableError('Dask joined without a shuffle, so without explicit-comms: set join = "shuffle"')
     futures: List[Any] = client.get(graph, keys, sync=False)
