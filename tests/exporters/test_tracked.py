@@ -48,7 +48,7 @@ def test_a_run_has_every_sample_and_the_mean_of_each_workload_that_is_ok(tmp_pat
     assert [len(good[name]) for name in samples] == [4, 4]
     assert [good[name] for name in means] == [[statistics.fmean(good[name])] for name in samples]
     assert [name in bad for name in means] == [True, False]
-    assert [run.tags["reason"] for run in runs] == ["", "strided-sum failed: wrong answer"]
+    assert [run.tags["reason"] for run in runs] == ["", "strided-sum generate=False size=20000 failed: wrong answer"]
 
 
 def test_what_started_a_job_is_an_artifact_under_each_scheduler(tmp_path: Path) -> None:
