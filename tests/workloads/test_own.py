@@ -22,6 +22,7 @@ pytestmark = pytest.mark.integration
 Make = Callable[..., Measurement]
 
 TEXT = """
+import threading
 import time
 import dask
 import dask.array
@@ -40,6 +41,12 @@ def lazy(client, params):
 def plain(client, params):
     assert sorted(params) == ["rows"]
     return client.submit(nap, pure=False).result()
+
+def lock():
+    return threading.Lock()
+
+def stays(client, params):
+    return client.submit(lock, pure=False)
 
 def fails():
     raise KeyError("a task")
@@ -175,6 +182,11 @@ def test_the_clock_stands_around_the_results_that_a_function_returns(own: Make) 
         assert (result.status, [line["answer"] for line in lines]) == ("ok", ["unchecked"] * 3)
         assert all(line["wall_s"] >= 0.25 for line in lines), name
         assert result.keys_left == 0
+
+
+def test_a_result_stays_on_its_worker(own: Make) -> None:
+    """A lock can't leave its process, so a result that is fetched inside of the clock is an error."""
+    assert run(own("stays"))[0].status == "ok"
 
 
 def test_what_gpus_still_do_is_waited_for_before_the_clock_starts_and_before_it_stops(

@@ -146,3 +146,24 @@ def test_what_a_worker_holds_does_not_grow_with_the_cluster() -> None:
     held = {nodes: transpose.held(given, Shape(nodes, 4, 1)) for nodes in (1, 4, 16)}
     assert held[1] == (4 + 3) * 5000**2 * 8
     assert max(held.values()) <= 2 * held[1]
+
+
+@pytest.mark.parametrize(("nodes", "chunks"), [(1, 4), (2, 2), (4, 1)])
+def test_an_array_that_is_persisted_lies_in_equal_shares(nodes: int, chunks: int) -> None:
+    """200 × 200 numbers in four chunks, of four threads."""
+    held = CATALOGUE["weak-array-std"].held
+    shape = Shape(nodes, 1, 4 // nodes)
+    persisted, drawn = (held({"problem_size": 100, "mode": mode}, shape) for mode in ("persisted", "as-published"))
+    assert persisted - drawn == chunks * 100**2 * 8
+
+
+@pytest.mark.integration
+def test_a_partition_that_several_workers_hold_has_no_owner(cluster: WorkloadContext) -> None:
+    """It need not move, so it can't count among the bytes that must."""
+    task = created(cluster, "weak-frame-std", params("weak-frame", mode="persisted"))
+    task.setup()
+    task.prepare()
+    assert set(task.owners()) == set(cluster.workers)
+    cluster.client.replicate(task._data)
+    assert set(task.owners()) == {""}
+    task.teardown()
