@@ -30,9 +30,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--cells", nargs="+", type=int, default=[1, 6, 45])
     parser.add_argument("--blocks", nargs="+", type=int, default=[3, 5, 8, 12])
+    parser.add_argument(
+        "--variants", type=int, default=2, choices=range(2, 9), help="in the tables same-code, store-path, alarms"
+    )
     parser.add_argument("--tables", nargs="+", choices=tables.TABLES, default=list(tables.TABLES))
     options = parser.parse_args(arguments)
-    print(f"{options.campaigns} campaigns a figure, seed {options.seed}, 6 repetitions unless said")
+    print(f"{options.campaigns} campaigns a figure, seed {options.seed}, 6 repetitions and 2 variants unless said")
     for name in options.tables:
         started = time.monotonic()
         tables.TABLES[name](options)

@@ -52,7 +52,7 @@ def count_alarms(seed: int, noise: Noise, shape: Shape) -> Alarms:
 
 
 def _count(campaigns: Campaigns) -> tuple[int, int, int, int]:
-    pairs, size = campaigns.pairs(), campaigns.times.shape[:2]
+    pairs, size = campaigns.pairs(), (len(campaigns.times), campaigns.comparisons)
     circumstances = campaigns.circumstances(pairs)
     tested = decide(pairs, circumstances, VerdictSettings(margin=Margin(NO_MARGIN)), campaigns.family)
     at_margin = decide(pairs, circumstances, VerdictSettings(), campaigns.family).word >= REGRESSION

@@ -9,8 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
+from gpubench.plan.block_design import campaign_orders
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+
+PLACE = (2, 1)
+"""Nodes and workers per node of all campaigns: a plan draws its orders by seed and place."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +24,7 @@ class Noise:
     """Relative standard deviations and the rest of a model.
 
     Args:
-        job: of a block; both variants share it.
+        job: of a block; all variants share it.
         restart: of a run; nothing takes it out.
         iteration: of a sample.
         drift: slow-down over the whole campaign, linear in time.
@@ -66,12 +72,13 @@ MODELS = {
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """Size of a simulation: so many campaigns of so many cells, blocks and repetitions."""
+    """Size of a simulation: so many campaigns of so many cells, blocks, repetitions and variants."""
 
     campaigns: int
     cells: int
     blocks: int
     reps: int = 6
+    variants: int = 2
 
 
 def source(seed: int, noise: Noise, shape: Shape) -> np.random.Generator:
@@ -80,68 +87,72 @@ def source(seed: int, noise: Noise, shape: Shape) -> np.random.Generator:
     return np.random.default_rng([seed, figure])
 
 
-def balanced_first(rng: np.random.Generator, shape: Shape) -> Ints:
-    """Who runs first (1 baseline, -1 candidate) in each block, equally often (±1), shape (campaigns, blocks)."""
-    one = np.where(np.arange(shape.blocks) % 2, -1, 1)
-    flipped = one * rng.choice([-1, 1], size=(shape.campaigns, 1))
-    return rng.permuted(flipped, axis=1)
+def planned_orders(seeds: Ints, shape: Shape) -> Ints:
+    """The variant that runs at each place of each block, as campaigns of these seeds are planned.
+
+    Args:
+        seeds: one per campaign.
+
+    Returns:
+        Shape (campaigns, blocks, variants); 0 is the baseline.
+    """
+    return np.array([campaign_orders(seed, PLACE, shape.variants, shape.blocks) for seed in seeds.tolist()])
 
 
-def simulate(rng: np.random.Generator, noise: Noise, shape: Shape, first: Ints) -> Floats:
-    """Seconds of every sample without any effect, shape (campaigns, cells, blocks, 2, reps).
+def simulate(rng: np.random.Generator, noise: Noise, shape: Shape, orders: Ints) -> Floats:
+    """Seconds of every sample without any effect, shape (campaigns, cells, blocks, variants, reps).
 
     Args:
         rng: source of chance.
         noise: the model.
         shape: how many.
-        first: as ``balanced_first`` gives it.
+        orders: as ``planned_orders`` gives them.
     """
-    runs = (shape.campaigns, shape.cells, shape.blocks, 2)
+    runs = (shape.campaigns, shape.cells, shape.blocks, shape.variants)
     restart = noise.restart * rng.standard_normal((*runs, 1))
     logs = restart + noise.job * rng.standard_normal((shape.campaigns, 1, shape.blocks, 1, 1))
     logs = logs + noise.iteration * rng.standard_normal((*runs, shape.reps))
     if noise.drift:
-        logs += noise.drift * _clock(rng, noise, shape, first, restart)
+        logs += noise.drift * _clock(rng, noise, shape, orders, restart)
     if noise.autoregression:
-        logs += _autoregressive(rng, noise, shape, first)
+        logs += _autoregressive(rng, noise, shape, orders)
     times: Floats = np.exp(logs)
     if noise.tail:
         times *= np.where(rng.random(times.shape) < noise.tail, noise.factor, 1.0)
     return times
 
 
-def _clock(rng: np.random.Generator, noise: Noise, shape: Shape, first: Ints, restart: Floats) -> Floats:
+def _clock(rng: np.random.Generator, noise: Noise, shape: Shape, orders: Ints, restart: Floats) -> Floats:
     """Time of every sample as a share of the campaign."""
-    position = np.stack([first < 0, first > 0], axis=-1)
-    run = 2 * np.arange(shape.blocks)[None, :, None] + position
+    runs = shape.blocks * shape.variants
+    run = shape.variants * np.arange(shape.blocks)[None, :, None] + places(orders)
     within = (np.arange(shape.cells)[:, None] + np.arange(shape.reps)[None, :] / shape.reps) / shape.cells
     time = run[:, None, :, :, None] + within[None, :, None, None, :]
     if noise.late or noise.late_when_slow:
-        pause = 2 * shape.blocks * _pause(rng, noise, restart)
-        # A pause moves everything after its run: the second run of the block, and all later blocks.
-        in_order = _by_variant(pause, first)
-        before = np.cumsum(in_order.reshape(shape.campaigns, -1), axis=1).reshape(in_order.shape) - in_order
-        time = time + _by_variant(before, first)[:, None, :, :, None]
-    return time / (2 * shape.blocks)
+        pause = np.take_along_axis(runs * _pause(rng, noise, restart), orders, axis=2)
+        # A pause moves everything after its run: the later runs of the block, and all later blocks.
+        before = np.cumsum(pause.reshape(shape.campaigns, -1), axis=1).reshape(pause.shape) - pause
+        time = time + np.take_along_axis(before, places(orders), axis=2)[:, None, :, :, None]
+    return time / runs
+
+
+def places(orders: Ints) -> Ints:
+    """The place of each variant in each block, from the variant at each place."""
+    return np.argsort(orders, axis=2)
 
 
 def _pause(rng: np.random.Generator, noise: Noise, restart: Floats) -> Floats:
-    """Pause after each run as a share of the campaign, shape (campaigns, blocks, 2)."""
+    """Pause after each run as a share of the campaign, shape (campaigns, blocks, variants)."""
     by_chance = np.where(rng.random(restart[:, 0, :, :, 0].shape) < 0.1, noise.late, 0.0)
     slowness = restart[..., 0].mean(axis=1) / noise.restart
     pause: Floats = by_chance + noise.late_when_slow * np.clip(slowness, 0, 1)
     return pause
 
 
-def _autoregressive(rng: np.random.Generator, noise: Noise, shape: Shape, first: Ints) -> Floats:
-    chain = rng.standard_normal((shape.campaigns, shape.blocks * 2 * shape.cells * shape.reps))
+def _autoregressive(rng: np.random.Generator, noise: Noise, shape: Shape, orders: Ints) -> Floats:
+    chain = rng.standard_normal((shape.campaigns, shape.blocks * shape.variants * shape.cells * shape.reps))
     chain *= noise.autoregressive_sd * np.sqrt(1 - noise.autoregression**2)
     series = scipy.signal.lfilter([1.0], [1.0, -noise.autoregression], chain, axis=1)
-    in_order = series.reshape(shape.campaigns, shape.blocks, 2, shape.cells, shape.reps)
-    return np.moveaxis(_by_variant(in_order, first), 3, 1)
-
-
-def _by_variant(in_order: Floats, first: Ints) -> Floats:
-    """Swap the third axis between order of running and (baseline, candidate), where the candidate ran first."""
-    swap = (first < 0).reshape(*first.shape, *(1,) * (in_order.ndim - 2))
-    return np.where(swap, in_order[:, :, ::-1], in_order)
+    in_order = series.reshape(shape.campaigns, shape.blocks, shape.variants, shape.cells, shape.reps)
+    by_variant = np.take_along_axis(in_order, places(orders)[..., None, None], axis=2)
+    return np.moveaxis(by_variant, 3, 1)

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from benchmarks.calibration.campaigns import Campaigns, generate
+from benchmarks.calibration.campaigns import generate
 from benchmarks.calibration.noise import Noise, Shape
 from gpubench.stats.decision import BROKEN, EQUIVALENT, REGRESSION, Decisions
 from gpubench.stats.paired_blocks import CANDIDATE
@@ -28,7 +28,7 @@ def find(seed: int, noise: Noise, shape: Shape, slower: float = 0.0, tail: float
     effect = np.zeros(shape.cells)
     effect[0] = np.log1p(slower)
     portions = [portion.judged(VerdictSettings()) for portion in generate(seed, noise, shape, effect, tail)]
-    return _first_cells(portions, shape.cells)
+    return _first_cells(portions, shape)
 
 
 def die(seed: int, noise: Noise, shape: Shape, share: float, exactly: bool) -> Found:
@@ -40,12 +40,13 @@ def die(seed: int, noise: Noise, shape: Shape, share: float, exactly: bool) -> F
         dies = chances.argsort(axis=1).argsort(axis=1) < np.ceil(share * shape.blocks) if exactly else chances < share
         status = campaigns.status.copy()
         status[..., CANDIDATE] = np.where(dies[:, None, :], 2, 0)
-        portions.append(Campaigns(campaigns.times, status, campaigns.first).judged(VerdictSettings()))
-    return _first_cells(portions, shape.cells)
+        portions.append(dataclasses.replace(campaigns, status=status).judged(VerdictSettings()))
+    return _first_cells(portions, shape)
 
 
-def _first_cells(portions: list[Decisions], cells: int) -> Found:
-    word = np.concatenate([portion.word[::cells] for portion in portions])
-    effect = np.concatenate([portion.estimates.difference.effect[::cells] for portion in portions])
+def _first_cells(portions: list[Decisions], shape: Shape) -> Found:
+    comparisons = shape.cells * (shape.variants - 1)
+    word = np.concatenate([portion.word[::comparisons] for portion in portions])
+    effect = np.concatenate([portion.estimates.difference.effect[::comparisons] for portion in portions])
     regression, equivalent, broken = (float(np.mean(word == which)) for which in (REGRESSION, EQUIVALENT, BROKEN))
     return Found(regression, equivalent, broken, float(np.expm1(effect.mean())))

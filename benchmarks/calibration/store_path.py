@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import random
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.calibration.campaigns import Campaigns, generate
-from benchmarks.calibration.noise import Noise, Shape
-from benchmarks.calibration.whole_path import same_verdict
+from benchmarks.calibration.noise import PLACE, Noise, Shape
+from benchmarks.calibration.whole_path import LABELS, same_verdict
 from gpubench import __version__
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.site import Layout, Site
@@ -30,7 +29,6 @@ from gpubench.node.spec import RunRecord, WorkloadSpec
 from gpubench.node.spec.plain import to_plain
 from gpubench.node.spec.records import RUN_RECORD, workload_record
 from gpubench.node.writer.run_dir import append_sample, attempt_of, claim, finish
-from gpubench.plan.block_design import plan_block
 from gpubench.plan.make import make_plan
 from gpubench.plan.request import Request
 from gpubench.plan.request_checks import plan_clusters
@@ -44,7 +42,6 @@ from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
 
 _START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-_VARIANTS = ("A", "B")
 _OK, _LOST, _FAILED = range(3)  # as in Campaigns
 
 
@@ -55,16 +52,16 @@ def disagreements(seed: int, noise: Noise, shape: Shape) -> int:
         fast = campaigns.judged(VerdictSettings())
         for which in range(campaigns.times.shape[0]):
             with tempfile.TemporaryDirectory(prefix="gpubench-calibration-") as directory:
-                write(Path(directory), campaigns, which, seed)
+                write(Path(directory), campaigns, which)
                 verdicts = read(Path(directory))
-            rows = range(which * shape.cells, (which + 1) * shape.cells)
+            rows = range(which * campaigns.comparisons, (which + 1) * campaigns.comparisons)
             different += sum(not same_verdict(*pair, fast) for pair in zip(verdicts, rows, strict=True))
     return different
 
 
-def write(directory: Path, campaigns: Campaigns, which: int, seed: int) -> None:
+def write(directory: Path, campaigns: Campaigns, which: int) -> None:
     """Plan one campaign and write its runs, in the order in which they would have run."""
-    plan = _plan(campaigns, which, seed)
+    plan = plan_campaign(campaigns, which)
     writer = _Writer(Campaign.begin(directory, plan), campaigns, which)
     for job, block, run in plan.runs():
         writer.write(job, block, run)
@@ -80,9 +77,10 @@ def read(directory: Path) -> list[Verdict]:
     return judge(family(plan, table), Question().settings(plan))
 
 
-def _plan(campaigns: Campaigns, which: int, seed: int) -> Plan:
-    """One campaign's plan, with who runs first in each block as it was simulated."""
-    count, blocks, _, reps = campaigns.times.shape[1:]
+def plan_campaign(campaigns: Campaigns, which: int) -> Plan:
+    """One campaign's plan; its seed makes the orders in which its runs were simulated."""
+    count, blocks, variants, reps = campaigns.times.shape[1:]
+    nodes, workers = PLACE
     workloads = [WorkloadSpec("tasks", "dask", {"count": 100 + cell}, reps, 1, 60.0) for cell in range(count)]
     site = Site(
         name="simulated",
@@ -91,43 +89,24 @@ def _plan(campaigns: Campaigns, which: int, seed: int) -> Plan:
         runtime="venv",
         device="cpu",
         interface="lo",
-        layout=Layout(workers=1),
+        layout=Layout(workers=workers),
     )
     request = Request(
         gpubench=__version__,
         site=site,
         suite="simulated",
         workloads=workloads,
-        variants=[Variant(label=label, ucx=label) for label in _VARIANTS],
-        nodes=[2],
+        variants=[Variant(label=label, ucx=label) for label in LABELS[:variants]],
+        nodes=[nodes],
         blocks=blocks,
-        seed=seed,
+        seed=int(campaigns.seeds[which]),
         protocol="tcp",
         margin=site.defaults.margin,
         machine_cores=2,
         machine_memory=2**33,
     )
-    plan = make_plan(
-        request, plan_scope(*plan_clusters(request)), campaign=f"calibration-{which}", created_at=_START.isoformat()
-    )
-    rng = random.Random(f"{seed}:{which}")
-    first = dict(enumerate(campaigns.first[which].tolist(), start=1))
-
-    def reordered(job: PlannedJob) -> PlannedJob:
-        blocks = [
-            plan_block(
-                plan.campaign,
-                number=block.block,
-                place=job.place,
-                order=_VARIANTS[:: first[block.block]],
-                workloads=[item.params_id for item in workloads],
-                rng=rng,
-            )
-            for block in job.blocks
-        ]
-        return job.model_copy(update={"blocks": blocks})
-
-    return plan.model_copy(update={"jobs": [reordered(job) for job in plan.jobs]})
+    scope = plan_scope(*plan_clusters(request))
+    return make_plan(request, scope, campaign=f"calibration-{which}", created_at=_START.isoformat())
 
 
 @dataclasses.dataclass
@@ -141,7 +120,7 @@ class _Writer:
 
     def write(self, job: PlannedJob, block: PlannedBlock, run: PlannedRun) -> None:
         """One run directory."""
-        place = (self.which, slice(None), block.block - 1, _VARIANTS.index(run.variant))
+        place = (self.which, slice(None), block.block - 1, LABELS.index(run.variant))
         workloads = {item.params_id: item for item in self.campaign.plan.workloads}
         status = dict(zip(workloads, self.campaigns.status[place].tolist(), strict=True))
         times = dict(zip(workloads, self.campaigns.times[place].tolist(), strict=True))

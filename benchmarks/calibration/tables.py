@@ -14,14 +14,18 @@ from benchmarks.calibration.powers import die, find
 def alarms(options: argparse.Namespace) -> None:
     """False alarms and coverage of fixed plans."""
     print(
-        "A/A, fixed plans: campaigns with any Holm rejection in % (95 % upper bound) | coverage | alarms at margin 3 %"
+        f"A/A, fixed plans, {options.variants} variants: campaigns with any Holm rejection in % (95 % upper bound) | "
+        "coverage | alarms at the margin"
     )
+
+    def shape(cells: int, blocks: int) -> Shape:
+        return Shape(options.campaigns, cells, blocks, variants=options.variants)
+
     worst: list[tuple[float, float, str]] = []
     for model in options.models:
         for cells in options.cells:
             results = [
-                (blocks, count_alarms(options.seed, MODELS[model], Shape(options.campaigns, cells, blocks)))
-                for blocks in options.blocks
+                (blocks, count_alarms(options.seed, MODELS[model], shape(cells, blocks))) for blocks in options.blocks
             ]
             figures = [
                 f"{_pc(a.rate)} ({_pc(a.upper)}) | {_pc(a.covered)} | {_pc(a.at_margin / a.campaigns)}"
@@ -88,9 +92,12 @@ def dying(options: argparse.Namespace) -> None:
 def same_code(options: argparse.Namespace) -> None:
     """Sample tables through ``judge`` against the arrays."""
     campaigns = min(50, options.campaigns)
-    print(f"verdicts that differ between sample table and arrays, {campaigns} campaigns of 6 cells each (should be 0)")
+    print(
+        f"verdicts that differ between sample table and arrays, {campaigns} campaigns of 6 cells and "
+        f"{options.variants} variants each (should be 0)"
+    )
     for model in options.models:
-        shapes = [Shape(campaigns, 6, blocks) for blocks in options.blocks]
+        shapes = [Shape(campaigns, 6, blocks, variants=options.variants) for blocks in options.blocks]
         _row(
             model,
             [str(whole_path.disagreements(options.seed, MODELS[model], shape)) for shape in shapes],
@@ -100,14 +107,15 @@ def same_code(options: argparse.Namespace) -> None:
 
 def same_store(options: argparse.Namespace) -> None:
     """Campaigns on disk through accounting, merge and ``judge`` against the arrays."""
-    shape = Shape(min(50, options.campaigns), cells=3, blocks=5, reps=4)
+    shape = Shape(min(50, options.campaigns), cells=3, blocks=5, reps=4, variants=options.variants)
     print(
         f"verdicts that differ between plan, run directories and merge on the one side and arrays on the other, "
-        f"{shape.campaigns} campaigns of {shape.cells} cells each, {shape.reps} repetitions (should be 0)"
+        f"{shape.campaigns} campaigns of {shape.cells} cells and {shape.variants} variants each, "
+        f"{shape.reps} repetitions (should be 0)"
     )
     for model in options.models:
         different = store_path.disagreements(options.seed, MODELS[model], shape)
-        _row(model, [f"{different} of {shape.campaigns * shape.cells}"], [shape.blocks])
+        _row(model, [f"{different} of {shape.campaigns * shape.cells * (shape.variants - 1)}"], [shape.blocks])
 
 
 TABLES: dict[str, Callable[[argparse.Namespace], None]] = {

@@ -6,31 +6,32 @@ import numpy as np
 import polars as pl
 
 from benchmarks.calibration.campaigns import Campaigns, generate
-from benchmarks.calibration.noise import Noise, Shape
+from benchmarks.calibration.noise import Noise, Shape, places
 from gpubench.stats.decision import WORDS, Decisions
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.table import comparisons_from_frame
 from gpubench.stats.verdict import Verdict, judge
 
+LABELS = "ABCDEFGH"
+"""Of variants, the baseline first."""
 _STATUS = np.array(["ok", "lost", "failed"])
 
 
 def sample_table(campaigns: Campaigns, which: int, rng: np.random.Generator) -> pl.DataFrame:
     """One campaign as the table that ``compare`` reads, rows shuffled."""
     times = campaigns.times[which]
-    cell, block, side, rep = (axis.ravel() for axis in np.indices(times.shape))
-    status = _STATUS[campaigns.status[which]][cell, block, side]
-    baseline_first = campaigns.first[which][block] > 0
+    cell, block, variant, rep = (axis.ravel() for axis in np.indices(times.shape))
+    status = _STATUS[campaigns.status[which]][cell, block, variant]
     frame = pl.DataFrame(
         {
             "workload": np.char.add("w", np.char.zfill(cell.astype(str), 3)),
             "nodes": np.full(cell.shape, 2),
-            "variant": np.array(["A", "B"])[side],
+            "variant": np.array([*LABELS])[variant],
             "block": block + 1,
-            "run": np.char.add(np.array(["a", "b"])[side], block.astype(str)),
+            "run": np.char.add(np.array([*LABELS])[variant], block.astype(str)),
             "rep": rep,
             "wall_s": np.where(status == "ok", times.ravel(), np.nan),
-            "order": np.where(baseline_first, side, 1 - side),
+            "order": places(campaigns.orders)[which][block, variant],
             "status": status,
         }
     )
@@ -43,8 +44,11 @@ def disagreements(seed: int, noise: Noise, shape: Shape) -> int:
     for campaigns in generate(seed, noise, shape):
         fast = campaigns.judged(VerdictSettings())
         for which in range(campaigns.times.shape[0]):
-            verdicts = judge(comparisons_from_frame(sample_table(campaigns, which, rng), "A", "B"), VerdictSettings())
-            rows = range(which * shape.cells, (which + 1) * shape.cells)
+            table, baseline, *candidates = sample_table(campaigns, which, rng), *LABELS[: shape.variants]
+            parts = [comparisons_from_frame(table, baseline, candidate) for candidate in candidates]
+            cells = zip(*parts, strict=True)  # candidates of a cell beside each other, as in a plan
+            verdicts = judge([comparison for cell in cells for comparison in cell], VerdictSettings())
+            rows = range(which * campaigns.comparisons, (which + 1) * campaigns.comparisons)
             different += sum(not same_verdict(*pair, fast) for pair in zip(verdicts, rows, strict=True))
     return different
 

@@ -88,7 +88,7 @@ class _Appended:
 def _addition(plan: Plan, broken: Mapping[Place, list[PlannedBlock]], created_at: str) -> PlanAddition:
     appended = _Appended(plan)
     for place, blocks in broken.items():
-        # The same orders keep the set balanced.
+        # The same orders keep the whole balanced.
         renewed = [appended.block(place, [run.variant for run in old.runs], old, old.block) for old in blocks]
         appended.add_jobs(place, renewed, 1 if LAUNCHERS[plan.site.launcher].has_one_block else len(renewed))
     numbers = ", ".join(str(block.block) for blocks in broken.values() for block in blocks)

@@ -19,10 +19,15 @@ def campaign_orders(seed: int, place: Place, variants: int, blocks: int) -> list
 def balanced_orders(variants: int, blocks: int, rng: random.Random) -> list[list[int]]:
     """The order of the variants in every block.
 
-    The second block of two runs them the other way round, so that two blocks have both orders of every pair of them:
-    a pair that had only one could not be compared. Over any number of blocks each stands first equally often ±1. Blocks
-    are made in sets, of ``variants`` or, if that is odd, of twice as many; within a set each variant stands equally
-    often in every place, and before and behind every other. For two variants: AB and BA, shuffled, pair by pair.
+    Blocks are made in sets: of four for two variants, of ``variants`` for any other even number, of twice as many for
+    an odd one. Within a set each variant stands equally often in every place, and before and behind every other; the
+    first three blocks have both orders of every pair, because a pair that had only one could not be compared. For two
+    variants: AB AB BA BA or AB BA BA AB, or the same with B first.
+
+    A block and its mirror image are neighbours no more often than chance has it. Where runs resemble those before them,
+    the run that ends a block resembles the one that begins the next. If both are of one variant, the differences of
+    the two blocks resemble each other, and a test that takes blocks as independent alarms too often
+    (``benchmarks/calibration``, AR(1)).
 
     Source: Williams, Experimental designs balanced for the estimation of residual effects of treatments, Aust. J. Sci.
     Res. A 2:149 (1949): the shifts of a zigzag, of which one half are the other half from their ends if their number is
@@ -38,17 +43,14 @@ def _set_of_orders(base: Sequence[int], rng: random.Random) -> list[list[int]]:
     count = len(base)
     zigzag = [(at + 1) // 2 * (1 if at % 2 else -1) for at in range(count)]  # 0, 1, -1, 2, -2
     rows = [[base[(step + shift) % count] for step in zigzag] for shift in range(count)]
-    if count % 2 == 0:
-        pairs = [rng.sample([rows[shift], rows[shift + count // 2]], 2) for shift in range(count // 2)]
-        if len(pairs) > 1:
-            rng.shuffle(pairs)
-        return [order for pair in pairs for order in pair]
-    # A row's mirror image begins with what the next row begins with: every second row covers all variants but one, with
-    # which the last row begins.
-    ring = [rows[at * zigzag[-1] % count] for at in range(count)]
-    chosen = [*range(0, count - 1, 2), count - 1, *range(1, count - 1, 2)]
-    both = ((at, [ring[at], ring[at][::-1]]) for at in chosen)
-    return [order for at, pair in both for order in (pair if at == count - 1 else rng.sample(pair, 2))]
+    if count % 2:
+        rows += [row[::-1] for row in rows]
+    elif count == 2:
+        rows += rows
+    first, *others = rng.sample(rows, len(rows))
+    others.remove(first[::-1])
+    others.insert(1, first[::-1])
+    return [first, *others]
 
 
 MOST_ROUNDS = 8
@@ -59,10 +61,9 @@ falls on all variants alike."""
 def plan_turns(runs: Sequence[PlannedRun], reps: Mapping[str, int], rng: random.Random) -> list[PlannedTurn]:
     """The turns of one block.
 
-    Workload by workload, in rounds: in a round each variant has its part, and over the rounds of a workload each stands
-    first equally often (±1), so that drift and the order of variants don't always affect the same variant. The variant
-    that is last in one round and first in the next continues without a switch: two rounds of two variants are the turns
-    A, B, A.
+    Workload by workload, in rounds: in a round each variant has its part. Every second round is the mirror image of the
+    round before, so that a drift falls on all variants alike. The variant that is last in one round and first in the
+    next continues without a switch: two rounds of two variants are the turns A, B, A.
 
     Args:
         reps: timed repetitions by ``params_id``; rounds share them as evenly as can be.
@@ -71,7 +72,9 @@ def plan_turns(runs: Sequence[PlannedRun], reps: Mapping[str, int], rng: random.
     for workload in runs[0].workloads:
         rounds = max(1, min(MOST_ROUNDS, reps[workload]))
         share, more = divmod(reps[workload], rounds)
-        for number, order in enumerate(balanced_orders(len(runs), rounds, rng)):
+        orders = balanced_orders(len(runs), (rounds + 1) // 2, rng)
+        for number in range(rounds):
+            order = orders[number // 2][:: -1 if number % 2 else 1]
             timed = share + (number < more)
             for variant in (runs[at].variant for at in order):
                 goes_on = bool(turns) and (turns[-1].variant, turns[-1].workload) == (variant, workload)

@@ -39,19 +39,21 @@ def node_hours(plan: Plan) -> Iterator[PlaceCost]:
 LEAST_BLOCKS = 5
 
 
-def least_whole_sets(variants: int) -> int:
-    """The fewest blocks that are whole balanced sets and at least five."""
+def fewest_blocks(variants: int) -> int:
+    """The fewest blocks that are a multiple of the number of variants and at least five."""
     return -(-LEAST_BLOCKS // variants) * variants
 
 
 def blocks_that_fit(
     *, requested: int, variants: int, all_places_block_s: float, budget_s: float, firm: bool, spent_s: float = 0.0
 ) -> int:
-    """The most blocks ≤ ``requested`` that fit, in whole balanced sets, at least five; fewer where fewer are requested.
+    """The most blocks ≤ ``requested`` that fit, at least five; fewer where fewer are requested.
+
+    In multiples of the number of variants, so that each stands first about equally often.
 
     Args:
         requested: blocks per place.
-        variants: size of a balanced set.
+        variants: how many.
         all_places_block_s: seconds of one block at every place (nodes x workers per node) together.
         budget_s: seconds that are left of the budget.
         spent_s: seconds of it that are gone.
@@ -60,7 +62,7 @@ def blocks_that_fit(
     Raises:
         PlanRefusedError: a firm budget holds fewer than the least.
     """
-    least = min(least_whole_sets(variants), requested)
+    least = min(fewest_blocks(variants), requested)
     most = max(least, requested // variants * variants)
     holds = int(budget_s // all_places_block_s)
     if (holds + 1) * all_places_block_s <= budget_s:  # 1.0 // 0.2 is 4: one more than the division says fits exactly
@@ -72,7 +74,7 @@ def blocks_that_fit(
         of = f"a budget of {format_seconds(budget_s)}"
         if spent_s:
             of = f"what the first pass left of the budget, {format_seconds(budget_s)},"
-        why = "--blocks asks for" if least < least_whole_sets(variants) else f"{variants} variants need"
+        why = "--blocks asks for" if least < fewest_blocks(variants) else f"{variants} variants need"
         raise PlanRefusedError(
             f"{of} holds {counted(holds, 'block')} of about {format_seconds(all_places_block_s)}; {why} {least} "
             f"({least} x {format_seconds(all_places_block_s)} = {format_seconds(needed)})",
@@ -142,15 +144,15 @@ class FirstPass:
 def fill_budget(first: FirstPass, *, budget_s: float, blocks: int, variants: int) -> tuple[int, dict[str, int]]:
     """Blocks, and the timed repetitions of a run by ``params_id``, with which a campaign fills ``budget_s``.
 
-    As many blocks as leave half of each run to its timed repetitions, in whole balanced sets from ``blocks`` down to
-    the fewest that carry a verdict: blocks average out what differs between the lives of a cluster, too. Workloads
+    As many blocks as leave half of each run to its timed repetitions, in multiples of ``variants`` from ``blocks`` down
+    to the fewest that carry a verdict: blocks average out what differs between the lives of a cluster, too. Workloads
     share the time so that the variances of their means add up to the least: each gets time in proportion to
     scatter · √cost, but for the least and the most that it may get.
 
     Source: optimum allocation with costs, Cochran, Sampling Techniques, 3rd ed., section 5.5.
     """
     idle_s = first.run_s(dict.fromkeys(first.tried, 0))
-    least = min(least_whole_sets(variants), blocks)
+    least = min(fewest_blocks(variants), blocks)
     sets = range(max(least, blocks // variants * variants), least - 1, -variants)
     fill_s, held = 0.0, least
     for held in sets:

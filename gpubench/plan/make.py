@@ -134,7 +134,7 @@ def _notes(request: Request, scope: Scope) -> list[str]:
         instead = "" if request.blocks == MOST_TO_FILL else f" instead of {request.blocks}"
         planned_s = blocks * scope.time.block_s * len(shapes)
         too_long = request.budget_s is not None and planned_s > request.budget_s
-        why = "the most whole balanced sets within the budget"
+        why = f"the most within the budget, in steps of {len(request.variants)}, one for each variant"
         if too_long:
             why = f"the fewest that a budget plans, longer than the site's of {format_seconds(request.budget_s or 0.0)}"
         notes.append(f"{counted(blocks, 'block')}{instead}: {why}")

@@ -14,8 +14,8 @@ from gpubench.plan.budget import (
     FirstPass,
     PilotWorkload,
     blocks_that_fit,
+    fewest_blocks,
     fill_budget,
-    least_whole_sets,
 )
 from gpubench.plan.request import History
 from tests.conftest import examples
@@ -25,8 +25,8 @@ from tests.plan.requests_by_hand import plan
 
 
 @pytest.mark.parametrize(("variants", "least"), [(1, 5), (2, 6), (3, 6), (4, 8), (5, 5), (6, 6), (7, 7)])
-def test_the_least_is_a_whole_balanced_set_of_five_blocks_or_more(variants: int, least: int) -> None:
-    assert least_whole_sets(variants) == least
+def test_the_least_is_a_multiple_of_the_variants_and_five_or_more(variants: int, least: int) -> None:
+    assert fewest_blocks(variants) == least
 
 
 @given(st.integers(1, 9), st.integers(1, 60), st.floats(0.01, 1e4), st.floats(1, 1e6))
@@ -34,7 +34,7 @@ def test_the_least_is_a_whole_balanced_set_of_five_blocks_or_more(variants: int,
 def test_blocks_are_whole_sets_that_fit_and_no_more_than_asked(
     variants: int, asked: int, block_s: float, budget_s: float
 ) -> None:
-    least = min(least_whole_sets(variants), asked)
+    least = min(fewest_blocks(variants), asked)
     try:
         blocks = blocks_that_fit(
             requested=asked, variants=variants, all_places_block_s=block_s, budget_s=budget_s, firm=True
@@ -72,7 +72,7 @@ def test_a_habit_of_the_site_that_is_too_small_gives_way_to_the_fewest_useful_bl
     assert sum(len(job.blocks) for job in made.jobs) == 6
     assert "6 blocks instead of 20: the fewest that a budget plans, longer than the site's of 1m00s" in made.notes
     made = plan(budget_s=240.0, budget_firm=False, blocks=20)
-    assert "14 blocks instead of 20: the most whole balanced sets within the budget" in made.notes
+    assert "14 blocks instead of 20: the most within the budget, in steps of 2, one for each variant" in made.notes
 
 
 def test_a_budget_counts_every_node_count() -> None:
@@ -118,7 +118,7 @@ def test_the_budget_is_not_passed_where_the_least_fits_and_is_nearly_filled(
     assert held == count
     taken = made.run_s(reps) * variants * count
     fewest = made.run_s(dict.fromkeys(tried, LEAST_REPS)) + SPARE_S
-    if fewest * variants * least_whole_sets(variants) <= budget_s:
+    if fewest * variants * fewest_blocks(variants) <= budget_s:
         assert taken <= budget_s + 1e-6
     if min(reps.values()) > LEAST_REPS and all(each < tried[name].most for name, each in reps.items()):
         one_more_each = made.run_s({name: each + 1 for name, each in reps.items()}) + SPARE_S

@@ -233,22 +233,22 @@ make_ready /images/v1.14.x.sqsh --container-image=/images/v1.14.x.sqsh "--contai
 make_ready /images/master.sqsh --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I -c pass
 
 begin_block 5 1440
-run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh "--container-name=gpubench-1f8ad6ac78064d33-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-0-b86257f0adc4.json
-run "${in_image[@]}" --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-1-c9b762c6da08.json
-run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-2-4f876c8d0b48.json
-run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh "--container-name=gpubench-f1fe6655b18bb5a5-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-3-c4e31f12d236.json
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh "--container-name=gpubench-f1fe6655b18bb5a5-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-0-c4e31f12d236.json
+run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-1-4f876c8d0b48.json
+run "${in_image[@]}" --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-2-c9b762c6da08.json
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh "--container-name=gpubench-1f8ad6ac78064d33-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-3-b86257f0adc4.json
 
 begin_block 6 1440
-run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh "--container-name=gpubench-f1fe6655b18bb5a5-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-0-7a00fe5054b2.json
-run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-1-cdccd08da08a.json
-run "${in_image[@]}" --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-2-b759f307318d.json
-run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh "--container-name=gpubench-1f8ad6ac78064d33-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-3-cfa8af25c30b.json
+run "${in_image[@]}" --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-0-b759f307318d.json
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh "--container-name=gpubench-f1fe6655b18bb5a5-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-1-7a00fe5054b2.json
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh "--container-name=gpubench-1f8ad6ac78064d33-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-2-cfa8af25c30b.json
+run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-3-cdccd08da08a.json
 
 begin_block 7 1440
-run "${in_image[@]}" --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-0-818a3cfa47cd.json
-run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh "--container-name=gpubench-f1fe6655b18bb5a5-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-1-47da8e42094d.json
-run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh "--container-name=gpubench-1f8ad6ac78064d33-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-2-6dc1e5e7d515.json
-run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-3-6a8910233975.json
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh "--container-name=gpubench-1f8ad6ac78064d33-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-0-6dc1e5e7d515.json
+run "${in_image[@]}" --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-1-818a3cfa47cd.json
+run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-2-6a8910233975.json
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh "--container-name=gpubench-f1fe6655b18bb5a5-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-3-47da8e42094d.json
 
 begin_block 8 1440
 run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/008-0-9da8bc72d99e.json

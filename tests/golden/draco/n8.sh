@@ -239,22 +239,22 @@ make_ready /images/v1.14.x.sqsh --container-image=/images/v1.14.x.sqsh "--contai
 make_ready /images/master.sqsh --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I -c pass
 
 begin_block 13 1440
-skip_run 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/013-0-5d6c6f0289f9.json
-run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh "--container-name=gpubench-1f8ad6ac78064d33-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/013-1-b5bd9520a400.json
-run "${in_image[@]}" --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/013-2-8e2145797091.json
-run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh "--container-name=gpubench-f1fe6655b18bb5a5-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/013-3-86a179c907cf.json
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh "--container-name=gpubench-f1fe6655b18bb5a5-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/013-0-86a179c907cf.json
+run "${in_image[@]}" --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/013-1-8e2145797091.json
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh "--container-name=gpubench-1f8ad6ac78064d33-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/013-2-b5bd9520a400.json
+skip_run 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/013-3-5d6c6f0289f9.json
 
 begin_block 14 1440
-run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh "--container-name=gpubench-f1fe6655b18bb5a5-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/014-0-37e72d236574.json
-run "${in_image[@]}" --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/014-1-9b13a83b0666.json
-run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh "--container-name=gpubench-1f8ad6ac78064d33-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/014-2-ad9d8e2e1de2.json
-skip_run 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/014-3-c9532d5ff71f.json
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh "--container-name=gpubench-1f8ad6ac78064d33-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/014-0-ad9d8e2e1de2.json
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh "--container-name=gpubench-f1fe6655b18bb5a5-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/014-1-37e72d236574.json
+skip_run 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/014-2-c9532d5ff71f.json
+run "${in_image[@]}" --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/014-3-9b13a83b0666.json
 
 begin_block 15 1440
-run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh "--container-name=gpubench-1f8ad6ac78064d33-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/015-0-7e835904e7cc.json
-run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh "--container-name=gpubench-f1fe6655b18bb5a5-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/015-1-78456af06fb8.json
-skip_run 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/015-2-74c93829a443.json
-run "${in_image[@]}" --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/015-3-30e6f308afb6.json
+skip_run 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/015-0-74c93829a443.json
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh "--container-name=gpubench-1f8ad6ac78064d33-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/015-1-7e835904e7cc.json
+run "${in_image[@]}" --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/015-2-30e6f308afb6.json
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh "--container-name=gpubench-f1fe6655b18bb5a5-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/015-3-78456af06fb8.json
 
 begin_block 16 1440
 run "${in_image[@]}" --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/016-0-cb6e17a29377.json

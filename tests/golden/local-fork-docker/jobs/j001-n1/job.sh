@@ -111,7 +111,7 @@ run "${in_image[@]}" --entrypoint /opt/gpubench/stack/bin/python registry.exampl
 run "${in_image[@]}" --entrypoint /opt/gpubench/stack/bin/python registry.example/team/bench@sha256:0000000000000000000000000000000000000000000000000000000000000000 -I ../../node.pyz run --spec specs/001-1-b2e7117c2b86.json
 
 begin_block 2 24
-run "${in_image[@]}" --entrypoint /opt/gpubench/stack/bin/python registry.example/team/bench@sha256:0000000000000000000000000000000000000000000000000000000000000000 -I ../../node.pyz run --spec specs/002-0-be79ee601bde.json
-run "${in_image[@]}" --entrypoint /opt/gpubench/stack/bin/python registry.example/team/bench@sha256:0000000000000000000000000000000000000000000000000000000000000001 -I ../../node.pyz run --spec specs/002-1-ed607b767ac0.json
+run "${in_image[@]}" --entrypoint /opt/gpubench/stack/bin/python registry.example/team/bench@sha256:0000000000000000000000000000000000000000000000000000000000000001 -I ../../node.pyz run --spec specs/002-0-ed607b767ac0.json
+run "${in_image[@]}" --entrypoint /opt/gpubench/stack/bin/python registry.example/team/bench@sha256:0000000000000000000000000000000000000000000000000000000000000000 -I ../../node.pyz run --spec specs/002-1-be79ee601bde.json
 
 exit "$worst"

@@ -105,7 +105,7 @@ run /images/stack/bin/python -I ../../node.pyz run --spec specs/001-0-f1ac134b71
 run /images/stack/bin/python -I ../../node.pyz run --spec specs/001-1-b2e7117c2b86.json
 
 begin_block 2 24
-run /images/stack/bin/python -I ../../node.pyz run --spec specs/002-0-be79ee601bde.json
-run /images/stack/bin/python -I ../../node.pyz run --spec specs/002-1-ed607b767ac0.json
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/002-0-ed607b767ac0.json
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/002-1-be79ee601bde.json
 
 exit "$worst"

@@ -105,7 +105,7 @@ run /images/stack/bin/python -I ../../node.pyz run --spec specs/003-0-47c664cd85
 run /images/stack/bin/python -I ../../node.pyz run --spec specs/003-1-b178c839c67f.json
 
 begin_block 4 24
-run /images/stack/bin/python -I ../../node.pyz run --spec specs/004-0-fe0647c394c7.json
-run /images/stack/bin/python -I ../../node.pyz run --spec specs/004-1-2797939609fb.json
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/004-0-2797939609fb.json
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/004-1-fe0647c394c7.json
 
 exit "$worst"

@@ -198,8 +198,8 @@ make_ready /images/sha256-000000000000000000000000000000000000000000000000000000
 make_ready /images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh
 
 begin_block 1 24
-run "${in_image[@]}" /images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-0-d1ae87ea0c7f.json
-run "${in_image[@]}" /images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-1-f672b5ab39a4.json
+run "${in_image[@]}" /images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-0-f672b5ab39a4.json
+run "${in_image[@]}" /images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-1-d1ae87ea0c7f.json
 
 # Where the first node can't start the image, no run has a record: the log says why, last of all.
 if [ -n "$unready" ]; then echo "gpubench: $unready" >&2; fi

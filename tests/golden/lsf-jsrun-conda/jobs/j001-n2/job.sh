@@ -136,7 +136,7 @@ run() { # COMMAND...: the supervisor's, on every node
 }
 
 begin_block 1 24
-run /images/stack/bin/python -I ../../node.pyz run --spec specs/001-0-d1ae87ea0c7f.json
-run /images/stack/bin/python -I ../../node.pyz run --spec specs/001-1-f672b5ab39a4.json
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/001-0-f672b5ab39a4.json
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/001-1-d1ae87ea0c7f.json
 
 exit "$worst"

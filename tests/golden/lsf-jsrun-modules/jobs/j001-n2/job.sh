@@ -137,7 +137,7 @@ run() { # COMMAND...: the supervisor's, on every node
 }
 
 begin_block 1 24
-run "${in_image[@]}" '/home/o'"'"'neill & co/modules/summit-b1/load.sh' /sw/python/bin/python3 -I ../../node.pyz run --spec specs/001-0-d1ae87ea0c7f.json
-run "${in_image[@]}" '/home/o'"'"'neill & co/modules/summit-b0/load.sh' /sw/python/bin/python3 -I ../../node.pyz run --spec specs/001-1-f672b5ab39a4.json
+run "${in_image[@]}" '/home/o'"'"'neill & co/modules/summit-b0/load.sh' /sw/python/bin/python3 -I ../../node.pyz run --spec specs/001-0-f672b5ab39a4.json
+run "${in_image[@]}" '/home/o'"'"'neill & co/modules/summit-b1/load.sh' /sw/python/bin/python3 -I ../../node.pyz run --spec specs/001-1-d1ae87ea0c7f.json
 
 exit "$worst"

@@ -236,8 +236,8 @@ run "${in_image[@]}" --container-image=/images/sha256-00000000000000000000000000
 run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh "--container-name=gpubench-0000000000000000-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-1-39ca49ba1cf5.json
 
 begin_block 2 24
-run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh "--container-name=gpubench-0000000000000000-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/002-0-625928193daa.json
-run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh "--container-name=gpubench-0000000000000000-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/002-1-e9bd4cedddd5.json
+run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh "--container-name=gpubench-0000000000000000-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/002-0-e9bd4cedddd5.json
+run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh "--container-name=gpubench-0000000000000000-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/002-1-625928193daa.json
 
 # Where the first node can't start the image, no run has a record: the log says why, last of all.
 if [ -n "$unready" ]; then echo "gpubench: $unready" >&2; fi

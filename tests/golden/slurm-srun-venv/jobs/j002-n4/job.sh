@@ -114,11 +114,11 @@ run() { # COMMAND...: the supervisor's, on every node
 }
 
 begin_block 3 24
-run /images/stack/bin/python -I ../../node.pyz run --spec specs/003-0-c8f806a82d66.json
-run /images/stack/bin/python -I ../../node.pyz run --spec specs/003-1-5e8fd90e2a74.json
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/003-0-5e8fd90e2a74.json
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/003-1-c8f806a82d66.json
 
 begin_block 4 24
-run /images/stack/bin/python -I ../../node.pyz run --spec specs/004-0-24b57e674b0c.json
-run /images/stack/bin/python -I ../../node.pyz run --spec specs/004-1-7a6ec6e5dc06.json
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/004-0-7a6ec6e5dc06.json
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/004-1-24b57e674b0c.json
 
 exit "$worst"
