@@ -147,6 +147,7 @@ WRONG: list[tuple[str, int, str]] = [
     ("compare ms.csv", 3, "name yours: --columns variant=build,wall_ms=join_ms"),
     ("compare capitals.csv", 3, "name yours: --columns variant=Variant,wall_s=Wall_s,block=Block"),
     ("compare blanks.csv", 3, "its header reads 'variant, block, wall_s'; remove the blanks beside its commas"),
+    ("compare runless.csv", 3, "numbers repetitions in column rep, and has no column run; add one"),
     ("compare times.csv --columns variant=build,wall_s=took", 2, "--columns: the table has no column 'took'"),
     ("compare times.csv --columns variant=build,seconds", 2, "--columns: 'seconds' is no FIELD=COLUMN"),
     ("compare times.csv --columns variant=build,variant=seconds", 2, "names a field twice"),
@@ -246,6 +247,7 @@ def here(tmp_path: Path) -> Path:
     (tmp_path / "times.csv").write_text(f"build,seconds,join_ms,join_ns,rate,block\n{rows}")
     (tmp_path / "ms.csv").write_text("build,join_ms,block\na,1.5,1\nb,1.6,1\n")
     (tmp_path / "capitals.csv").write_text("Variant,Block,Wall_s\na,1,1.5\nb,1,1.6\n")
+    (tmp_path / "runless.csv").write_text("variant,block,rep,wall_s\na,1,0,1.5\nb,1,0,1.6\n")
     (tmp_path / "blanks.csv").write_text("variant, block, wall_s\na, 1, 1.5\nb, 1, 1.6\n")
     (tmp_path / "mine.py").write_text("def total(client, params): ...\n\n\ndef divide(number): ...\n")
     (tmp_path / "number.toml").write_text('inherits = 3\nname = "number"\n')

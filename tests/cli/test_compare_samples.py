@@ -71,6 +71,10 @@ def test_a_csv_may_have_a_byte_order_mark_foreign_line_ends_and_empty_last_lines
     assert line.endswith("| 6 blocks | regression")
 
 
+def test_repetitions_without_numbers_are_those_of_their_run(compare: Compare) -> None:
+    assert compare(table().drop("rep").write_csv().encode()) == compare(table().write_csv().encode())
+
+
 def test_versions_that_look_like_numbers_stay_names(compare: Compare) -> None:
     names = {"A": "1.1", "B": "1.10"}
     frame = table().with_columns(pl.col("variant").replace(names))

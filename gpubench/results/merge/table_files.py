@@ -232,12 +232,13 @@ def as_samples(frame: pl.DataFrame, path: Path, mapping: Mapping[str, str]) -> p
 
     Args:
         frame: as it was read. Without ``workload`` its rows are of one, called as the file is; without ``nodes`` of one
-            node; without ``run`` and ``rep`` every row is a run.
+            node; without ``run`` and ``rep`` every row is a run; without ``rep`` those of a run are in order.
         mapping: columns by field; each takes the place of a column of the field's own name.
 
     Raises:
         UsageError: the table lacks a column of ``mapping``.
-        DataError: neither the table nor the map has a column of variants or of times.
+        DataError: neither the table nor the map has a column of variants or of times, or of runs where one numbers
+            their repetitions.
     """
     if unknown := next((column for column in mapping.values() if column not in frame.columns), ""):
         raise UsageError(f"--columns: the table has no column '{unknown}'", then=f"it has {', '.join(frame.columns)}")
@@ -256,7 +257,12 @@ def as_samples(frame: pl.DataFrame, path: Path, mapping: Mapping[str, str]) -> p
         way = _way(frame, missing) if frame.width > 1 else "part fields by commas, semicolons or tabs; write UTF-8"
         raise DataError(f"{path} has {what} {', '.join(missing)}; its header reads '{header}'", then=way)
     given = {"workload": pl.lit(path.stem), "nodes": pl.lit(1)}
-    if not {"run", "rep"} & set(frame.columns):
+    if "run" in frame.columns:
+        given["rep"] = pl.int_range(pl.len()).over("run")
+    elif "rep" in frame.columns:
+        then = "add one that says which start of the program a row is of, or remove rep: then every row is a run"
+        raise DataError(f"{path} numbers repetitions in column rep, and has no column run", then=then)
+    else:
         row = pl.int_range(1, pl.len() + 1).cast(pl.String)
         given |= {"run": pl.concat_str(pl.lit("row "), row), "rep": pl.lit(0)}
     return frame.with_columns(**{name: value for name, value in given.items() if name not in frame.columns})
