@@ -85,7 +85,8 @@ def _expected(worker: ProcessFacts, cpus: int | None) -> int:
 def _too_few(worker: ProcessFacts, beside: Sequence[ProcessFacts], cpus: int | None) -> str:
     allowed, expected = set(worker["allowed"]), _expected(worker, cpus)
     if len(allowed) < expected:
-        return f"{len(allowed)} CPUs for {expected} threads: bound too tightly (jsrun --bind rs, OMP_PROC_BIND=FALSE)"
+        has = f"{len(allowed)} CPUs for {expected} threads" if cpus is None else f"{len(allowed)} of {cpus} CPUs"
+        return f"{has}: bound too tightly (jsrun --bind rs, OMP_PROC_BIND=FALSE)"
     inside = [neighbour for neighbour in beside if set(neighbour["allowed"]) <= allowed]
     threads = sum(_expected(neighbour, cpus) for neighbour in inside)
     on_host = sum(_expected(neighbour, cpus) for neighbour in beside)
@@ -96,7 +97,8 @@ def _too_few(worker: ProcessFacts, beside: Sequence[ProcessFacts], cpus: int | N
     )
     if threads > places and places < all_places:
         word = "cores" if all_places != len(worker["cpus"]) else "CPUs"
-        return f"{counted(len(inside), 'worker')} with {threads} threads packed on {places} of {all_places} {word}"
+        need = f"with {threads} threads" if cpus is None else f"for {threads} CPUs"
+        return f"{counted(len(inside), 'worker')} {need} packed on {places} of {all_places} {word}"
     return ""
 
 

@@ -139,7 +139,8 @@ def _notes(request: Request, scope: Scope) -> list[str]:
             why = f"the fewest that a budget plans, longer than the site's of {format_seconds(request.budget_s or 0.0)}"
         notes.append(f"{counted(blocks, 'block')}{instead}: {why}")
     if blocks < 5 and len(request.variants) > 1:
-        notes.append(f"{counted(blocks, 'block')}: with fewer than 5 hardly any difference can be confirmed")
+        what = "" if blocks >= 3 else "no verdict can be given below 3; "
+        notes.append(f"{counted(blocks, 'block')}: {what}5 or more are advised")
     busy = max(nodes * workers for nodes, workers in (shape.place for shape in shapes)) * request.site.layout.threads
     if request.site.layout.one_machine and busy > request.machine_cores > 0:
         notes.append(

@@ -150,14 +150,15 @@ def _is_held(path: Path) -> bool:
 
 
 def _try_lock(handle: int, waiting: Callable[[str], None], is_first: Callable[[], bool]) -> bool:
+    may_have_it = is_first()
     try:
-        if is_first():
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        pass
-    waiting(os.pread(handle, 4096, 0).decode("utf-8", "replace").strip())
-    return False
+        waiting(os.pread(handle, 4096, 0).decode("utf-8", "replace").strip())
+        return False
+    if not may_have_it:  # whoever came before takes it at its next look; the file names a job that has ended
+        fcntl.flock(handle, fcntl.LOCK_UN)
+    return may_have_it
 
 
 def submit(job_dir: Path, environ: Mapping[str, str], lock: int | None) -> Job:

@@ -52,6 +52,8 @@ EVERY_CPU = [worker(number, [number]) for number in range(32)]
         ([*EVERY_CPU, worker(32, [0])], None, [ON_ONE_CPU, *[""] * 31, ON_ONE_CPU]),
         (on_a_core_each(2, threads=4), None, ["1 worker with 4 threads packed on 1 of 8 cores"] * 2),
         (on_a_core_each(2, threads=4), 1, ["", ""]),
+        (on_a_core_each(1), 8, ["4 of 8 CPUs: bound too tightly (jsrun --bind rs, OMP_PROC_BIND=FALSE)"]),
+        (on_a_core_each(1), 2, ["1 worker for 2 CPUs packed on 1 of 8 cores"]),
     ],
 )
 def test_workers_are_right_or_bound_too_tightly_or_packed(

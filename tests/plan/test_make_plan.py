@@ -181,8 +181,9 @@ def test_more_processes_that_poll_than_cores_are_said_where_the_cores_are_known(
 
 
 def test_few_blocks_are_said() -> None:
-    assert any(note.startswith("4 blocks: with fewer than 5") for note in plan(blocks=4).notes)
-    assert not any("fewer than 5" in note for note in plan(blocks=5).notes)
+    assert "2 blocks: no verdict can be given below 3; 5 or more are advised" in plan(blocks=2).notes
+    assert "3 blocks: 5 or more are advised" in plan(blocks=3).notes
+    assert not any("advised" in note for note in plan(blocks=5).notes)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The local scheduler with real job scripts: one job at a time, and none outlives its front end."""
 
+import fcntl
 import json
 import os
 import signal
@@ -8,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -94,12 +96,10 @@ def test_who_came_first_has_the_machine_first_and_one_that_died_keeps_nobody_wai
     running = submit(job_dir(tmp_path, "read -r _\n", "first"))
     queue.with_name(f"{queue.name}.{0:020d}-1").touch()  # of a process that was killed
     order: list[str] = []
-    came = threading.Event()
 
     def late() -> None:
-        with local.acquire_machine(tmp_path, lambda _holder: came.set()):
+        with local.acquire_machine(tmp_path, lambda _holder: None):
             order.append("late")
-        came.set()
 
     latecomer = threading.Thread(target=late)
 
@@ -108,13 +108,48 @@ def test_who_came_first_has_the_machine_first_and_one_that_died_keeps_nobody_wai
         running.process.stdin.close()
         running.close()  # from here on the machine is free
         latecomer.start()
-        assert came.wait(60)
+        until(lambda: len([*queue.parent.glob(f"{queue.name}.*")]) == 2)
 
     with local.acquire_machine(tmp_path, waiting):
         order.append("early")
     latecomer.join(60)
     assert order == ["early", "late"]
     assert [path.name for path in queue.parent.iterdir()] == [queue.name]
+
+
+def test_a_job_that_has_ended_is_never_named_as_the_one_that_is_waited_for(
+    tmp_path: Path, queue: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit(job_dir(tmp_path, "true\n")).close()
+    looked, holders = threading.Semaphore(0), list[str]()
+    is_held = local._is_held
+    monkeypatch.setattr(local, "_is_held", lambda path: (is_held(path), looked.release())[0])
+    before = queue.with_name(f"{queue.name}.{0:020d}-1")
+    with before.open("w") as place, queue.open("r+") as lock:
+        fcntl.flock(place, fcntl.LOCK_EX)  # who came before waits, and has not looked since the machine is free
+
+        def come() -> None:
+            with local.acquire_machine(tmp_path, holders.append):
+                pass
+
+        latecomer = threading.Thread(target=come)
+        latecomer.start()
+        assert all(looked.acquire(timeout=60) for _ in range(3))
+        assert not holders
+        until(lambda: not _taken(lock))  # the latecomer has it for a moment, as it looks
+        os.pwrite(lock.fileno(), b"the one before".ljust(4096), 0)
+        assert all(looked.acquire(timeout=60) for _ in range(2))
+    latecomer.join(60)
+    assert {*holders} == {"the one before"}
+
+
+def _taken(lock: IO[str]) -> bool:
+    """Whether somebody else has it; else it is ours."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
 
 
 def test_the_machine_is_free_again_after_a_wait_that_was_given_up(tmp_path: Path) -> None:
