@@ -8,17 +8,17 @@ import datetime as dt
 from collections.abc import Sequence
 
 from gpubench.model.cell_names import cell_names
-from gpubench.model.plan import Plan, PlannedVariant
+from gpubench.model.plan import Plan
 from gpubench.model.text import counted
 from gpubench.node.spec.records import RAN
 from gpubench.node.spec.turns import INTERLEAVED, SEQUENTIAL
 from gpubench.node.spec.waiting import polls
 from gpubench.report import labels
 from gpubench.report.answer import answer
-from gpubench.report.differences import cautions, variants_section
+from gpubench.report.differences import added_blocks, cautions, same_twice, variants_section
 from gpubench.report.next_steps import next_steps
 from gpubench.report.page import Page
-from gpubench.report.provenance import provenance_section, ucx_in_force
+from gpubench.report.provenance import provenance_section
 from gpubench.report.runs import runs_section
 from gpubench.report.samples import samples_section
 from gpubench.report.scaling import is_scaled, scaling_section
@@ -46,7 +46,7 @@ def certainty(inputs: JudgedCampaign) -> str:
     together = f", over all {family} comparisons together" if family > 1 else ""
     share = f"at most {100 * settings.alpha:g} %"
     looks = ""
-    if _blocks_were_added(inputs):
+    if added_blocks(inputs):
         share, looks = f"more than {100 * settings.alpha:g} %", ", since blocks were added after a look at the results"
     rule = (
         f"If nothing differed at all, a campaign like this one would still call a regression or an improvement in "
@@ -70,12 +70,6 @@ def certainty(inputs: JudgedCampaign) -> str:
     if any(verdict.one_job for verdict in inputs.verdicts):
         rule += " Several blocks share an allocation, so the answer holds on these nodes."
     return rule
-
-
-def _blocks_were_added(inputs: JudgedCampaign) -> bool:
-    """Whether there are blocks that were neither planned at first nor stand for broken ones."""
-    planned = {block.block for job in inputs.plan.jobs for block in job.blocks}
-    return any(outcome.block.block not in planned and outcome.block.replaces is None for outcome in inputs.outcomes)
 
 
 def _rare_stragglers(inputs: JudgedCampaign) -> str:
@@ -147,31 +141,6 @@ def _waiting(plan: Plan) -> str:
 def moment(when: dt.datetime) -> str:
     """``2025-11-20 14:00 UTC``."""
     return when.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def same_twice(inputs: JudgedCampaign) -> list[str]:
-    """Sentences about candidates that are the baseline itself under another name (A against A)."""
-    baseline, *candidates = inputs.plan.variants
-    return [
-        f"{variant.label} is the same image with the same settings as {baseline.label} (A against A): "
-        "any difference between them is noise or a false alarm."
-        for variant in candidates
-        if any(same(inputs, variant) == same(inputs, baseline) != () for same in (_as_planned, _as_run))
-    ]
-
-
-def _as_planned(inputs: JudgedCampaign, variant: PlannedVariant) -> tuple[str, list[tuple[str, str]]]:
-    """The image and the variables: a variant that sets what the site sets anyway differs in nothing."""
-    image = variant.image.id if variant.image else variant.ucx
-    return image, sorted({**inputs.plan.site.env, **variant.env}.items())
-
-
-def _as_run(inputs: JudgedCampaign, variant: PlannedVariant) -> tuple[object, ...]:
-    """With ``UCX_*`` as in force in the processes: nor does one that sets what the binding sets. Empty: not known."""
-    image, variables = _as_planned(inputs, variant)
-    in_force = {ucx_in_force(run.facts) for run in inputs.evidence_of(variant.label)} - {""}
-    others = [(name, value) for name, value in variables if not name.startswith("UCX_")]
-    return (image, others, in_force) if in_force else ()
 
 
 def campaign_page(inputs: JudgedCampaign) -> Page:
@@ -254,7 +223,7 @@ def _notes(inputs: JudgedCampaign) -> Section:
     warnings = [
         *cautions(inputs),
         *inputs.plan.notes,
-        *inputs.warnings,
+        *inputs.accounting.warnings,
         *run_warnings(inputs.outcomes),
     ]
     files: list[str | TextSpan] = [

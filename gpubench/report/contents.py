@@ -11,7 +11,7 @@ from gpubench.model.cell_names import cell_names
 from gpubench.model.text import counted
 from gpubench.report import labels
 from gpubench.report.answer import VerdictAnswer
-from gpubench.report.differences import cautions
+from gpubench.report.differences import cautions, same_twice
 from gpubench.report.section_names import Content
 from gpubench.report.sections import Section
 from gpubench.report.variants_line import compared
@@ -50,7 +50,7 @@ def judged_answer(judged: JudgedCampaign, question: Question) -> VerdictAnswer:
         for verdict in judged.verdicts
         if verdict.baseline == base and question.candidate in (None, verdict.candidate)
     ]
-    notes = cautions(judged)
+    notes = [*same_twice(judged), *cautions(judged)]
     arrangement = plan.site.layout.arrangement
     section = verdict_section(plan.campaign, shown, judged.settings, arrangement=arrangement, notes=notes)
 

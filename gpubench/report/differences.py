@@ -8,6 +8,7 @@ from gpubench.model.cell_names import cell_names, workload_key
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.text import counted, shortened
 from gpubench.report.facts import facts_table
+from gpubench.report.provenance import ucx_in_force
 from gpubench.report.sections import ColumnStyle, Heading, Medium, Section, SectionPart, TextSpan, TextTable
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.results.merge.environment_changes import Changes
@@ -64,12 +65,58 @@ def variants_section(inputs: JudgedCampaign) -> Section:
 def cautions(inputs: JudgedCampaign) -> list[str]:
     """Notes beside the verdicts.
 
-    Another margin than planned, failed runs, unplanned differences, settings of transports that changed none, and how
-    UCX moves large messages where that may be why a variant is slower or faster.
+    Another margin than planned, blocks that were added, failed runs, unplanned differences, settings of transports that
+    changed none, and how UCX moves large messages where that may be why a variant is slower or faster.
     """
     failures, transports = (read(inputs.plan, inputs.outcomes) for read in (_failures, _same_transports))
     others = unplanned(inputs.plan, inputs.changes)
-    return [*_other_margin(inputs), *failures, *others, *transports, *_other_ways(inputs)]
+    return [*_other_margin(inputs), *_looks(inputs), *failures, *others, *transports, *_other_ways(inputs)]
+
+
+def added_blocks(inputs: JudgedCampaign) -> int:
+    """How many blocks there are that were neither planned at first nor stand for broken ones."""
+    planned = {block.block for job in inputs.plan.jobs for block in job.blocks}
+    blocks = {outcome.block.block for outcome in inputs.outcomes if outcome.block.replaces is None}
+    return len(blocks - planned)
+
+
+def _looks(inputs: JudgedCampaign) -> Iterator[str]:
+    """On blocks that were added after a look at the results.
+
+    The chances of two and three looks at equal distances: Armitage, McPherson and Rowe (1969), J. R. Stat. Soc. A
+    132:235, table 2.
+    """
+    if count := added_blocks(inputs):
+        yield (
+            f"{counted(count, 'block')} {'was' if count == 1 else 'were'} added after the results had been looked at: "
+            "the chance of a false alarm is above the planned 5 % (about 8 % with two looks, 11 % with three); a new "
+            "campaign can confirm what it shows"
+        )
+
+
+def same_twice(inputs: JudgedCampaign) -> list[str]:
+    """Sentences about candidates that are the baseline itself under another name (A against A)."""
+    baseline, *candidates = inputs.plan.variants
+    return [
+        f"{variant.label} is the same image with the same settings as {baseline.label} (A against A): "
+        "any difference between them is noise or a false alarm."
+        for variant in candidates
+        if any(same(inputs, variant) == same(inputs, baseline) != () for same in (_as_planned, _as_run))
+    ]
+
+
+def _as_planned(inputs: JudgedCampaign, variant: PlannedVariant) -> tuple[str, list[tuple[str, str]]]:
+    """The image and the variables: a variant that sets what the site sets anyway differs in nothing."""
+    image = variant.image.id if variant.image else variant.ucx
+    return image, sorted({**inputs.plan.site.env, **variant.env}.items())
+
+
+def _as_run(inputs: JudgedCampaign, variant: PlannedVariant) -> tuple[object, ...]:
+    """With ``UCX_*`` as in force in the processes: nor does one that sets what the binding sets. Empty: not known."""
+    image, variables = _as_planned(inputs, variant)
+    in_force = {ucx_in_force(run.facts) for run in inputs.evidence_of(variant.label)} - {""}
+    others = [(name, value) for name, value in variables if not name.startswith("UCX_")]
+    return (image, others, in_force) if in_force else ()
 
 
 def _other_ways(inputs: JudgedCampaign) -> Iterator[str]:

@@ -26,7 +26,6 @@ class JudgedCampaign:
         changes: differences within blocks, planned or not, for each verdict.
         evidence: what every run that has a directory proves, by run.
         manifests: by hash.
-        warnings: lines for the reader, of accounting and of blocks that were added.
         target: what a user types for the campaign.
     """
 
@@ -37,7 +36,6 @@ class JudgedCampaign:
     changes: Changes
     evidence: Mapping[str, Evidence]
     manifests: Mapping[str, Any]
-    warnings: Sequence[str]
     generated_at: dt.datetime
     target: str
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from gpubench.errors import DataError
 from gpubench.files import write_atomically
 from gpubench.model.base import nearest
-from gpubench.model.text import counted
 from gpubench.results.campaigns import campaign_results
 from gpubench.results.judged_campaign import JudgedCampaign
 from gpubench.results.merge.environment_changes import (
@@ -68,8 +67,7 @@ def _judge_campaign(campaign: Campaign, question: Question) -> JudgedCampaign:
     )
     accounting = account_now(campaign)
     samples = sample_table(accounting.outcomes)
-    warnings = (*accounting.warnings, *added_later(campaign))
-    for warning in warnings:
+    for warning in accounting.warnings:
         _log.warning(warning)
     results = campaign_results(campaign, accounting.outcomes, samples)
     settings = question.settings(plan)
@@ -102,29 +100,6 @@ def _judge_campaign(campaign: Campaign, question: Question) -> JudgedCampaign:
         changes=changes,
         evidence=seen,
         manifests=manifests,
-        warnings=warnings,
         generated_at=dt.datetime.now(dt.UTC),
         target=str(campaign.directory),
-    )
-
-
-def added_later(campaign: Campaign) -> tuple[str, ...]:
-    """A note on blocks that were added after a look at the results; empty without such blocks.
-
-    The chances of two and three looks at equal distances: Armitage, McPherson and Rowe (1969), J. R. Stat. Soc. A
-    132:235, table 2.
-    """
-    blocks = [
-        block
-        for addition in campaign.additions
-        for job in addition.jobs
-        for block in job.blocks
-        if block.replaces is None
-    ]
-    if not blocks:
-        return ()
-    return (
-        f"{counted(len(blocks), 'block')} {'was' if len(blocks) == 1 else 'were'} added after the results had been "
-        "looked at: the chance of a false alarm is above "
-        "the planned 5 % (about 8 % with two looks, 11 % with three); a new campaign can confirm what it shows",
     )

@@ -18,7 +18,7 @@ def test_blocks_are_added_and_judged_with_those_before_them(gpubench: Run, tmp_p
     before = {name: (campaign / "runs" / name / "run.json").stat().st_mtime_ns for name in records(campaign)}
     more = gpubench("bench", "--campaign", campaign, "--blocks", "+1", code=0)
     assert "1 more block after 3" in more.stdout
-    assert more.stderr.count("1 block was added after the results had been looked at") == 1
+    assert more.stdout.count("note: 1 block was added after the results had been looked at") == 1
     found = records(campaign)
     assert sorted(record["block"] for record in found.values()) == [1, 1, 2, 2, 3, 3, 4, 4]
     assert {name: (campaign / "runs" / name / "run.json").stat().st_mtime_ns for name in before} == before

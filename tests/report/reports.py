@@ -43,7 +43,6 @@ def collect(campaign: Campaign) -> JudgedCampaign:
         changes=Changes(),
         evidence={},
         manifests=campaign.manifests(),
-        warnings=accounting.warnings,
         generated_at=NOW,
         target="",
     )

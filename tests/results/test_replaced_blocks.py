@@ -50,3 +50,5 @@ def test_blocks_that_were_added_after_a_look_raise_the_rate_of_false_alarms_that
     page = (tmp_path / "c" / "report.html").read_text()
     assert "in more than 5 % of cases, since blocks were added after a look at the results" in page
     assert "at most 5 %" not in page
+    (note,) = json.loads(invoked("compare", tmp_path / "c", "--json").stdout)["notes"]
+    assert note.startswith("2 blocks were added after the results had been looked at: ")
