@@ -3,6 +3,7 @@
 import dataclasses
 import datetime as dt
 import itertools
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -120,9 +121,13 @@ def plan_campaign(request: Request, options: CampaignOptions, images: Images, *,
 
 
 def foreseen_campaign(options: CampaignOptions) -> Campaign:
-    """As ``plan_campaign`` would plan it now, with the images that are there; nothing is built or written."""
+    """As ``plan_campaign`` would plan it now, with the images that are there; nothing is built or written.
+
+    Where a variable in the path of the outputs isn't set here, no earlier campaign is looked at.
+    """
     request = parse_request(options)
-    site, outputs = request.site, outputs_of(request.site, options.outputs)
+    site = request.site
+    outputs = options.outputs or Path(os.path.expandvars(site.paths.outputs)).expanduser()
     specs = [item.ucx for item in request.variants]
     images = obtain_images(site, specs, date=options.date, base=options.base, look_only=True)
     if makes_first_pass(request):

@@ -44,7 +44,7 @@ def next_steps(inputs: JudgedCampaign) -> list[NextStep]:
     if (search / SEARCH_FILE).exists():
         return [*_of_search(str(search), len(missing)), *_causes(inputs)]
     late = [outcome for outcome in inputs.outcomes if over_budget(outcome)]
-    further = [] if late else _more_blocks(inputs, missing)  # only after those that were planned
+    further = _more_blocks(inputs, [*missing, *late])
     failed = sum(outcome.status == "failed" for outcome in inputs.outcomes)
     logs = NextStep(_typed(inputs, "logs"), f"why {counted(failed, 'run')} failed")
     rest = list(_rest(inputs, missing, late)) or (
@@ -97,10 +97,10 @@ def _rest(inputs: JudgedCampaign, missing: Sequence[RunResult], late: Sequence[R
         yield NextStep(_typed(inputs, "bench", "--campaign"), f"{'; '.join(why)}: about {price}")
 
 
-def _more_blocks(inputs: JudgedCampaign, missing: Sequence[RunResult]) -> Iterator[NextStep]:
-    """Blocks that are needed beside those that are missing, which come first."""
+def _more_blocks(inputs: JudgedCampaign, rest: Sequence[RunResult]) -> Iterator[NextStep]:
+    """Blocks that are needed beside the ``rest`` of those that were planned, which come first."""
     coming: Counter[object] = Counter(
-        place for place, _ in {(outcome.job.place, outcome.block.block) for outcome in missing}
+        place for place, _ in {(outcome.job.place, outcome.block.block) for outcome in rest}
     )
     names = cell_names([verdict.key for verdict in inputs.verdicts])
     several = len({verdict.candidate for verdict in inputs.verdicts}) > 1

@@ -87,7 +87,7 @@ WRONG: list[tuple[str, int, str]] = [
     ("plan --suite latin.toml", 2, "latin.toml is not TOML: its byte 30 is no UTF-8; save it as UTF-8"),
     ("plan --set known_issues=latin.toml", 2, "latin.toml is not TOML: its byte 30 is no UTF-8"),
     (
-        "plan --set 'paths.outputs=$NOT_SET/x'",
+        "bench --set 'paths.outputs=$NOT_SET/x'",
         2,
         "$NOT_SET isn't set here; set it, or give the path",
     ),

@@ -109,6 +109,11 @@ def test_a_budget_is_filled_with_blocks_and_a_first_pass_is_foretold(gpubench: R
     assert "bench begins with a first pass" not in gpubench(*asked).stdout
 
 
+def test_a_site_is_planned_also_where_a_variable_in_the_path_of_its_outputs_is_not_set(gpubench: Run) -> None:
+    words = ["plan", "--suite", "verify", "--variants", "a=1.22.0 b=1.22.0"]
+    assert "4 runs" in gpubench(*words, "--blocks", "2", "--set", "paths.outputs=$NOT_SET/x").stdout
+
+
 def test_a_plan_says_what_is_wrong_with_the_profile_s_images(gpubench: Run) -> None:
     site = ("runtime=apptainer", "interface=ib0", "scheduler=slurm", "launcher=srun", "env.UCX_TLS=all")
     done = gpubench("plan", "--suite", "quick", "--protocol", "ucx", *(f"--set={setting}" for setting in site))

@@ -179,6 +179,9 @@ def test_blocks_that_a_budget_left_out_cost_what_those_that_ran_cost_and_come_be
     assert both == dataclasses.replace(first, why=f"{reasons}: about {total_price}")
     assert first.why == f"{len(late)} blocks were not begun, because the budget left no time: about {price}"
     assert not any("--blocks" in step.command for step in others)
+    wanting = [dataclasses.replace(verdict, more_blocks=len(late) + 4) for verdict in undecided]
+    again, more, *_ = next_steps(dataclasses.replace(cut, verdicts=wanting))
+    assert (again, more.command) == (first, "gpubench bench --campaign out/c --blocks +4")
     total = len({outcome.block.block for outcome in story.outcomes})
     assert f"{total - len(late)} of {total} blocks" in about(cut)
 
