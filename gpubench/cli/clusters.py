@@ -92,7 +92,7 @@ def verify(
 ) -> None:
     """Who is connected, and whether their versions agree. Hosts, workers, threads, memory, GPUs; Python, dask, UCX.
 
-    Exit 5 if the cluster doesn't answer, 6 if something disagrees, 4 if workers are missing.
+    Exit 4 if workers are missing or it has ended, 5 if its scheduler doesn't answer, 6 if something disagrees.
     """
     from gpubench.clusters.inspect import verify as inspect
 
@@ -107,7 +107,7 @@ def affinity(
 ) -> None:
     """Whether each worker has the CPUs that its threads need. Also NUMA nodes and GPU; pass or FAIL.
 
-    Finds several workers on one core, and two on one GPU. Exit 6 if a worker fails, 5 if the cluster doesn't answer.
+    Finds several workers on one core, and two on one GPU. Exit 6 if a worker fails, 5 if the scheduler doesn't answer.
     """
     from gpubench.clusters.inspect import affinity as inspect
 

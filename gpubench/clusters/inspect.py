@@ -94,7 +94,7 @@ def _scheduler_file(options: InspectOptions) -> Path:
         cluster = find_cluster(options.outputs or Path("outputs"), options.name)
         file, name = cluster.directory / SCHEDULER_FILE, cluster.record.name
         if not file.exists():
-            what = "has no scheduler yet" if cluster.standing else "is stopped"
+            what = "has no scheduler: not yet, or not any more" if cluster.standing else "is stopped"
             raise IncompleteError(f"cluster {name} {what}", then=f"gpubench cluster status {name}")
         return file
     if options.name is not None:

@@ -59,6 +59,12 @@ def test_output_that_was_cut_off_has_warm_ups_alone_says_where_and_compare_says_
     found = imported("parsl-perf", tmp_path / "cut.out", tmp_path, date=dt.date(2026, 1, 1), variant="a")
     assert found.table["warmup"].to_list() == [True, True]
     assert reasons(found)[0] == "cut.out:15: iteration 3 is cut off, or has no time"
+    (tmp_path / "open.out").write_text("\n".join(lines[: lines.index("Tests complete - leaving DFK block")]))
+    found = imported("parsl-perf", tmp_path / "open.out", tmp_path / "o", date=dt.date(2026, 1, 1), variant="a")
+    assert reasons(found) == [
+        "open.out:15: the output ends before 'Tests complete', so iteration 3 may not be the last, which counts"
+    ]
+    assert (found.note["rows_in"], found.note["kept"], found.table["warmup"].to_list()) == (3, 2, [True, True])
     done = invoked("compare", tmp_path / "out")
     assert f"every row of {tmp_path / 'out'} is a warm-up, so there is nothing to compare" in str(done.exception)
     assert invoked("report", tmp_path / "out").exit_code == 0

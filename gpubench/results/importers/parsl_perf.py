@@ -79,8 +79,9 @@ def _rows(name: str, batches: list[_Batch], version: str | None, *, ended: bool)
             continue
         last = batch is batches[-1]
         if last and not ended:
-            why = f"the output ends before '{_ENDS[0]}': iteration {batch.number} may not be the last: a warm-up"
+            why = f"the output ends before '{_ENDS[0]}', so iteration {batch.number} may not be the last, which counts"
             yield Refused(name, batch.line, why)
+            continue
         yield Row(
             file=name,
             line=batch.line,
@@ -93,7 +94,7 @@ def _rows(name: str, batches: list[_Batch], version: str | None, *, ended: bool)
             backend="parsl",
             rep=batch.number - 1,
             reps=tasks,
-            warmup=not (last and ended),
+            warmup=not last,
         )
 
 
