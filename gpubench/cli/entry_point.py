@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import signal
 import sys
 
 from gpubench.cli.application import PARTS, command
@@ -25,6 +26,7 @@ def main() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # an arrow, say, where the locale has Latin letters only
+    _end_as_by_ctrl_c()
     word = next(iter(sys.argv[1:]), None)
     try:
         command(word if any(word in names for names in PARTS.values()) else None)()
@@ -58,6 +60,13 @@ def main() -> None:
         what = f"a bug in gpubench: {type(error).__name__}: {error}"
         print_error(GpubenchError(what, then=f"please report it with {out.name}"))
         sys.exit(GpubenchError.exit_code)
+
+
+def _end_as_by_ctrl_c() -> None:
+    """What Ctrl-C cleans up is cleaned up also where a terminal is closed, or ``timeout`` or a queue ends us."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores the second
+            signal.signal(number, signal.default_int_handler)
 
 
 def _is_of_ctrl_c(error: BaseException | None) -> bool:

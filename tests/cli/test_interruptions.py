@@ -24,13 +24,13 @@ pytestmark = pytest.mark.system
 
 
 STOPPED = """
-import sys
+import signal, sys
 from gpubench.cli import application, entry_point
 made = application.application()
 @made.command()
 def stop():
     try:
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.{name})
     finally:
         {clean_up}
 application.application = lambda word: made
@@ -39,9 +39,18 @@ entry_point.main()
 """
 
 
-@pytest.mark.parametrize("clean_up", ["pass", "raise ValueError('there is an open writing handle')"])
-def test_ctrl_c_has_its_exit_code_also_where_nothing_runs_yet(clean_up: str) -> None:
-    words = [sys.executable, "-c", STOPPED.format(clean_up=clean_up)]
+@pytest.mark.parametrize(
+    ("name", "clean_up"),
+    [
+        ("SIGINT", "pass"),
+        ("SIGINT", "raise ValueError('there is an open writing handle')"),
+        ("SIGTERM", "pass"),
+        ("SIGHUP", "pass"),
+    ],
+)
+def test_what_is_interrupted_where_nothing_runs_yet_cleans_up_and_has_its_exit_code(name: str, clean_up: str) -> None:
+    """As when a terminal closes, or ``timeout`` ends it, while ``cluster start`` waits for this machine."""
+    words = [sys.executable, "-c", STOPPED.format(name=name, clean_up=clean_up)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "gpubench: interrupted\n")
 
