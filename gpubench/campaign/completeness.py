@@ -1,8 +1,9 @@
 """Whether every planned run has ended, and what to type where one has not."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from gpubench.errors import IncompleteError
+from gpubench.errors import IncompleteError, UsageError
 from gpubench.render.shell import command_line
 from gpubench.schedulers import JobState, submitted
 from gpubench.store.accounting import PENDING, Accounting, RunResult, account, missing_runs
@@ -52,10 +53,24 @@ def watch_command(campaign: Campaign) -> str:
 
 def continue_command(campaign: Campaign) -> str:
     """What to type to run what is missing of a campaign, or of the search that it is a step of."""
-    search = campaign.directory.parent
-    if (search / SEARCH_FILE).exists():
+    if (search := search_of(campaign.directory)) is not None:
         return command_line(["gpubench", "bisect", str(search)])
     return command_line(["gpubench", "bench", "--campaign", str(campaign.directory)])
+
+
+def search_of(directory: Path) -> Path | None:
+    """The search that the campaign in a directory is a step of."""
+    parent = directory.resolve().parent if directory.name in ("", "..") else directory.parent
+    return parent if (parent / SEARCH_FILE).exists() else None
+
+
+def require_no_step(directory: Path) -> None:
+    """Raise UsageError for a step of a search: the search alone decides how many blocks it has."""
+    if (search := search_of(directory)) is not None:
+        raise UsageError(
+            f"{directory} is a step of a search, which decides how many blocks it has",
+            then=f"go on with the search: {command_line(['gpubench', 'bisect', str(search)])}",
+        )
 
 
 def missing_text(campaign: Campaign) -> str:

@@ -9,6 +9,7 @@ from gpubench.errors import DataError, UsageError
 from gpubench.model.base import nearest
 from gpubench.model.text import counted
 from gpubench.node.spec.records import LOGS_FILE, RUN_FILE
+from gpubench.store.accounting import PENDING
 from gpubench.store.campaign import Campaign
 from gpubench.store.states import account_now
 
@@ -31,7 +32,8 @@ def log_lines(campaign: Campaign, run: str | None) -> Iterator[str]:
         if shown and result.directory:
             yield ""
             yield f"{result.run.run} block {result.block.block} {result.run.variant}: {result.status}: {result.why}"
-            yield from _last_lines(result.directory / LOGS_FILE)
+            if result.status != PENDING:  # a run keeps its logs when it ends
+                yield from _last_lines(result.directory / LOGS_FILE)
 
 
 def _last_lines(path: Path) -> Iterator[str]:

@@ -54,6 +54,7 @@ def bench(
 
 def _resume(directory: Path, options: CampaignOptions, fail_on: FailOn) -> None:
     from gpubench.campaign import lifecycle
+    from gpubench.campaign.completeness import require_no_step
     from gpubench.campaign.option_values import more_blocks
     from gpubench.cli.display import conclude
     from gpubench.cli.progress import progress_for
@@ -61,7 +62,10 @@ def _resume(directory: Path, options: CampaignOptions, fail_on: FailOn) -> None:
 
     more = more_blocks(options)
     require_no_options(directory, dataclasses.replace(options, blocks=None) if more else options)
-    conclude(lifecycle.resume(root_of(directory), more, progress_for), fail_on)
+    root = root_of(directory)
+    if more:
+        require_no_step(root)
+    conclude(lifecycle.resume(root, more, progress_for), fail_on)
 
 
 def _bench(options: CampaignOptions, fail_on: FailOn, *, over_budget: bool) -> None:

@@ -92,16 +92,19 @@ def _rest(inputs: JudgedCampaign, missing: Sequence[RunResult], late: Sequence[R
         why.append(f"{counted(blocks, 'block')} {were} not begun, because the budget left no time")
     if why:
         block_s = _block_s(inputs)
-        rest = {(outcome.job.place, outcome.block.block) for outcome in (*missing, *late)}
-        price = format_seconds(sum(block_s[place] for place, _ in rest))
+        price = format_seconds(sum(block_s[place] for place, _ in _blocks_of([*missing, *late])))
         yield NextStep(_typed(inputs, "bench", "--campaign"), f"{'; '.join(why)}: about {price}")
 
 
+def _blocks_of(runs: Sequence[RunResult]) -> set[tuple[Place, int]]:
+    return {(outcome.job.place, outcome.block.block) for outcome in runs}
+
+
 def _more_blocks(inputs: JudgedCampaign, rest: Sequence[RunResult]) -> Iterator[NextStep]:
-    """Blocks that are needed beside the ``rest`` of those that were planned, which come first."""
-    coming: Counter[object] = Counter(
-        place for place, _ in {(outcome.job.place, outcome.block.block) for outcome in rest}
-    )
+    """Blocks that are needed beside the ``rest`` of those that were planned; the same command runs the rest first."""
+    block_s, places = _block_s(inputs), [place for place, _ in _blocks_of(rest)]
+    coming: Counter[object] = Counter(places)
+    rest_s = sum(block_s[place] for place in places)
     names = cell_names([verdict.key for verdict in inputs.verdicts])
     several = len({verdict.candidate for verdict in inputs.verdicts}) > 1
     wanting = [
@@ -112,7 +115,7 @@ def _more_blocks(inputs: JudgedCampaign, rest: Sequence[RunResult]) -> Iterator[
     counts = sorted({count for count, _, _ in wanting if count <= _MOST_BLOCKS})
     for count in dict.fromkeys([*counts[:1], *counts[-1:]]):
         decided = [(name, verdict) for more, name, verdict in wanting if more <= count]
-        price = format_seconds(count * sum(_block_s(inputs).values()))
+        price = format_seconds(rest_s + count * sum(block_s.values()))
         verb = "may decide" if any("may" in labels.more(verdict) for _, verdict in decided) else "would decide"
         cells = [name for name, _ in decided]
         what = "everything that is undecided" if len(cells) == _undecided(inputs.verdicts) > 3 else labels.listed(cells)

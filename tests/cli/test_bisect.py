@@ -208,6 +208,8 @@ def test_commands_take_no_step_as_the_newest_campaign_and_of_a_search_its_last(
         done = gpubench(*words, search, code=0)
         assert re.search(r"of its \d+ steps the last, step-0[1-9]$", done.stderr, re.MULTILINE)
     assert gpubench("status", search / "step-00").returncode == 0
+    done = gpubench("bench", "--campaign", search / "step-00", "--blocks", "+1", code=UsageError.exit_code)
+    assert "step-00 is a step of a search, which decides how many blocks it has; go on with the search: " in done.stderr
     (search / "step-00").rename(tmp_path / "away")
     done = gpubench("report", search)
     assert done.returncode == DataError.exit_code

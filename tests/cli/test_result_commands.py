@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gpubench.node.writer.run_dir import claim
 from tests.conftest import ROOT
 from tests.in_process import invoked as run
 from tests.store.campaign_builder import QUICK, Writer, begin, finish, make_plan
@@ -41,6 +42,12 @@ def test_the_log_of_a_process_that_crashed_is_shown_from_the_crash_on(tmp_path: 
     assert shown[process[0] + 1 : process[1]] == [f"    {line}" for line in lines["worker-0-0"][3:18]]
     assert shown[process[1] + 1 : process[2]] == [f"    {line}" for line in lines["worker-0-1"][1:]]
     assert shown[process[2] + 1 :][:15] == [f"    {line}" for line in lines["client"][-15:]]
+
+
+def test_of_a_run_that_is_running_no_log_is_missed(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(suite=QUICK[4:], blocks=1))
+    claim(campaign.runs_dir, next(campaign.rows())[2].run)
+    assert run("logs", campaign.directory).stdout.splitlines()[-1].endswith(": pending: running")
 
 
 def test_what_became_of_every_run_is_a_content_of_its_own(tmp_path: Path) -> None:

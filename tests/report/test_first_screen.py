@@ -182,6 +182,7 @@ def test_blocks_that_a_budget_left_out_cost_what_those_that_ran_cost_and_come_be
     wanting = [dataclasses.replace(verdict, more_blocks=len(late) + 4) for verdict in undecided]
     again, more, *_ = next_steps(dataclasses.replace(cut, verdicts=wanting))
     assert (again, more.command) == (first, "gpubench bench --campaign out/c --blocks +4")
+    assert more.why.startswith(f"about {format_seconds((len(late) + 4) * block_s)}, ")
     total = len({outcome.block.block for outcome in story.outcomes})
     assert f"{total - len(late)} of {total} blocks" in about(cut)
 
