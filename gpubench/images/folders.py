@@ -300,6 +300,8 @@ def _sync_file_system(folder: Path) -> None:
 def _one_line(home: Path) -> Iterator[None]:
     try:
         yield
+    except BrokenPipeError:  # who reads our output has gone
+        raise
     except OSError as error:
         where = error.filename or home
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

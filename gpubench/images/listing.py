@@ -1,6 +1,5 @@
 """Which images there are, and what is known of one."""
 
-import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,8 +11,6 @@ from gpubench.images.obtain import kind_of
 from gpubench.model.site import Site
 from gpubench.render.shell import command_line
 from gpubench.resources.profiles import load_site, site_names, to_type
-
-_log = logging.getLogger(__name__)
 
 
 def images_of(site: str | None) -> list[Entry]:
@@ -38,7 +35,7 @@ def image_lines(site: Site, spec: str, date: str) -> Iterator[str]:
     if row:
         document, head = row.document, row.model_dump(exclude={"document"}) | {"manifest": row.manifest}
     else:
-        request = ImageRequest([spec], site, read_lock(), build=False, progress=_log.info)
+        request = ImageRequest([spec], site, read_lock(), build=False, look_only=True)
         entry = KINDS[kind_of(site)].obtain(request)[spec]
         if entry is None:
             raise UsageError(

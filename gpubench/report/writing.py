@@ -42,8 +42,8 @@ def page_of_import(kept: ImportedResults, searching: Search) -> tuple[Page, Verd
 
 
 def write_page(page: Page, path: Path, summary: Path | None = None) -> None:
-    """Write the page, and the same in Markdown if a file for it is named."""
-    write_atomically(path, html(page, resources.texts("templates")), parents=False)
+    """Write the page. With a ``summary``, the same in Markdown: both are of the directory that they lie in."""
+    write_atomically(path, html(page, resources.texts("templates")), parents=summary is None)
     if summary is not None:
         write_atomically(summary, markdown(page), parents=False)
 

@@ -82,6 +82,12 @@ def test_images_of_a_profile_of_your_own_are_listed_where_it_has_them(gpubench: 
     assert kinds("--site", "mine.toml") == [("docker", "1.19.0"), ("squashfs", "1.19.0"), ("squashfs", "1.22.0")]
 
 
+def test_a_list_builds_nothing(gpubench: Run, tmp_path: Path) -> None:
+    done = gpubench("images", "list", "1.22.0", env={"XDG_CACHE_HOME": str(tmp_path / "cache")}, code=2)
+    assert "there is no image 1.22.0 for site local; gpubench images build --site local --ucx 1.22.0" in last_line(done)
+    assert not [*tmp_path.glob("cache/gpubench/venv/*")]
+
+
 def test_without_a_version_those_of_the_sites_own_variants_are_built(gpubench: Run, tmp_path: Path) -> None:
     variants = 'defaults.variants=["1.17", "1.19.0"]'
     done = gpubench("images", "build", "--set", variants, "--out", "files", env=NOWHERE)

@@ -164,6 +164,15 @@ def test_touched_or_copied_files_with_the_same_bytes_are_fine(tmp_path: Path) ->
     folders.read_sound(folder.path)
 
 
+def test_a_reader_of_the_output_that_has_gone_is_no_fault_of_the_folder(tmp_path: Path) -> None:
+    def told(_line: str) -> None:
+        raise BrokenPipeError
+
+    shutil.rmtree(folders.obtain(tmp_path, "one", fill, print).path / "files")
+    with pytest.raises(BrokenPipeError):
+        folders.obtain(tmp_path, "one", fill, told)
+
+
 def test_a_file_in_place_of_the_folder_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match=r"images can't be built in .*; name a folder that you may write"):

@@ -102,4 +102,4 @@ def test_results_of_unlike_machines_are_never_pooled(
     series = json.loads(done.stdout)["series"]
     assert len(series) == 2 * len(machines)
     assert {(one["site"], one["processors"]) for one in series} == machines
-    assert gpubench("trend", tmp_path / "all", "--html", "page.html").returncode == 0
+    assert gpubench("trend", tmp_path / "all", "--html", "new/page.html").returncode == 0
