@@ -284,7 +284,7 @@ def _rows(params: Sequence[Any]) -> Iterator[str]:
             continue
         names = ", ".join(f"`{name}`" for name in (*one.opts, *one.secondary_opts))
         value = "" if one.is_flag else _cell(f"`{one.metavar}`") if one.metavar else "word"
-        default = "" if one.default in (None, False, "") else f"`{one.default}`"
+        default = "required" if one.required else "" if one.default in (None, False, "") else f"`{one.default}`"
         yield f"| {names} | {value} | {default} | {_cell(one.help or '')} |\n"
 
 

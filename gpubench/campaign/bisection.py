@@ -22,7 +22,7 @@ from gpubench.campaign.bisection_points import PointList
 from gpubench.campaign.bisection_settings import setting_differences
 from gpubench.campaign.lock import directory_lock
 from gpubench.campaign.observer import Observe, unobserved
-from gpubench.campaign.options import CampaignOptions
+from gpubench.campaign.options import CampaignOptions, option_name
 from gpubench.campaign.planning import Images, plan_campaign, prepare_request
 from gpubench.campaign.requests import parse_request
 from gpubench.errors import BuildError, DataError, IncompleteError, InterruptedByUserError, UsageError
@@ -47,8 +47,6 @@ from gpubench.store.campaign import PLAN_FILE, SEARCH_FILE, Campaign
 _log = logging.getLogger(__name__)
 
 SCHEMA = "gpubench/bisect/1"
-_OPTIONS = {"settings": "--set", "packages": "--with"}
-"""Of fields whose options have other names."""
 Space = PointList | DifferenceSpace
 
 
@@ -334,7 +332,7 @@ def typed_options(options: CampaignOptions) -> list[str]:
     for field in dataclasses.fields(CampaignOptions):
         value = getattr(options, field.name)
         if value != field.default and field.name not in ("seed", "outputs", "workloads"):
-            option = _OPTIONS.get(field.name, f"--{field.name.replace('_', '-')}")
+            option = option_name(field.name)
             for each in value if isinstance(value, list) else [value]:
                 typed += [option] if each is True else [option, str(each)]
     return typed

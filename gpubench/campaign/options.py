@@ -33,6 +33,11 @@ Outputs = Annotated[
 ]
 
 
+def option_name(field: str) -> str:
+    """As it is typed: ``--set`` for ``settings``."""
+    return {"settings": "--set", "packages": "--with"}.get(field, f"--{field.replace('_', '-')}")
+
+
 @dataclasses.dataclass(frozen=True)
 class CampaignOptions:
     """The options of a campaign; None for an option that was not given."""

@@ -1,12 +1,13 @@
 """Commands that plan, submit, show and end campaigns."""
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gpubench.campaign import options as campaign_options
-from gpubench.campaign.options import CampaignOptions
+from gpubench.campaign.options import CampaignOptions, option_name
 from gpubench.cli.options import DeclaredEnded, MaybeCampaign, Planned, with_options
 from gpubench.cli.say import say, say_lines, say_text
 from gpubench.errors import UsageError
@@ -21,9 +22,11 @@ def register(app: typer.Typer) -> None:
 def require_no_options(campaign: Path | None, options: CampaignOptions) -> None:
     """Raise UsageError where a planned campaign is named together with options that plan another."""
     if campaign is not None and options != CampaignOptions():
+        fields = [field for field in dataclasses.fields(options) if getattr(options, field.name) != field.default]
+        given = ", ".join(option_name(field.name) for field in fields)
+        more = "; gpubench bench --campaign DIR --blocks +N adds N blocks" if options.blocks else ""
         raise UsageError(
-            f"{campaign} is planned already, and options that plan a campaign are given too",
-            then="leave one of them out",
+            f"{campaign} is planned already, and a new plan alone takes {given}", then=f"leave it out{more}"
         )
 
 

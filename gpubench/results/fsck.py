@@ -71,7 +71,10 @@ def check(directory: Path) -> list[Finding]:
             return []
         campaign = Campaign.open(directory)
     except GpubenchError as error:
-        return [Finding(str(directory / (NOTE if imported else PLAN_FILE)), error.what, error.then or RESTORE)]
+        names = (TABLE, NOTE) if imported else (PLAN_FILE,)
+        path = next((path for path in (str(directory / name) for name in names) if path in error.what), "")
+        what = error.what.removeprefix(path).lstrip()
+        return [Finding(path or str(directory / names[-1]), what, error.then or RESTORE)]
     return sorted({*_plan(campaign), *_manifests(campaign), *_runs(campaign)})
 
 

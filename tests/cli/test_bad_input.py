@@ -63,10 +63,15 @@ WRONG: list[tuple[str, int, str]] = [
     ("bench --set launcher=srun", 6, "don't go together"),
     ("bench --blocks +2", 2, "--blocks +2 needs a campaign; name it: gpubench bench --campaign DIR"),
     ("bench --campaign c --dry-run", 2, "what is missing: gpubench status c"),
-    ("bench --campaign c --blocks 2", 2, "c is planned already"),
+    (
+        "bench --campaign c --blocks 2",
+        2,
+        "c is planned already, and a new plan alone takes --blocks; leave it out; gpubench bench --campaign DIR "
+        "--blocks +N adds N blocks",
+    ),
     ("bench --campaign c --over-budget", 2, "--over-budget needs a budget; add --budget"),
     ("bench --dry-run --fail-on regression", 2, "--fail-on needs verdicts, and --dry-run makes none"),
-    ("plan c --nodes 2", 2, "c is planned already"),
+    ("plan c --nodes 2", 2, "c is planned already, and a new plan alone takes --nodes; leave it out"),
     ("plan --images", 2, "--images needs a directory for the campaign; add --out DIR"),
     ("plan c --out d", 2, "c is planned already; its scripts again: gpubench plan --out c"),
     ("plan --blocks +2", 2, "--blocks +2 needs a campaign"),

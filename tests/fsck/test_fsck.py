@@ -175,6 +175,13 @@ def test_an_import_whose_table_or_note_was_edited(import_copy: Path) -> None:
     assert len(check(import_copy)) == 1
 
 
+@pytest.mark.parametrize("name", ["results.parquet", "import.json"])
+def test_of_an_import_the_file_is_named_that_is_damaged(import_copy: Path, name: str) -> None:
+    (import_copy / name).write_bytes(b"x" + (import_copy / name).read_bytes()[:-9])
+    (finding,) = check(import_copy)
+    assert (finding.path, finding.what) == (str(import_copy / name), "is damaged, or gone")
+
+
 def test_a_directory_of_many_is_searched_and_json_has_the_same_lines(campaign: Path, import_copy: Path) -> None:
     (first_run(campaign) / "logs.zip").unlink()
     done = run("results", "fsck", campaign.parent, "--json")

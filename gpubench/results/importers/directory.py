@@ -67,16 +67,17 @@ def open_imported(directory: Path) -> ImportedResults:
     try:
         with reading(path):
             note = parse_json(path.read_bytes())
-        with reading(directory / TABLE):
-            data = (directory / TABLE).read_bytes()
+        path = directory / TABLE
+        with reading(path):
+            data = path.read_bytes()
         table = pl.read_parquet(io.BytesIO(data))
     except (ValueError, OSError, pl.exceptions.PolarsError):
-        raise DataError(f"{directory} is a damaged import", then="import the results again") from None
+        raise DataError(f"{path} is damaged, or gone", then="import the results again") from None
     if not isinstance(note, dict) or note.get("schema") != IMPORT:
-        raise DataError(f"{path} is not {IMPORT}", then="use the gpubench that wrote it")
+        raise DataError(f"{directory / NOTE} is not {IMPORT}", then="use the gpubench that wrote it")
     if note.get("results_sha256") != hashlib.sha256(data).hexdigest():
         raise DataError(
-            f"{directory / TABLE} isn't what {NOTE} speaks of: an import was cut off, or somebody edited it",
+            f"{path} isn't what {NOTE} speaks of: an import was cut off, or somebody edited it",
             then="import the results again",
         )
     return ImportedResults(directory, note, table)
